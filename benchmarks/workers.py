@@ -24,7 +24,7 @@ from benchmarks.usage import cpu_seconds
 from dovetail.methods.template_pricing import TemplatePricing, hiring
 from dovetail.run.workers import Workers
 from dovetail_study.problems.water import train
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LIMIT = 900.0
 """Seconds; a run ends by itself."""
@@ -93,9 +93,9 @@ def answered(asked: Asked) -> Answer:
     )  # fmt: skip
 
 
-def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Table:
+def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> ResultTable:
     """One after the other, each in a process of its own."""
-    table = Table(
+    table = ResultTable(
         "workers",
         "Water, 2x16, over several workers",
         [

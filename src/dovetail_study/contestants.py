@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import dovetail as dt
-from dovetail_study.run import THREADS, Record, Run, Settings
+from dovetail_study.run import THREADS, BenchSettings, Record, Run
 
 BASELINES = ("big-m", "big-m-sos")
 """They have limits of their own, and no use for a GPU."""
@@ -46,7 +46,7 @@ REFERENCE_GAP = 1e-6
 
 
 def contest(
-    problem: dt.Problem, run: Run, settings: Settings, method: Any = None
+    problem: dt.Problem, run: Run, settings: BenchSettings, method: Any = None
 ) -> tuple[Record, dt.Result | None]:
     """Solve with the run's method; what came out as a row, and the result itself.
 
@@ -72,7 +72,7 @@ def contest(
     return row | _kept(result, problem.mip.sign) | _of_baseline(run, settings, result), result
 
 
-def seconds(run: Run, settings: Settings) -> float:
+def seconds(run: Run, settings: BenchSettings) -> float:
     """How long a run may take; for big-M writing and solving together."""
     if run.whole is not None:
         return run.whole
@@ -81,7 +81,7 @@ def seconds(run: Run, settings: Settings) -> float:
     return run.times * (min(AUTO_LIMIT, settings.time_limit) if run.method == AUTO else settings.time_limit)
 
 
-def _contestant(run: Run, settings: Settings) -> Any:
+def _contestant(run: Run, settings: BenchSettings) -> Any:
     method = CONTESTANTS[run.method]()
     if not isinstance(method, dt.BigM):
         return method
@@ -89,19 +89,19 @@ def _contestant(run: Run, settings: Settings) -> Any:
     return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
 
 
-def _of_baseline(run: Run, settings: Settings, result: dt.Result | None) -> Record:
+def _of_baseline(run: Run, settings: BenchSettings, result: dt.Result | None) -> Record:
     if run.method not in BASELINES:
         return {}
     return {"engine": "scip", "memory_limit": settings.memory_limit, **baseline_fields(result)}
 
 
-def begun(run: Run, settings: Settings) -> Record:
+def begun(run: Run, settings: BenchSettings) -> Record:
     """The part of a row that is known beforehand; the ledger adds where it comes from."""
     row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
     return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
 
 
-def _device(settings: Settings, method: str) -> str:
+def _device(settings: BenchSettings, method: str) -> str:
     if settings.device is None or method in (*BASELINES, "size"):
         return "cpu"
     return torch.cuda.get_device_name() if settings.device.startswith("cuda") else settings.device

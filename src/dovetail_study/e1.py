@@ -8,7 +8,7 @@ from dovetail_study.claims import e1 as claims
 from dovetail_study.experiment import Experiment
 from dovetail_study.instances import on_water
 from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
-from dovetail_study.run import FEW, Run, Settings, runs, tried_first
+from dovetail_study.run import FEW, BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import e1 as section
 
 NAME = "e1"
@@ -22,7 +22,7 @@ MOST_FOR_SCIP = 100
 smallest network, the 50th did not."""
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     sizes = dict(zip(BUDGETS, ((5, 10), (5,)) if settings.quick else (E1_SIZES, E1_SIZES), strict=True))
     networks = E1_NETWORKS[:2] if settings.quick else E1_NETWORKS
     cells: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ from dovetail_study.contestants import begun
 from dovetail_study.experiment import Experiment
 from dovetail_study.instances import on_water, written_out
 from dovetail_study.paper import E2_NETWORKS, E2_SAMPLES, INTRODUCTION, INTRODUCTION_SECONDS
-from dovetail_study.run import Record, Run, Settings, runs, tried_first
+from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import e2 as section
 
 NAME = "e2"
@@ -19,7 +19,7 @@ CLAIMED_SIZE = {**INTRODUCTION, "init": "default"}
 """The instance whose written-out size the paper names, and which SCIP did not solve in two hours."""
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     networks, n = (E2_NETWORKS[:2], 10) if settings.quick else (E2_NETWORKS, E2_SAMPLES)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
     # even with He's initialisation a plain network of 64x512 comes out constant: a residual one joins it
@@ -35,7 +35,7 @@ def _runs(settings: Settings) -> list[Run]:
     return planned + runs(NAME, counted, ("size",), settings, seeds=1)
 
 
-def _execute(run: Run, settings: Settings) -> Record:
+def _execute(run: Run, settings: BenchSettings) -> Record:
     if run.method == "size":  # nothing is solved: what would have to be built is counted
         return {**begun(run, settings), "found": False, **written_out(run["network"], run["n"])}
     return on_water(run, settings)

@@ -6,7 +6,7 @@ from dovetail_study.claims import e3 as claims
 from dovetail_study.experiment import Experiment
 from dovetail_study.instances import on_water
 from dovetail_study.paper import BUDGETS, E3_SIZES, E3_TEXT_SIZES
-from dovetail_study.run import Run, Settings, runs, tried_first
+from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import e3 as section
 
 NAME = "e3"
@@ -17,7 +17,7 @@ NETWORK = "2x16"
 SIZES = (*E3_SIZES, *E3_TEXT_SIZES)
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     sizes = dict(zip(BUDGETS, ((4, 8), (4,)) if settings.quick else (SIZES, SIZES), strict=True))
     cells = [{"network": NETWORK, "n": n, "budgets": b} for b in BUDGETS for n in sizes[b]]
     planned = runs(NAME, cells, (*LOOPS, "auto"), settings)

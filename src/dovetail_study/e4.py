@@ -6,7 +6,7 @@ from dovetail_study.claims import e4 as claims
 from dovetail_study.experiment import Experiment
 from dovetail_study.instances import on_water
 from dovetail_study.paper import E4_KINDS, E4_SIZES
-from dovetail_study.run import Run, Settings, runs, tried_first
+from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import e4 as section
 
 NAME = "e4"
@@ -14,7 +14,7 @@ LOOPS = ("paper", "dual-decomposition")
 METHODS = (*LOOPS, "big-m", "auto")
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     sizes = (5,) if settings.quick else E4_SIZES
     cells = [{"network": network, "n": n} for network in E4_KINDS for n in sizes]
     again = cells[:1] if settings.quick else cells

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dovetail as dt
-from dovetail_study.run import THREADS, Record, Run, Settings
+from dovetail_study.run import THREADS, BenchSettings, Record, Run
 
 FORMAT = 2
 """Raised when rows of old files no longer mean the same; older files can be read, not gone on with."""
@@ -43,7 +43,7 @@ class Ledger:
         self._by_key = {record["key"]: record for record in records}
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings, shared: int = 1) -> Ledger:
+    def create(cls, folder: Path, settings: BenchSettings, shared: int = 1) -> Ledger:
         """A new file; an old one is never overwritten."""
         path = folder / NAME
         if path.exists():
@@ -151,7 +151,7 @@ class Ledger:
         self._by_key.update((record["key"], record) for record in records)
 
 
-def said(settings: Settings) -> dict[str, Any]:
+def said(settings: BenchSettings) -> dict[str, Any]:
     """The settings that every row of a file must share, as they stand in its first line."""
     return {
         "quick": settings.quick,

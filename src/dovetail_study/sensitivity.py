@@ -10,7 +10,7 @@ from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Experiment
 from dovetail_study.instances import on_water
 from dovetail_study.paper import RHO, STEP
-from dovetail_study.run import Record, Run, Settings, runs
+from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.sections import sensitivity as section
 
 NAME = "sensitivity"
@@ -19,7 +19,7 @@ RHOS, STEPS = (0.1, 1.0, 10.0, 100.0, 1000.0), (0.001, 0.003, 0.01, 0.03, 0.1)
 """Two powers of ten around the paper's rho, one around its step size."""
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     shared = {"network": "2x16", "n": 5 if settings.quick else 50}
     rhos, steps = ((1.0, 100.0), (0.001, 0.1)) if settings.quick else (RHOS, STEPS)
     cells = [{**shared, "rho": rho, "step": STEP} for rho in sorted({*rhos, RHO})]
@@ -27,7 +27,7 @@ def _runs(settings: Settings) -> list[Run]:
     return runs(NAME, cells, METHODS, settings)
 
 
-def _execute(run: Run, settings: Settings) -> Record:
+def _execute(run: Run, settings: BenchSettings) -> Record:
     method: dt.DualDecomposition = CONTESTANTS[run.method]()
     solver = method.nn_solver
     assert isinstance(solver, dt.ProjectedGradient)

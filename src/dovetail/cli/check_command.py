@@ -36,9 +36,9 @@ def check(
     Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
     """
     from dovetail.cli.result_file import read_result, require_same_columns
-    from dovetail.problem_file.description import Description
+    from dovetail.problem_file.description import FileDescription
 
-    description = Description.read(problem, predictor or ())
+    description = FileDescription.read(problem, predictor or ())
     claimed = read_result(result)
     if claimed.x is None:
         typer.echo(f"There is no point to check: the status is {claimed.status.value}.")

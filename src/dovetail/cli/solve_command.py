@@ -20,7 +20,7 @@ from dovetail.methods import METHODS
 if TYPE_CHECKING:
     from dovetail.cli.outputs import Outputs
     from dovetail.core.problem import Problem
-    from dovetail.problem_file.description import Description
+    from dovetail.problem_file.description import FileDescription
     from dovetail.run.result import Result
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .lp, also as .gz.")]
@@ -85,16 +85,16 @@ def solve(
     raise typer.Exit(_solved(ready, options, outputs, quiet))
 
 
-def _description(problem: Path, predictor: list[str] | None) -> Description:
-    from dovetail.problem_file.description import Description
+def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
+    from dovetail.problem_file.description import FileDescription
 
-    description = Description.read(problem, predictor or ())
+    description = FileDescription.read(problem, predictor or ())
     description.require_options()
     return description
 
 
 def _outputs(
-    description: Description, solution: Path | None, report: Path | None, certificate: Path | None
+    description: FileDescription, solution: Path | None, report: Path | None, certificate: Path | None
 ) -> Outputs:
     """Where the result goes, which has to be writable."""
     from dovetail.cli.outputs import Outputs

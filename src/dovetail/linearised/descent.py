@@ -31,7 +31,7 @@ from dovetail.core.mip import HAIR, TOLERANCE
 from dovetail.linearised.merit import l1_merit
 from dovetail.linearised.networks import Linearisation
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.trust_region import Cut, Step, TrustRegionSubproblem
+from dovetail.linearised.trust_region import BundleCut, LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.stopping import over
@@ -164,7 +164,7 @@ class Descent:
                 break
         return iterate
 
-    def _nearest_to(self, iterate: Iterate, step: Step, penalty: FloatArray, source: str) -> Iterate:
+    def _nearest_to(self, iterate: Iterate, step: LinearStep, penalty: FloatArray, source: str) -> Iterate:
         """The end of a last step where that is feasible: it keeps rows that the start missed by a hair."""
         end = self.evaluate(step.z, penalty, source)
         return end if end.feasible else iterate
@@ -224,9 +224,9 @@ class Descent:
         model: Linearisation,
         penalty: FloatArray,
         senses: FloatArray,
-        cuts: tuple[Cut, ...],
+        cuts: tuple[BundleCut, ...],
         budget: Budget,
-    ) -> Step | None:
+    ) -> LinearStep | None:
         """The subproblem's step: inputs near `z` in units of their widths, integers held where they are."""
         host = self._scaled.host
         lower, upper = host.lower.copy(), host.upper.copy()
@@ -249,12 +249,12 @@ class Descent:
         merit = l1_merit(self._scaled, Z, values[None], penalty)
         return Iterate(iterate.z, float(merit[0]), False)
 
-    def _model_value(self, step: Step, penalty: FloatArray) -> float:
+    def _model_value(self, step: LinearStep, penalty: FloatArray) -> float:
         """The l1 merit that the model expects at the end of the step."""
         return float(self._scaled.host.cost @ step.z + (penalty * self._scaled.spread) @ step.slack)
 
 
-def increase_penalty(penalty: FloatArray, step: Step) -> FloatArray:
+def increase_penalty(penalty: FloatArray, step: LinearStep) -> FloatArray:
     """Penalties of outputs that the step misses were too small."""
     higher = np.minimum(PENALTY_GROWTH * penalty, np.maximum(LARGEST_PENALTY, penalty))
     return np.where(step.slack > MISSED, higher, penalty)
@@ -287,7 +287,7 @@ class Bundle:
 
     def cuts(
         self, z: FloatArray, linearisation: Linearisation, senses: FloatArray, radius: float
-    ) -> tuple[Cut, ...]:
+    ) -> tuple[BundleCut, ...]:
         """Those that are near or touch here, and lie on the right side of the values at `z`.
 
         Pieces that meet at `z` count whatever the radius: forgotten in turn, they would send it in circles.
@@ -304,4 +304,4 @@ class Bundle:
         above = (senses < 0) & (model >= values - room)
         below = (senses > 0) & (model <= values + room)
         used = (near | touching) & (above | below)
-        return tuple(Cut(kept, outputs) for (_, kept), outputs in zip(self._kept, used, strict=True))
+        return tuple(BundleCut(kept, outputs) for (_, kept), outputs in zip(self._kept, used, strict=True))

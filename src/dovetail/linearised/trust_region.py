@@ -43,7 +43,7 @@ ENDLESS = 1e8
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class BundleCut:
     """An earlier linearisation, used as a one-sided row for some outputs."""
 
     linearisation: Linearisation
@@ -52,7 +52,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LinearStep:
     """The solution of a subproblem."""
 
     z: FloatArray
@@ -152,10 +152,10 @@ class TrustRegionSubproblem:
         *,
         budget: Budget,
         senses: FloatArray | None = None,
-        cuts: tuple[Cut, ...] = (),
+        cuts: tuple[BundleCut, ...] = (),
         gap: float = 1e-4,
         start: FloatArray | None = None,
-    ) -> Step | None:
+    ) -> LinearStep | None:
         """The best point of the linear model between `lower` and `upper`, or None if there is none in time.
 
         `senses` (m,): < 0 bounds an output from above by its model, > 0 from below, 0 both ways.
@@ -178,7 +178,9 @@ class TrustRegionSubproblem:
             duals = None if self._live.is_mip else self._live.row_duals()
         return self._step(x, duals, cost, penalty)
 
-    def _step(self, x: FloatArray, duals: FloatArray | None, cost: FloatArray, penalty: FloatArray) -> Step:
+    def _step(
+        self, x: FloatArray, duals: FloatArray | None, cost: FloatArray, penalty: FloatArray
+    ) -> LinearStep:
         networks, r = self._scaled.networks, self._regression
         z = x[: self._scaled.host.n_columns]
         slack, prices = np.zeros(networks.count), np.zeros(networks.count)
@@ -193,7 +195,7 @@ class TrustRegionSubproblem:
                 self._bundle_size, r.size
             )
             prices[r] = own + cuts.sum(axis=0)
-        return Step(z, float(cost @ z) + float((penalty * self._scaled.spread) @ slack), slack, prices)
+        return LinearStep(z, float(cost @ z) + float((penalty * self._scaled.spread) @ slack), slack, prices)
 
     def _limits(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         extra = self._width - self._scaled.host.n_columns
@@ -211,7 +213,7 @@ class TrustRegionSubproblem:
         upper: FloatArray,
         linearisation: Linearisation,
         senses: FloatArray | None,
-        cuts: tuple[Cut, ...],
+        cuts: tuple[BundleCut, ...],
     ) -> Rows:
         rows, low, high = self._regression_rows(linearisation, senses, cuts)
         if self._conditions is None:
@@ -225,7 +227,7 @@ class TrustRegionSubproblem:
         return together, np.concatenate([low, limit]), np.concatenate([high, np.full(limit.size, np.inf)])
 
     def _regression_rows(
-        self, linearisation: Linearisation, senses: FloatArray | None, cuts: tuple[Cut, ...]
+        self, linearisation: Linearisation, senses: FloatArray | None, cuts: tuple[BundleCut, ...]
     ) -> Rows:
         """The model of every output, then the one-sided rows of each cut; empty where not used."""
         r = self._regression

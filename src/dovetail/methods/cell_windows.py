@@ -68,14 +68,14 @@ class CellWindows:
         return MethodOutcome(StopReason.STALLED, 0, "cell windows: there is no point to begin with")
 
 
-def _run(context: SolveContext) -> _Run:
+def _run(context: SolveContext) -> _Windows:
     """That of a solve: a phase that was cut short goes on with windows of the size it had come to."""
     trees = context.once(tree_problem)
     assert trees is not None
-    return _Run(context, trees)
+    return _Windows(context, trees)
 
 
-class _Run:
+class _Windows:
     """Windows of one problem."""
 
     def __init__(self, context: SolveContext, trees: TreeProblem) -> None:

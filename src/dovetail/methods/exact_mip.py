@@ -85,7 +85,7 @@ class ExactMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        run = _Run.of(context, self)
+        run = _WholeMip.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
         if not run.written.proves:
@@ -106,7 +106,7 @@ class ExactMip:
 
 
 @dataclass(eq=False)
-class _Run:
+class _WholeMip:
     """One problem, written once."""
 
     context: SolveContext
@@ -123,7 +123,7 @@ class _Run:
     """Whether an engine came to the end of the program that bounds are proved of."""
 
     @classmethod
-    def of(cls, context: SolveContext, method: ExactMip) -> _Run | None:
+    def of(cls, context: SolveContext, method: ExactMip) -> _WholeMip | None:
         """None where some network cannot be written as rows."""
         if method.written is not None:
             return cls(context, method.written, None, method.source, method.met)

@@ -62,7 +62,7 @@ class PyomoModel(ToolModel):
         """The program; without rows, also without costs. Columns are known by their variable objects."""
         _require_taken(self._model)
         columns = _Columns(self._model.component_data_objects(pyo.Var, active=True, descend_into=True))
-        lines = _Lines(columns)
+        lines = _PyomoRows(columns)
         objective = lines.add_objective(self._model) if rows else None
         if rows:
             lines.add_constraints(self._model)
@@ -192,7 +192,7 @@ class _Columns:
 
 
 @dataclass(eq=False)
-class _Lines:
+class _PyomoRows:
     """Linear rows, as far as they have been read."""
 
     columns: _Columns
@@ -326,7 +326,7 @@ def _absolutes(expression: Any) -> Iterator[Any]:
             yield from _absolutes(part)
 
 
-def _mip(columns: _Columns, lines: _Lines, objective: _Objective | None) -> Mip:
+def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> Mip:
     variables = columns.variables
     size = len(variables)
     objective = objective or _Objective()

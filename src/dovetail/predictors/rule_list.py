@@ -18,8 +18,8 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.derived import numbers
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.pieces import Pieces, threshold_piece
+from dovetail.predictors.trees.assembly import ReadTree, assembled
+from dovetail.predictors.trees.pieces import LinePieces, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,11 +43,11 @@ class Condition(NamedTuple):
         """(n,) of each row."""
         return np.asarray(COMPARISONS[self.comparison](X[:, self.feature], self.number))
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> LinePieces:
         """What holds goes left."""
         here, below = self.number, float(np.nextafter(self.number, -np.inf))
         if self.comparison in ("==", "!="):
-            only = Pieces(np.array([below, here]), np.array([False, True, False]))
+            only = LinePieces(np.array([below, here]), np.array([False, True, False]))
             return only.turned(self.comparison == "!=")
         cut = threshold_piece(here if self.comparison in ("<=", ">") else below)
         return cut.turned(self.comparison in (">", ">="))
@@ -128,9 +128,9 @@ class _Rules:
         value = np.concatenate([np.zeros((count, self._values.shape[1])), self._values])
         base = np.zeros(self._values.shape[1])
         if root >= count:  # the first rule has no conditions, or there is none
-            leaf = Tree(feature[:1] * 0, np.zeros(1), left[-1:], left[-1:], value[root : root + 1])
+            leaf = ReadTree(feature[:1] * 0, np.zeros(1), left[-1:], left[-1:], value[root : root + 1])
             return assembled([leaf], features=self._features, base=base)
-        tree = Tree(feature, np.zeros(nodes), left, right, value, pieces)
+        tree = ReadTree(feature, np.zeros(nodes), left, right, value, pieces)
         return assembled([tree], features=self._features, base=base)
 
     def _condition(self, given: Any) -> Condition:

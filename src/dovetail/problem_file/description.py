@@ -29,7 +29,7 @@ OPENING, CLOSING = "[({", "])}"
 
 
 @dataclass(frozen=True, eq=False)
-class Description:
+class FileDescription:
     """What one problem file says, or a model file and the options of the command line."""
 
     model: Path
@@ -40,7 +40,7 @@ class Description:
     """The file that was named on the command line."""
 
     @classmethod
-    def read(cls, path: Path, predictors: Sequence[str] = ()) -> Description:
+    def read(cls, path: Path, predictors: Sequence[str] = ()) -> FileDescription:
         """A problem file, or a model file whose predictors are given as ``FILE:INPUTS->OUTPUTS``."""
         if path.suffix.lower() != SUFFIX:
             options = tuple(read_predictor_option(text) for text in predictors)
@@ -102,13 +102,13 @@ class Description:
         """The model, read, with its predictors tied to it."""
         from dovetail.core.problem import Problem
         from dovetail.models.files import read
-        from dovetail.problem_file.column_patterns import Columns
+        from dovetail.problem_file.column_patterns import NamedColumns
         from dovetail.problem_file.predictors import tie_predictor
 
         with self.document.at(("model",)) if self.document.lines else nullcontext():
             mip = read(self.model)
         problem = Problem(mip)
-        columns = Columns(mip.names or ())
+        columns = NamedColumns(mip.names or ())
         for document, place in self.predictors:
             tie_predictor(problem, columns, document, place, trust=trust)
         return problem

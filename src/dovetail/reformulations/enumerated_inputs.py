@@ -39,7 +39,7 @@ MOST_COLUMNS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
+class _ChosenInputs:
     """Which inputs of a sample are chosen, and among what."""
 
     places: IntArray
@@ -77,7 +77,7 @@ def _enumerated(problem: Problem, box: Box, writer: Writer) -> tuple[list[Block]
     blocks: list[Block] = []
     fills: list[Fill] = []
     for block in problem.blocks:
-        kinds: dict[tuple[bytes, bytes] | None, tuple[_Choice | None, list[int]]] = {}
+        kinds: dict[tuple[bytes, bytes] | None, tuple[_ChosenInputs | None, list[int]]] = {}
         planned = writer.size
         for i, inputs in enumerate(block.inputs):
             choice = _choice(inputs, lower, upper, free_integer)
@@ -96,16 +96,16 @@ def _enumerated(problem: Problem, box: Box, writer: Writer) -> tuple[list[Block]
 
 def _choice(
     inputs: IntArray, lower: FloatArray, upper: FloatArray, free_integer: np.ndarray
-) -> _Choice | None:
+) -> _ChosenInputs | None:
     places = np.flatnonzero(free_integer[inputs])
     columns = inputs[places]
     if places.size == 0 or np.unique(columns).size < columns.size:
         return None
     points = grid(columns, lower, upper, MOST)
-    return None if points is None or len(points) < FEWEST else _Choice(places, points)
+    return None if points is None or len(points) < FEWEST else _ChosenInputs(places, points)
 
 
-def _choose(writer: Writer, block: Block, choice: _Choice) -> tuple[Block, list[Fill]]:
+def _choose(writer: Writer, block: Block, choice: _ChosenInputs) -> tuple[Block, list[Fill]]:
     """Write the binaries of a block whose samples all have the same choice."""
     count = len(choice.points)
     others = np.setdiff1d(np.arange(block.inputs.shape[1]), choice.places)

@@ -15,7 +15,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.report.log.journal import opened
 from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
-from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
+from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.solve_part import SolvePart
@@ -283,7 +283,7 @@ class Monitor:
         """Whether the iteration is one of a part that is read by its residuals."""
         return bool(row.residuals) and (not self._parts or self._parts[-1].residuals)
 
-    def _columns(self, state: State) -> tuple[Column, ...]:
+    def _columns(self, state: State) -> tuple[LogColumn, ...]:
         residuals = self._parts[-1].residuals if self._parts else state.residual is not None
         return RESIDUALS if residuals else PARTS
 

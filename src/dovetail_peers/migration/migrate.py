@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from dovetail.core.errors import OptionError
-from dovetail_peers.migration.program import Edit, Program, Source
+from dovetail_peers.migration.program import Edit, PeerProgram, SourceBytes
 from dovetail_peers.migration.settings import READS, START, Left
 from dovetail_peers.migration.solves import SolveCalls, Terminations
 
@@ -34,7 +34,7 @@ def migrate(text: str, name: str = "the program") -> Migration:
     from dovetail.compat.gurobi_ml import add_predictor_constr
     """
     try:
-        program = Program(text)
+        program = PeerProgram(text)
     except SyntaxError as fault:
         raise OptionError(f"{name} is no Python program: line {fault.lineno}: {fault.msg}.") from fault
     source, tree = program.source, program.tree
@@ -68,7 +68,7 @@ def _imports_dovetail(tree: ast.Module) -> bool:
     return any(alias.name == "dovetail" and alias.asname is None for alias in names)
 
 
-def _import_of_dovetail(source: Source, tree: ast.Module, solves: list[Edit]) -> Edit:
+def _import_of_dovetail(source: SourceBytes, tree: ast.Module, solves: list[Edit]) -> Edit:
     """Behind the last import at the top of the file before the first solve: notebooks have them all along."""
     top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     first = min(edit.start for edit in solves)
@@ -84,7 +84,7 @@ def _unknown(imports: list[ast.Import | ast.ImportFrom]) -> Iterator[Left]:
             yield Left(node.lineno, "tensorflow", "import keras, with KERAS_BACKEND=torch in the environment")
 
 
-def _read(program: Program, models: set[str], rewritten: set[int]) -> Iterator[Left]:
+def _read(program: PeerProgram, models: set[str], rewritten: set[int]) -> Iterator[Left]:
     """What is read of the models that dovetail solves, and of Pyomo's results."""
     for node in program.all(ast.Attribute):
         if id(node) in rewritten:
@@ -108,7 +108,7 @@ def _installed(module: str | None) -> str:
     return (module or "").removeprefix("src.")
 
 
-def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
+def import_edits(source: SourceBytes, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
     """The edit of one import, if it is of a peer."""
     if isinstance(node, ast.ImportFrom):
         if peer_of(node.module) and node.level == 0:
@@ -119,7 +119,7 @@ def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[
         yield source.replaced(node, "; ".join(dict.fromkeys(map(_one_import, node.names))))
 
 
-def imported_by_name(source: Source, call: ast.Call) -> Iterator[Edit]:
+def imported_by_name(source: SourceBytes, call: ast.Call) -> Iterator[Edit]:
     """The edit of `importlib.import_module("peer")`."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     given = call.args[0] if call.args else None

@@ -14,11 +14,11 @@ BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Ex
 """What is below one of these may be run once, never, or many times."""
 
 
-class Program:
+class PeerProgram:
     """The syntax tree of a program, with the way from each node to the top."""
 
     def __init__(self, text: str) -> None:
-        self.source, self.tree = Source(text), ast.parse(text)
+        self.source, self.tree = SourceBytes(text), ast.parse(text)
         self._above = {
             id(below): node for node in ast.walk(self.tree) for below in ast.iter_child_nodes(node)
         }
@@ -105,7 +105,7 @@ class Edit:
     text: str
 
 
-class Source:
+class SourceBytes:
     """A program as bytes: `ast` counts columns in UTF-8."""
 
     def __init__(self, text: str) -> None:

@@ -13,8 +13,8 @@ import ast
 from collections.abc import Iterator
 
 from dovetail_peers.migration.bindings import MODEL, MODELS, SOLVER, Bindings
-from dovetail_peers.migration.program import Edit, Program, called, last_name
-from dovetail_peers.migration.settings import REFUSED, Left, Setting, Settings, in_dictionary
+from dovetail_peers.migration.program import Edit, PeerProgram, called, last_name
+from dovetail_peers.migration.settings import REFUSED, Left, Setting, SolverSettings, in_dictionary
 
 SOLVES = ("optimize", "optimizeNogil", "solveConcurrent")
 COPIES = ("copy", "relax", "fixed", "clone")
@@ -28,10 +28,10 @@ ASSERTS, CHECKS = "assert_optimal_termination", "check_optimal_termination"
 class SolveCalls:
     """All solve calls of a program; a result is called `name` where the program has none."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: PeerProgram, name: str) -> None:
         self._program, self._name = program, name
         self._bindings = Bindings(program)
-        self._settings = Settings(program, self._bindings)
+        self._settings = SolverSettings(program, self._bindings)
         self.left: list[Left] = []
         self.models: dict[int, str] = {}
         """The models of the calls that are rewritten, as they are written, by the identity of the call."""
@@ -206,7 +206,7 @@ class SolveCalls:
 class Terminations:
     """All of a program, given its solve calls."""
 
-    def __init__(self, program: Program, calls: SolveCalls) -> None:
+    def __init__(self, program: PeerProgram, calls: SolveCalls) -> None:
         self._program, self._calls = program, calls
         self._results = calls.results()
         self.left: list[Left] = []

@@ -17,15 +17,15 @@ from dovetail_study.run import SEEDS
 from dovetail_study.sections import big_m
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, improved, reached
 from dovetail_study.statistics import count_of, distinct, found, known, mean, present, text, where
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 HEADER = ("network", "n", "budgets", "method", "runs", "found", *COUNTS, *ENDING)
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per cell and method; then big-M's endings."""
     reachable = Reachable(rows)
-    table = Table(
+    table = ResultTable(
         "e1",
         "E1: potable samples and seconds",
         HEADER,

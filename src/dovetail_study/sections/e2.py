@@ -10,7 +10,7 @@ from dovetail_study.claims.budgets import read
 from dovetail_study.claims.e2 import BEGINS, per_iteration
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Rows
-from dovetail_study.figures import Drawing, Lines
+from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.origin import in_order
 from dovetail_study.paper import BUDGETS
 from dovetail_study.sections import big_m
@@ -29,7 +29,7 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LOOPS = ("paper", "dual-decomposition")
 HEADER = (
@@ -38,11 +38,11 @@ HEADER = (
 )  # fmt: skip
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per network, beginning and method; then big-M's endings and sizes."""
     solved = [row for row in rows if row["method"] != "size"]
     reachable = Reachable(solved)
-    table = Table(
+    table = ResultTable(
         "e2",
         "E2: networks of growing depth",
         HEADER,
@@ -85,9 +85,9 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
     ]
 
 
-def _sizes(rows: Rows) -> Table:
+def _sizes(rows: Rows) -> ResultTable:
     header = ("network", "n", "variables", "constraints", "coefficients", "columns of the MIP in DD")
-    table = Table(
+    table = ResultTable(
         "e2-size", "Model size if the network is written out: counted, nothing solved", header, records=rows
     )
     for row in rows:
@@ -141,11 +141,11 @@ def draw(rows: Rows) -> Drawing | None:
     return Drawing(
         "E2: networks of growing depth",
         [
-            Lines(
+            LinesPanel(
                 f"converged within the iterations{_with(solved)}", y="share of runs", series=rate, **shared
             ),
-            Lines("time to the end of the run", y="seconds", log_y=True, series=total, **shared),
-            Lines("time per iteration", y="seconds", log_y=True, series=each, **shared),
+            LinesPanel("time to the end of the run", y="seconds", log_y=True, series=total, **shared),
+            LinesPanel("time per iteration", y="seconds", log_y=True, series=each, **shared),
         ],
     )
 

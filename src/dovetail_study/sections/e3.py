@@ -11,7 +11,7 @@ from dovetail_study.claims.duration import timed, times_as_long
 from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows
-from dovetail_study.figures import Drawing, Lines
+from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.paper import BUDGETS
 from dovetail_study.sections import big_m
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
@@ -25,7 +25,7 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 HEADER = (
     "n", "budgets", "method", "runs", *COUNTS, "iterations", "best found at", *ENDING, "speed-up over SCIP",
@@ -33,9 +33,9 @@ HEADER = (
 )  # fmt: skip
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per size, reading and method; then big-M's endings."""
-    table = Table(
+    table = ResultTable(
         "e3",
         "E3: without and with dual updates, beside SCIP",
         HEADER,
@@ -109,7 +109,7 @@ def draw(rows: Rows) -> Drawing | None:
     methods = [method for method in present(CONTESTANTS, rows) if method not in BASELINES]
     if not methods:
         return None
-    panels: list[Lines] = []
+    panels: list[LinesPanel] = []
     for budgets in BUDGETS:
         mine = read(rows, budgets)
         reachable, sizes = Reachable(mine), sorted(distinct(mine, "n"))
@@ -128,12 +128,12 @@ def draw(rows: Rows) -> Drawing | None:
         loops = [method for method in methods if method != AUTO]
         title = f"budgets {budgets}"
         panels += [
-            Lines(f"quality, {title}", "samples n", "potable / best known", series(methods, quality)),
-            Lines(
+            LinesPanel(f"quality, {title}", "samples n", "potable / best known", series(methods, quality)),
+            LinesPanel(
                 f"iterations, {title}", "samples n", "iterations to the end",
                 series(loops, lambda cell, m: average(where(cell, method=m), "iterations")), log_y=True,
             ),
-            Lines(
+            LinesPanel(
                 f"speed-up (at least, where SCIP was not done), {title}", "samples n",
                 "seconds of SCIP / seconds",
                 series(methods, lambda cell, m: geometric_mean(_speed_up(cell, m)[0])), log_y=True,

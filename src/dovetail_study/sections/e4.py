@@ -9,7 +9,7 @@ from dovetail_study.best_known import Reachable
 from dovetail_study.claims.budgets import read
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Rows
-from dovetail_study.figures import Bars, Drawing, Lines
+from dovetail_study.figures import Bars, Drawing, LinesPanel
 from dovetail_study.paper import BUDGETS, E4_KINDS
 from dovetail_study.sections import big_m
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
@@ -24,7 +24,7 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LOOPS = ("paper", "dual-decomposition")
 LEARNT = 0.005
@@ -32,10 +32,10 @@ LEARNT = 0.005
 HEADER = ("network", "accuracy", "majority", "n", "budgets", "method", "runs", *COUNTS, *ENDING)
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per network, size and method; then big-M's endings."""
     reachable = Reachable(rows)
-    table = Table(
+    table = ResultTable(
         "e4",
         "E4: the unchanged solver on four kinds of network",
         HEADER,
@@ -100,7 +100,7 @@ def draw(rows: Rows) -> Drawing | None:
         [
             Bars("accuracy on held-out rows", "accuracy", names, accuracy),
             Bars("converged within the iterations", "share of runs", names, rates),
-            Lines(
+            LinesPanel(
                 "time to the end of the run", "samples n", "seconds (geometric mean)", seconds, log_y=True,
                 ticks={float(n): str(n) for n in sizes},
             ),

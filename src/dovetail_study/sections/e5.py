@@ -26,7 +26,7 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 HEADER = (
     "network", "method", "runs", "found", "expected survivors", "best known", "gap to it, %", "iterations",
@@ -34,10 +34,10 @@ HEADER = (
 )  # fmt: skip
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per network and method; then big-M's endings."""
     reachable = Reachable(rows)
-    table = Table(
+    table = ResultTable(
         "e5",
         "E5: tree planting",
         HEADER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail_study.best_known import Reachable
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Rows
-from dovetail_study.figures import Drawing, Lines
+from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.paper import RHO, STEP
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
 from dovetail_study.statistics import (
@@ -18,15 +18,15 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 HEADER = ("rho", "step", "method", "runs", *COUNTS, "iterations", *ENDING)
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One line per setting and method."""
     reachable = Reachable(rows, references=None)
-    table = Table(
+    table = ResultTable(
         "sensitivity",
         "Sensitivity to rho and step size",
         HEADER,
@@ -84,8 +84,8 @@ def draw(rows: Rows) -> Drawing | None:
     return Drawing(
         "Sensitivity on water (2x16)",
         [
-            Lines("newly flipped against rho", "rho", flipped, by_rho, log_x=True),
-            Lines("newly flipped against step size", "step size", flipped, by_step, log_x=True),
-            Lines("converged, against rho", "rho", "share of runs", rates, log_x=True),
+            LinesPanel("newly flipped against rho", "rho", flipped, by_rho, log_x=True),
+            LinesPanel("newly flipped against step size", "step size", flipped, by_step, log_x=True),
+            LinesPanel("converged, against rho", "rho", "share of runs", rates, log_x=True),
         ],
     )

@@ -38,7 +38,7 @@ from dovetail.methods.block_prices.sign_search import blocks_at, neurons_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.run.bound import Bound, Support
@@ -72,7 +72,7 @@ class PricedBlocks:
     """What is known of a problem that can be bounded so."""
 
     scaled: ScaledProblem
-    coupling: CouplingRows
+    coupling: CouplingLimits
     programs: tuple[BlockProgram, ...]
 
     @property
@@ -85,7 +85,7 @@ def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     """Whether and how a problem can be bounded by prices; made once (see `SolveContext.once`)."""
     scaled, problem = context.once(scaled_problem), context.relaxed or context.problem
     parts = scaled.parts
-    coupling = CouplingRows.of(scaled, parts)
+    coupling = CouplingLimits.of(scaled, parts)
     shared = np.flatnonzero(parts.shared)
     if parts.count < 2 or coupling.h.size == 0 or not np.all(context.once(tight_box).finite[shared]):
         return None
@@ -117,7 +117,7 @@ class BlockPrices:
             f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
             f"up to {known.unstable} neurons"
         )
-        run, progress, short = _Run(context, known), Progress(context), False
+        run, progress, short = _BlockBounds(context, known), Progress(context), False
         while not context.over and not short:
             value = run.round()
             progress.record(value)
@@ -128,13 +128,13 @@ class BlockPrices:
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, yielded=short)
 
 
-class _Run:
+class _BlockBounds:
     """Columns, master and blocks of one problem."""
 
     def __init__(self, context: SolveContext, known: PricedBlocks) -> None:
         self._context, self._coupling, self._scaled = context, known.coupling, known.scaled
         parts = known.scaled.parts
-        self._pool = Pool(known.scaled, parts, known.coupling)
+        self._pool = ColumnPool(known.scaled, parts, known.coupling)
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
         self._coupled = context.once(coupled_problem)

@@ -39,8 +39,8 @@ class TreeComponent:
         return sp.csr_array(self.terms.T)
 
     @cached_property
-    def _propagation(self) -> Propagation:
-        return Propagation(self.trees.host)
+    def _propagation(self) -> BoxPropagation:
+        return BoxPropagation(self.trees.host)
 
     @cached_property
     def _uses(self) -> IntervalRows:
@@ -124,7 +124,7 @@ class IntervalRows:
         return found
 
 
-class Propagation:
+class BoxPropagation:
     """What the rows of a program leave to its columns, for many boxes at once (see `bounds.box`)."""
 
     def __init__(self, mip: Mip) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.cell_descent.cell_program import CellPoint, CellProgram
-from dovetail.methods.cell_descent.profile import Profile
+from dovetail.methods.cell_descent.profile import MoveProfile
 from dovetail.run.budget import Budget
 
 MOST_LPS = 1000
@@ -43,13 +43,13 @@ NO_WAY = 1e-3
 """Widths: added to every way, so that moves that cost nothing are compared by what they bring."""
 
 
-class Descent:
+class MoveDescent:
     """One problem in cells, with its LP and its profiles."""
 
     def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
         self.trees = trees
         self._program = CellProgram(trees, seed=seed, threads=threads)
-        self._profiles = [Profile(sample.boxes, trees.cells) for sample in trees.samples]
+        self._profiles = [MoveProfile(sample.boxes, trees.cells) for sample in trees.samples]
         self._moves: list[tuple[bytes, FloatArray] | None] = [None] * len(self._profiles)
         """Of each sample: the cells it was asked about last, and its outputs after every move from there."""
         self._known: dict[bytes, CellPoint] = {}
@@ -154,7 +154,7 @@ class Descent:
 
 
 def turned(
-    trees: TreeProblem, sample: TreeSample, profile: Profile, at: CellPoint
+    trees: TreeProblem, sample: TreeSample, profile: MoveProfile, at: CellPoint
 ) -> tuple[float, IntArray] | None:
     """The way and the cells in which a sample has the class that its prices ask for; None: it has, or has not
     been turned."""
@@ -201,7 +201,7 @@ def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
     return np.asarray(values[..., wanted] - others)
 
 
-def _ways(trees: TreeProblem, profile: Profile, at: CellPoint) -> FloatArray:
+def _ways(trees: TreeProblem, profile: MoveProfile, at: CellPoint) -> FloatArray:
     """(moves,) how far each goes from the point, and what the prices charge for that."""
     cells, host = trees.cells, trees.host
     column = cells.columns[np.searchsorted(cells.first, profile.flat, side="right") - 1]

@@ -21,7 +21,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
-from dovetail.methods.cell_descent.descent import Descent
+from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.turns import FOR_POINTS, answer_of, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -92,7 +92,7 @@ class CellSearch:
 
     def __init__(self, context: SolveContext, trees: TreeProblem) -> None:
         self.trees = trees
-        self._descent = Descent(trees, seed=context.seed, threads=context.threads)
+        self._descent = MoveDescent(trees, seed=context.seed, threads=context.threads)
         self._rng = np.random.default_rng(context.seed + 7)
         self._settings = context.seed, context.threads
         self._best: CellPoint | None = None

@@ -24,8 +24,8 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.column_generation.master import Master, MasterSolution, Prices
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.master import Master, MasterPrices, MasterSolution
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.column_generation.restricted_master import (
     RestrictedMaster,
@@ -140,8 +140,8 @@ class ColumnGenerationRun:
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
         self._context, self._scaled, self._options = context, scaled, options
         self._components = scaled.parts
-        self.coupling = CouplingRows.of(scaled, self._components)
-        self.pool = Pool(scaled, self._components, self.coupling)
+        self.coupling = CouplingLimits.of(scaled, self._components)
+        self.pool = ColumnPool(scaled, self._components, self.coupling)
         self._master = Master(context, self.pool)
         self._restricted = RestrictedMaster(context, self.pool)
         self._pricing = Pricing(context, scaled, self._components)
@@ -167,7 +167,9 @@ class ColumnGenerationRun:
         master = self._master.solve(budget)
         prices = self._prices(master, number)
         noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
-        cost = Prices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(self._scaled, self.coupling)
+        cost = MasterPrices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(
+            self._scaled, self.coupling
+        )
         start = self._start(master, number)
         if start is not None:
             self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
@@ -182,9 +184,9 @@ class ColumnGenerationRun:
         last = options.rounds is not None and number == options.rounds - 1
         return number == 1 or last or number % options.mip_every == options.mip_every - 1
 
-    def _prices(self, master: MasterSolution | None, number: int) -> Prices:
+    def _prices(self, master: MasterSolution | None, number: int) -> MasterPrices:
         """Of the master; in odd rounds, and where those vanish, of the level LP."""
-        nothing = Prices(1.0, np.zeros(self.coupling.h.size))
+        nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
         if master is None:
             return nothing
         vanished = np.max(master.prices.rows * self.coupling.scale, initial=0.0) < VANISHED

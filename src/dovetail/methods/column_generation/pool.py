@@ -27,7 +27,7 @@ SMALLEST_SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CouplingRows:
+class CouplingLimits:
     """The rows that tie components together: G z <= h."""
 
     G: sp.csr_array
@@ -36,7 +36,7 @@ class CouplingRows:
     """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
 
     @classmethod
-    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingRows:
+    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingLimits:
         """Upper and lower sides of the rows that are nobody's."""
         G, h = components.coupling(scaled.host)
         typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST) ** 2)
@@ -44,10 +44,10 @@ class CouplingRows:
         return cls(G, h, np.maximum(np.abs(h), if_zero))
 
 
-class Pool:
+class ColumnPool:
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
-    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingRows) -> None:
+    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
         self.scaled, self.components, self.coupling = scaled, components, coupling
         self.members = components.members
         entries = coupling.G.tocoo()

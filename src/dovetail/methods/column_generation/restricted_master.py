@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.methods.column_generation.master import GAP, MasterSolution, lp_columns
-from dovetail.methods.column_generation.pool import Pool
+from dovetail.methods.column_generation.pool import ColumnPool
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -27,7 +27,7 @@ IN_LP = 1e-6
 class RestrictedMaster:
     """Built anew for each solve: most columns of a pool have no place in it."""
 
-    def __init__(self, context: SolveContext, pool: Pool) -> None:
+    def __init__(self, context: SolveContext, pool: ColumnPool) -> None:
         self._context, self._pool = context, pool
         self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
         self._shared = np.flatnonzero(pool.components.shared)
@@ -82,7 +82,7 @@ class RestrictedMaster:
         return np.union1d(kept, known)
 
 
-def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
+def improve(pool: ColumnPool, chosen: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
     """Swap columns of `chosen` (one per component) for cheaper ones as long as the rows hold.
 
     `room` (R,) is what the limits leave beside shared columns; `prices` (R,) weigh the rows. Of columns
@@ -109,14 +109,16 @@ def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) 
     return chosen
 
 
-def least_use(pool: Pool, prices: FloatArray, count: int) -> IntArray | None:
+def least_use(pool: ColumnPool, prices: FloatArray, count: int) -> IntArray | None:
     """The column of each component that uses least at these prices, or None while one has no column."""
     order, rank = pool.ranked(pool.activity @ prices)
     best = order[rank == 0]
     return best if best.size == count else None
 
 
-def round_lp(pool: Pool, theta: FloatArray, base: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
+def round_lp(
+    pool: ColumnPool, theta: FloatArray, base: IntArray, room: FloatArray, prices: FloatArray
+) -> IntArray:
     """The master LP's weights `theta` rounded: the largest put into `base` first, where rows still hold."""
     chosen = base.copy()
     total = pool.activity[chosen].sum(axis=0)

@@ -26,7 +26,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
-from dovetail.methods.quadratic_mip.curve import Curve, Plane
+from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
 from dovetail.mip.scip_quadratic import solve_quadratic
 from dovetail.mip.turns import answer_of
@@ -80,15 +80,15 @@ class QuadraticMip:
         looked_at: list[FloatArray] = []
         if plan.written.relaxed is not None or not plan.written.proves:
             share = POINTS_SHARE if plan.written.proves else 1.0
-            run = _Run(context, plan, plan.written, proves=False)
+            run = _PlanesMip(context, plan, plan.written, proves=False)
             run.run(context.budget.part(share * context.budget.left))
             looked_at = run.looked_at
         if plan.written.proves and not context.over:
-            _Run(context, plan, plan.written.for_bounds, looked_at, proves=True).run(context.budget)
+            _PlanesMip(context, plan, plan.written.for_bounds, looked_at, proves=True).run(context.budget)
         return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace))
 
 
-class _Run:
+class _PlanesMip:
     """One program and its planes."""
 
     def __init__(
@@ -265,7 +265,7 @@ class _Run:
         self._progress.record(found.value, exact=found.exact)
 
 
-def _as_function(curve: Curve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
+def _as_function(curve: QuadCurve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
     """Output, inputs, and Q, linear part and constant of x'Qx + linear'x + constant."""
     Q = curve.F.T @ curve.F - curve.G.T @ curve.G
     linear = 2.0 * (curve.e @ curve.F - curve.h @ curve.G) + curve.linear
@@ -298,7 +298,7 @@ def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
     )
 
 
-def given_way(mip: Mip, curves: Sequence[Curve]) -> Mip:
+def given_way(mip: Mip, curves: Sequence[QuadCurve]) -> Mip:
     """`mip` with room in the rows and bounds of curves' outputs for what the deployed blocks may round."""
     room = np.zeros(mip.n_columns)
     np.maximum.at(room, [curve.output for curve in curves], [curve.slack for curve in curves])
@@ -312,7 +312,7 @@ def given_way(mip: Mip, curves: Sequence[Curve]) -> Mip:
     )
 
 
-def propagated(mip: Mip, curves: Sequence[Curve]) -> Box:
+def propagated(mip: Mip, curves: Sequence[QuadCurve]) -> Box:
     """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
     squares = np.array([curve.output for curve in curves if curve.squares], dtype=np.int64)
@@ -329,7 +329,7 @@ def propagated(mip: Mip, curves: Sequence[Curve]) -> Box:
     return box
 
 
-def _root(curve: Curve, box: Box) -> None:
+def _root(curve: QuadCurve, box: Box) -> None:
     """|a x + e| is at most the root of what its square is at most."""
     most = box.upper[curve.output]
     if not np.isfinite(most):

@@ -28,7 +28,7 @@ LITTLE = 1e-9
 """Relative to a row's limit: room that is none."""
 
 
-class Choice:
+class ColumnChoice:
     """Places of columns in a shard's pool, and what they use in all."""
 
     def __init__(self, shard: Shard, *, lasting: bool = True) -> None:
@@ -188,7 +188,9 @@ def margins(shard: Shard, prices: FloatArray) -> Tensor:
     return torch.where(torch.isfinite(margin), margin, torch.inf)
 
 
-def core_columns(shard: Shard, choice: Choice, prices: FloatArray, border: float, most: int) -> CoreColumns:
+def core_columns(
+    shard: Shard, choice: ColumnChoice, prices: FloatArray, border: float, most: int
+) -> CoreColumns:
     """Of blocks whose margin is within the border, and of those that have what was left; `most` of each."""
     near = (margins(shard, prices) <= border).nonzero().ravel()[:most]
     filled = choice.filled.nonzero().ravel()[:most]

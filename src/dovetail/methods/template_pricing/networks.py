@@ -51,7 +51,7 @@ class TemplateNetworks:
         if rests is None:
             rests = [uploaded(reading.at_rest, device) for reading in program.networks]
         self._readings = [
-            _Reading(blocks[r.block], r, rest.to(dtype), device, dtype)
+            _NetworkValues(blocks[r.block], r, rest.to(dtype), device, dtype)
             for r, rest in zip(program.networks, rests, strict=True)
         ]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
@@ -106,7 +106,7 @@ class TemplateNetworks:
         return values, pulled
 
 
-class _Reading:
+class _NetworkValues:
     def __init__(
         self, block: Block, reading: NetworkReading, at_rest: Tensor, device: str, dtype: torch.dtype
     ) -> None:

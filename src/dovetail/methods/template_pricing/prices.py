@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.methods.template_pricing.pool import Pool
+from dovetail.methods.template_pricing.pool import BlockPool
 
 SMOOTHING = (0.08, 0.02, 0.005)
 """tau in units of a usual column's cost: from far off the first converges in a few steps, the last is within
@@ -199,7 +199,7 @@ def _first_order(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) 
     return np.asarray(found.x)
 
 
-def exact_value(pool: Pool, prices: FloatArray) -> float:
+def exact_value(pool: BlockPool, prices: FloatArray) -> float:
     """What blocks cost in all, each at its cheapest column at the prices."""
     price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
     least = pool.priced(price).min(dim=1).values

@@ -23,7 +23,7 @@ from dovetail.methods.template_pricing.device_blocks import device_blocks
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
-from dovetail.methods.template_pricing.pool import Pool
+from dovetail.methods.template_pricing.pool import BlockPool
 from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
 from dovetail.run.budget import Budget
 
@@ -77,7 +77,7 @@ class Shard:
         networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
-        self.pool = Pool(self.data, places, len(program.output_columns))
+        self.pool = BlockPool(self.data, places, len(program.output_columns))
         on_cpu = torch.device(device).type == "cpu"
         self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
         self._pace = 0.0

@@ -17,9 +17,9 @@ from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
+from dovetail.models.scip.columns import BEING_WRITTEN, ScipColumns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
-from dovetail.models.scip.rows import LINEAR, Constraints, Rows
+from dovetail.models.scip.rows import LINEAR, Constraints, LinearRows
 from dovetail.models.tool_model import ToolModel
 
 
@@ -38,7 +38,7 @@ class ScipModel(ToolModel):
         With rows, the slack columns that SCIP adds to indicator constraints are left out; without, they
         are among the columns, since only the rows tell whether anything else uses them.
         """
-        columns = Columns.of(self._model)
+        columns = ScipColumns.of(self._model)
         self._originals = {key: key for key in columns.keys}
         if not rows:
             return Reading(_mip(self._model, columns), columns.keys)
@@ -178,7 +178,7 @@ def _refuse_callbacks(model: Any) -> None:
             )
 
 
-def _with_rows(model: Any, columns: Columns) -> Reading:
+def _with_rows(model: Any, columns: ScipColumns) -> Reading:
     """The whole program; slack columns and rows that SCIP added for its indicators are left out."""
     constraints = Constraints.of(model)
     rows = constraints.rows(model, columns)
@@ -204,7 +204,9 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
     )
 
 
-def _mip(model: Any, columns: Columns, rows: Rows | None = None, keep: BoolArray | None = None) -> Mip:
+def _mip(
+    model: Any, columns: ScipColumns, rows: LinearRows | None = None, keep: BoolArray | None = None
+) -> Mip:
     """The program of the columns that are kept, with all `rows`."""
     kept = np.ones(len(columns.keys), dtype=bool) if keep is None else keep
     return Mip(

@@ -20,7 +20,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints, logic_rows
-from dovetail.models.scip.columns import GONE, Columns, limits
+from dovetail.models.scip.columns import GONE, ScipColumns, limits
 
 KINDS = frozenset({"SOS1", "SOS2", "cardinality", "xor"})
 
@@ -54,7 +54,7 @@ _CONSTANT = re.compile(rf"^(?:{_NUMBER} <= )?({_NUMBER})(?=[-+])")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LinearRows:
     """Linear rows over all columns."""
 
     A: sp.csr_array
@@ -67,10 +67,10 @@ class Rows:
         inside = slice(self.A.indptr[i], self.A.indptr[i + 1])
         return self.A.indices[inside], self.A.data[inside]
 
-    def some(self, kept: BoolArray) -> Rows:
+    def some(self, kept: BoolArray) -> LinearRows:
         """Those that are kept."""
         names = [self.names[i] for i in np.flatnonzero(kept)]
-        return Rows(self.A[kept], self.lower[kept], self.upper[kept], names)
+        return LinearRows(self.A[kept], self.lower[kept], self.upper[kept], names)
 
 
 @dataclass(eq=False)
@@ -89,7 +89,7 @@ class Constraints:
     """Indicator constraints, as PySCIPOpt has them."""
     products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
     """Of quadratic rows: the row, two variables and a coefficient each."""
-    special: list[Listed] = field(default_factory=list)
+    special: list[ListedConstraint] = field(default_factory=list)
     """Those that are no rows."""
 
     @classmethod
@@ -151,7 +151,7 @@ class Constraints:
         self.upper.append(upper)
         self.names.append(name)
 
-    def quadratics(self, model: Any, columns: Columns) -> list[QuadraticTerms]:
+    def quadratics(self, model: Any, columns: ScipColumns) -> list[QuadraticTerms]:
         """What is quadratic in the rows, over all columns."""
         result = []
         for row, *sides, weights in self.products:
@@ -165,7 +165,7 @@ class Constraints:
             result.append(QuadraticTerms(row, found[0][0], found[1][0], np.array(weights)))
         return result
 
-    def rows(self, model: Any, columns: Columns) -> Rows:
+    def rows(self, model: Any, columns: ScipColumns) -> LinearRows:
         """The matrix; a (1 - x) becomes -a x, and a goes to the limits."""
         data = np.array(self.entries, dtype=np.float64)
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
@@ -182,7 +182,7 @@ class Constraints:
         A.eliminate_zeros()
         infinity = model.infinity()
         lower, upper = limits(self.lower, infinity) - shift, limits(self.upper, infinity) - shift
-        return Rows(A, lower, upper, self.names)
+        return LinearRows(A, lower, upper, self.names)
 
 
 def _refusal(name: str, kind: str) -> UnsupportedError:
@@ -220,7 +220,7 @@ def constant_in(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedConstraint:
     """One such constraint: its kind, its variables by their places in the model, and its number."""
 
     name: str
@@ -240,12 +240,12 @@ class Listed:
             written.at_most(self.name, columns, self.number)
 
 
-def listed(texts: Mapping[int, tuple[str, str]], names: Mapping[int, str]) -> list[Listed]:
+def listed(texts: Mapping[int, tuple[str, str]], names: Mapping[int, str]) -> list[ListedConstraint]:
     """Constraints by their numbers; an `UnsupportedError` for one that is written in another way."""
     return [_read(name, *texts.get(number, ("", ""))) for number, name in names.items()]
 
 
-def _read(name: str, kind: str, text: str) -> Listed:
+def _read(name: str, kind: str, text: str) -> ListedConstraint:
     variables = [int(number) for number in _VARIABLE.findall(text)]
     limit = _LAST_NUMBER.search(text)
     if kind not in KINDS or not variables or len(variables) != text.count("<") - text.count("<="):
@@ -254,7 +254,7 @@ def _read(name: str, kind: str, text: str) -> Listed:
             f"{BY_HAND}."
         )
     if kind.startswith("SOS"):
-        return Listed(name, kind, variables, int(kind[-1]))
+        return ListedConstraint(name, kind, variables, int(kind[-1]))
     if limit is None:
         raise UnsupportedError(f"the constraint {name} has no limit that is a number; give one.")
-    return Listed(name, kind, variables, int(limit[1]))
+    return ListedConstraint(name, kind, variables, int(limit[1]))

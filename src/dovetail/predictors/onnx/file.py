@@ -19,7 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.reader import ModelReader
 
 LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)
@@ -53,7 +53,7 @@ def metered(source: Any, limits: FileLimits | None) -> Meter:
     return Meter(name, (limits or FileLimits()).before(LIMITS), "load_predictor", PredictorError)
 
 
-def read_graph(source: Any, output: str | None, meter: Meter) -> Graph:
+def read_graph(source: Any, output: str | None, meter: Meter) -> OnnxGraph:
     """The graph behind `output` (or the only output) of a file or a `ModelProto`."""
     onnx = _import_onnx()
     with readable(meter.name):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.node import Attribute, Node
+from dovetail.predictors.onnx.node import Attribute, OnnxNode
 from dovetail.predictors.onnx.weights import WeightReader
 
 MOST_NODES = 200_000
@@ -61,11 +61,11 @@ class NodeReader:
         self._count = 0
         self._words = 0
 
-    def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[Node]:
+    def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[OnnxNode]:
         """The nodes of the graph in their order."""
         yield from self._within(protos, _Scope(opset, {}, "", {}, 0))
 
-    def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[Node]:
+    def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[OnnxNode]:
         """The nodes of the graph or of a function's body."""
         for proto in protos:
             self._require_few(proto)
@@ -78,11 +78,11 @@ class NodeReader:
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             values = {name: self._attribute(a, label) for name, a in attributes.items()}
             inputs, outputs = scope.renamed(proto.input), scope.renamed(proto.output)
-            yield Node(proto.op_type, label, inputs, outputs, scope.opset, values, domain)
+            yield OnnxNode(proto.op_type, label, inputs, outputs, scope.opset, values, domain)
 
     def _call(
         self, proto: Any, function: Any, label: str, attributes: dict[str, Any], scope: _Scope
-    ) -> Iterator[Node]:
+    ) -> Iterator[OnnxNode]:
         """The nodes of a function's body, for one call of it."""
         if scope.depth == DEEPEST:
             raise UnsupportedError(f"{self._name}: functions call each other more than {DEEPEST} deep.")
@@ -97,7 +97,7 @@ class NodeReader:
         yield from self._within(function.node, _Scope(opset, names, prefix, given, scope.depth + 1))
         for name, target in zip(function.output, outputs, strict=False):
             if name in handed_on:
-                yield Node("Identity", label, (names[name],), (target,), opset, {})
+                yield OnnxNode("Identity", label, (names[name],), (target,), opset, {})
 
     def _require_few(self, proto: Any) -> None:
         """Count a node, and refuse one too many."""

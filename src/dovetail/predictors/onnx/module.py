@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.graph_traits import require_gradient, row_shape
 from dovetail.predictors.onnx.memory import room
 from dovetail.predictors.onnx.operators.table import compiled
-from dovetail.predictors.onnx.plan import LIKE, Step, folded_constants, planned
+from dovetail.predictors.onnx.plan import LIKE, PlannedStep, folded_constants, planned
 
 TRIAL = 3
 """Rows of the batch a model is tried on when it is read: two could be a size that stands in the file."""
@@ -35,7 +35,7 @@ class OnnxModule(nn.Module):
     precision: Tensor
     narrowest: Tensor
 
-    def __init__(self, graph: Graph, meter: Meter) -> None:
+    def __init__(self, graph: OnnxGraph, meter: Meter) -> None:
         super().__init__()
         self.register_buffer("precision", torch.zeros((), dtype=graph.dtype))
         self.register_buffer("narrowest", torch.zeros((), dtype=graph.narrowest_dtype))
@@ -110,7 +110,7 @@ class OnnxModule(nn.Module):
     def _values(self, x: Tensor, frees: bool = True) -> list[Tensor | None]:
         """Every step in turn; what no later step reads is dropped on the way."""
         values = self._at_first(x)
-        step: Step | None = None
+        step: PlannedStep | None = None
         try:
             for step in self._plan.steps:
                 result = step.kernel(*[values[slot] for slot in step.inputs])

@@ -45,7 +45,7 @@ def clip(low: float, high: float, width: int) -> Iterator[nn.Module]:
     yield dense(-np.eye(width), high)
 
 
-class Shares(nn.Module):
+class RowShares(nn.Module):
     """Each value's share of its row's sum."""
 
     def forward(self, values: Tensor) -> Tensor:

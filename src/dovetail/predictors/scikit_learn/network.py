@@ -36,7 +36,7 @@ from dovetail.predictors.scikit_learn.linear import (
     quadratic_discriminants,
     stochastic_gradient_classifier,
 )
-from dovetail.predictors.scikit_learn.modules import Pointwise, Shares, dense
+from dovetail.predictors.scikit_learn.modules import Pointwise, RowShares, dense
 from dovetail.predictors.scikit_learn.several import (
     averaged,
     bagged,
@@ -118,7 +118,7 @@ def _one_against_rest(estimator: Any) -> Iterator[nn.Module]:
     yield dense(weight, bias)
     yield nn.Sigmoid()
     if len(each) > 1 and not estimator.multilabel_:
-        yield Shares()
+        yield RowShares()
 
 
 def _mlp(estimator: Any) -> Iterator[nn.Module]:

@@ -42,10 +42,10 @@ Powers = tuple[int, ...]
 
 def normalizer(estimator: Any) -> Iterator[nn.Module]:
     """Each row divided by its length."""
-    yield Normalised(estimator.norm)
+    yield NormalisedRows(estimator.norm)
 
 
-class Normalised(nn.Module):
+class NormalisedRows(nn.Module):
     """Rows of length 1 in some norm; a row of zeros stays as it is."""
 
     def __init__(self, norm: str) -> None:

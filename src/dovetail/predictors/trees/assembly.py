@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.pieces import Pieces, threshold_piece, written_out
+from dovetail.predictors.trees.pieces import LinePieces, threshold_piece, written_out
 
 Fold = Callable[[FloatArray], FloatArray]
 """Makes of a library's thresholds the largest float64 that it sends left."""
@@ -28,7 +28,7 @@ _SIGN = np.int64(-(2**63))
 _LARGEST = np.finfo(np.float64).max
 
 
-class Tree(NamedTuple):
+class ReadTree(NamedTuple):
     """One tree as libraries keep them: children by their number in it, below 0 at leaves."""
 
     feature: IntArray
@@ -37,22 +37,22 @@ class Tree(NamedTuple):
     right: IntArray
     value: FloatArray
     """(nodes, scores); that of splits does not matter."""
-    pieces: Mapping[int, Pieces] = {}
+    pieces: Mapping[int, LinePieces] = {}
     """By node, splits that are no threshold; cuts as they are meant in float64, with nothing to fold."""
 
     def categories(self) -> set[int]:
         """Features by whose categories it splits."""
         return {int(self.feature[node]) for node, asked in self.pieces.items() if asked.are_categories}
 
-    def reading(self, features: IntArray) -> Tree:
+    def reading(self, features: IntArray) -> ReadTree:
         """The same tree over other features: the k-th of its own is `features[k]`."""
         return self._replace(feature=np.where(self.left < 0, 0, features[np.maximum(self.feature, 0)]))
 
-    def scaled(self, factor: float) -> Tree:
+    def scaled(self, factor: float) -> ReadTree:
         """The same tree, its leaves multiplied."""
         return self._replace(value=factor * self.value)
 
-    def for_score(self, k: int, scores: int) -> Tree:
+    def for_score(self, k: int, scores: int) -> ReadTree:
         """A tree of one score as one of several, of which it adds to the k-th."""
         if scores == 1:
             return self
@@ -62,7 +62,7 @@ class Tree(NamedTuple):
 
 
 def assembled(
-    trees: Iterable[Tree],
+    trees: Iterable[ReadTree],
     *,
     features: int,
     base: ArrayLike,
@@ -111,19 +111,19 @@ def assembled(
     )
 
 
-def _without_pieces(trees: list[Tree], fold: Fold) -> tuple[list[Tree], Fold]:
+def _without_pieces(trees: list[ReadTree], fold: Fold) -> tuple[list[ReadTree], Fold]:
     """The same trees with thresholds alone, and what is left to fold of them."""
     if not any(tree.pieces for tree in trees):
         return trees, fold
     return [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
 
 
-def _thresholds_alone(tree: Tree, fold: Fold) -> Tree:
+def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
     splits = np.setdiff1d(np.flatnonzero(tree.left >= 0), [*tree.pieces])
     folded = fold(np.asarray(tree.threshold, dtype=np.float64)[splits])
     pieces = {int(node): threshold_piece(cut) for node, cut in zip(splits, folded, strict=True)}
     found = written_out(tree.feature, tree.left, tree.right, pieces | dict(tree.pieces))
-    return Tree(
+    return ReadTree(
         np.array(found.feature),
         np.array(found.threshold),
         np.array(found.left),
@@ -132,14 +132,14 @@ def _thresholds_alone(tree: Tree, fold: Fold) -> Tree:
     )
 
 
-def _joined(trees: list[Tree], part: str) -> FloatArray:
+def _joined(trees: list[ReadTree], part: str) -> FloatArray:
     return np.concatenate([np.asarray(getattr(tree, part)) for tree in trees])
 
 
-def _stump(scores: int) -> Tree:
+def _stump(scores: int) -> ReadTree:
     """A leaf alone, that adds nothing."""
     none = np.full(1, -1)
-    return Tree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, np.zeros((1, scores)))
+    return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, np.zeros((1, scores)))
 
 
 def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -> TreeEnsemble:
@@ -169,7 +169,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
 def _alone(base: FloatArray) -> TreeEnsemble:
     """A base as a tree of one leaf: bases of several may cancel out, what each was rounded by does not."""
     none = np.full(1, -1)
-    leaf = Tree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, base[None, :])
+    leaf = ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, base[None, :])
     return assembled([leaf], features=1, base=np.zeros(base.size))
 
 

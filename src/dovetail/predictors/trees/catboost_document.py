@@ -20,8 +20,8 @@ import numpy as np
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled, float32_at_most
-from dovetail.predictors.trees.pieces import Pieces, category_pieces
+from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most
+from dovetail.predictors.trees.pieces import LinePieces, category_pieces
 
 LINKS: dict[str, Link] = {
     "Logloss": "sigmoid",
@@ -79,7 +79,7 @@ def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
     )
 
 
-class Places(NamedTuple):
+class FeaturePlaces(NamedTuple):
     """The columns of features, by CatBoost's numbers for them."""
 
     numbers: dict[int, int]
@@ -88,16 +88,16 @@ class Places(NamedTuple):
     """How many there are of any kind."""
 
 
-def _places(info: Any) -> Places:
+def _places(info: Any) -> FeaturePlaces:
     kinds = [info.get(kind, []) for kind in ("float_features", "categorical_features", "text_features")]
     columns = [int(one["flat_feature_index"]) for kind in kinds for one in kind]
     numbers, categories, _ = (
         {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kind} for kind in kinds
     )
-    return Places(numbers, categories, 1 + max(columns, default=-1))
+    return FeaturePlaces(numbers, categories, 1 + max(columns, default=-1))
 
 
-def _question(split: Any, places: Places) -> tuple[int, float, Pieces | None]:
+def _question(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces | None]:
     """The column of a split and its border, or the category that goes right."""
     kind = split["split_type"]
     if kind == "FloatFeature":
@@ -117,7 +117,7 @@ def _question(split: Any, places: Places) -> tuple[int, float, Pieces | None]:
     return column, 0.0, category_pieces(numbers, goes_left=False)
 
 
-def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
+def _oblivious(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
     questions = [_question(split, places) for split in tree.get("splits") or []]
     depth = len(questions)
@@ -129,7 +129,7 @@ def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
     feature, border = (np.array([question[k] for question in questions]) for k in (0, 1))
     leaf = np.full(len(value), -1)
     left = 2 ** (level + 1) - 1 + at
-    return Tree(
+    return ReadTree(
         np.concatenate([feature[level], 0 * leaf]).astype(np.int64),
         np.concatenate([border[level], np.zeros(leaf.size)]),
         np.concatenate([left, leaf]).astype(np.int64),
@@ -139,12 +139,12 @@ def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
     )
 
 
-def _grown(tree: Any, places: Places, scores: int) -> Tree:
+def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """Nested nodes in a list; a child comes after its parent."""
     nodes, number = [tree], 0
     rows: list[tuple[int, float, int, int]] = []
     values: list[np.ndarray] = []
-    pieces: dict[int, Pieces] = {}
+    pieces: dict[int, LinePieces] = {}
     while number < len(nodes):
         node = nodes[number]
         if "split" in node:
@@ -159,7 +159,7 @@ def _grown(tree: Any, places: Places, scores: int) -> Tree:
             values.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
         number += 1
     feature, border, left, right = (np.array(part) for part in zip(*rows, strict=True))
-    return Tree(feature, border, left, right, np.stack(values), pieces)
+    return ReadTree(feature, border, left, right, np.stack(values), pieces)
 
 
 def numbers_of(hashed: int) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A path in one colour."""
 
     d: str
@@ -75,7 +75,7 @@ class Chart:
     label: str
     """For those who do not see it."""
     x_title: str
-    lines: list[Line]
+    lines: list[ChartLine]
     marks: list[Mark] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     area: str = ""

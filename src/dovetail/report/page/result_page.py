@@ -118,7 +118,7 @@ def settings_lines(result: Result) -> list[tuple[str, str]]:
     return [(name, visible(text, 1500)) for name, text in lines]
 
 
-class Share(NamedTuple):
+class TimeShare(NamedTuple):
     """One stretch of the bar, in hundredths of its length."""
 
     colour: int
@@ -129,7 +129,7 @@ class Share(NamedTuple):
     percent: str
 
 
-def time_shares(result: Any) -> list[Share]:
+def time_shares(result: Any) -> list[TimeShare]:
     """Every timer that measured anything."""
     total = sum(float(getattr(result.profile, kind)) for kind in KINDS)
     shares, begin = [], 0.0
@@ -139,7 +139,7 @@ def time_shares(result: Any) -> list[Share]:
             continue
         part = spent / total
         shares.append(
-            Share(colour, round(begin, 2), round(100 * part, 2), words, seconds(spent), percent(part))
+            TimeShare(colour, round(begin, 2), round(100 * part, 2), words, seconds(spent), percent(part))
         )
         begin += 100 * part
     return shares

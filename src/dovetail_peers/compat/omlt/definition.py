@@ -21,7 +21,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.onnx.file import metered, read_graph
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 
 Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 
@@ -181,12 +181,12 @@ def answered_shape(predictor: Any, input_shape: Sequence[int]) -> tuple[int, ...
     return (1, count) if len(input_shape) > 1 and input_shape[0] == 1 else (count,)
 
 
-def onnx_graph(model: Any) -> Graph:
+def onnx_graph(model: Any) -> OnnxGraph:
     """A file or a `ModelProto` as it is read."""
     return read_graph(model, None, metered(model, None))
 
 
-def input_shape_of(graph: Graph) -> tuple[int, ...]:
+def input_shape_of(graph: OnnxGraph) -> tuple[int, ...]:
     """All axes of the input that have a size: an open one is that of the samples."""
     return tuple(size for size in graph.sizes if size is not None)
 

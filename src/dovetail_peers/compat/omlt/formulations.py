@@ -176,8 +176,8 @@ class OffsetScaling(ScalingInterface):
     def __init__(
         self, offset_inputs: Numbers, factor_inputs: Numbers, offset_outputs: Numbers, factor_outputs: Numbers
     ) -> None:
-        self._inputs = _Pairs("inputs", offset_inputs, factor_inputs)
-        self._outputs = _Pairs("outputs", offset_outputs, factor_outputs)
+        self._inputs = _ScalingPairs("inputs", offset_inputs, factor_inputs)
+        self._outputs = _ScalingPairs("outputs", offset_outputs, factor_outputs)
 
     def get_scaled_input_expressions(self, input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
         """Inputs of the model as the network sees them."""
@@ -196,7 +196,7 @@ class OffsetScaling(ScalingInterface):
         return self._outputs.unscaled(scaled_output_vars)
 
 
-class _Pairs:
+class _ScalingPairs:
     """Offsets and factors by index."""
 
     def __init__(self, what: str, offsets: Numbers, factors: Numbers) -> None:

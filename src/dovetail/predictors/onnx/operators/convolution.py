@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.predictors.onnx.memory import listed, require_room
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 from dovetail.predictors.onnx.operators.windows import Windows, padded
 
@@ -20,7 +20,7 @@ CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
 
-def _convolution(node: Node) -> Kernel:
+def _convolution(node: OnnxNode) -> Kernel:
     windows, group = Windows.of(node), node.integer("group", 1)
     node.passed_over("kernel_shape")  # the weights show it
 
@@ -35,7 +35,7 @@ def _convolution(node: Node) -> Kernel:
     return run
 
 
-def _transposed_convolution(node: Node) -> Kernel:
+def _transposed_convolution(node: OnnxNode) -> Kernel:
     windows, group = Windows.of(node), node.integer("group", 1)
     extra, wanted = node.integers("output_padding", ()), node.integers("output_shape", ())
     node.passed_over("kernel_shape")
@@ -75,7 +75,7 @@ CONVOLUTION: dict[str, Operator] = {
 }
 
 
-def _pad(node: Node) -> Kernel:
+def _pad(node: OnnxNode) -> Kernel:
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise node.refused(f"mode={mode!r}")

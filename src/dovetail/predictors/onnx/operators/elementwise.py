@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
 
 SMOOTH: dict[str, Callable[[Tensor], Tensor]] = {
@@ -44,20 +44,20 @@ def _power(base: Tensor, exponent: Tensor) -> Tensor:
     return torch.pow(base, exponent).to(base.dtype)
 
 
-def _modulo(node: Node) -> Kernel:
+def _modulo(node: OnnxNode) -> Kernel:
     return torch.fmod if node.integer("fmod", 0) else torch.remainder
 
 
-def _folded(combine: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Node], Kernel]:
+def _folded(combine: Callable[[Tensor, Tensor], Tensor]) -> Callable[[OnnxNode], Kernel]:
     """An operator of any number of inputs, taken two by two."""
     return lambda node: lambda *values: reduce(combine, values)
 
 
-def _mean(node: Node) -> Kernel:
+def _mean(node: OnnxNode) -> Kernel:
     return lambda *values: reduce(torch.add, values) / len(values)
 
 
-def _clip(node: Node) -> Kernel:
+def _clip(node: OnnxNode) -> Kernel:
     if node.opset >= 11:
         return _clipped
     low, high = node.number_before(11, "min"), node.number_before(11, "max")
@@ -85,7 +85,7 @@ ELEMENTWISE: dict[str, Operator] = {
 }
 
 
-def _cast(node: Node) -> Kernel:
+def _cast(node: OnnxNode) -> Kernel:
     declared = node.dtype("to")
     node.passed_over("saturate", "round_mode")  # they concern 8-bit floats
 

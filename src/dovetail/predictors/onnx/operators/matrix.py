@@ -10,11 +10,11 @@ import math
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
 
 
-def _gemm(node: Node) -> Kernel:
+def _gemm(node: OnnxNode) -> Kernel:
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     flips_a, flips_b = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
 
@@ -25,7 +25,7 @@ def _gemm(node: Node) -> Kernel:
     return run
 
 
-def _einsum(node: Node) -> Kernel:
+def _einsum(node: OnnxNode) -> Kernel:
     equation = node.text("equation")
     return lambda *values: torch.einsum(equation, *values)
 
@@ -37,7 +37,7 @@ MATRIX: dict[str, Operator] = {
 }
 
 
-def _attention(node: Node) -> Kernel:
+def _attention(node: OnnxNode) -> Kernel:
     """Scaled dot products, for (samples, heads, tokens, width) or (samples, tokens, heads * width)."""
     heads, key_heads = node.integer("q_num_heads", 0), node.integer("kv_num_heads", 0)
     causal, cap = bool(node.integer("is_causal", 0)), node.number("softcap", 0.0)

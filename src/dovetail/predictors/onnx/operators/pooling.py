@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.onnx.memory import require_room
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain
 from dovetail.predictors.onnx.operators.windows import Windows, padded
 
@@ -22,7 +22,7 @@ MAXIMA = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 AVERAGES: dict[int, Callable[..., Tensor]] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
-def _max_pool(node: Node) -> Kernel:
+def _max_pool(node: OnnxNode) -> Kernel:
     windows, kernel = Windows.of(node, pooling=True), node.integers("kernel_shape")
     strides, dilations = windows.steps(len(kernel))
     node.passed_over("storage_order")  # it concerns the indices, which are not given
@@ -37,7 +37,7 @@ def _max_pool(node: Node) -> Kernel:
     return run
 
 
-def _average_pool(node: Node) -> Kernel:
+def _average_pool(node: OnnxNode) -> Kernel:
     windows, kernel = Windows.of(node, pooling=True), node.integers("kernel_shape")
     strides, dilations = windows.steps(len(kernel))
     if any(dilation != 1 for dilation in dilations):
@@ -77,7 +77,7 @@ POOLING: dict[str, Operator] = {
 }
 
 
-def _upsample(node: Node) -> Kernel:
+def _upsample(node: OnnxNode) -> Kernel:
     if node.opset > 9:
         raise node.refused(f"Upsample in opset {node.opset}, which has none,")
     mode = node.text("mode", "nearest")
@@ -90,7 +90,7 @@ def _upsample(node: Node) -> Kernel:
     return lambda x: _repeated(node, x, list(factors))
 
 
-def _repeated(node: Node, x: Tensor, scales: list[float]) -> Tensor:
+def _repeated(node: OnnxNode, x: Tensor, scales: list[float]) -> Tensor:
     if len(scales) != x.ndim:
         raise PredictorError(f"{node} has {len(scales)} scales for {x.ndim} axes; the file is damaged.")
     if any(scale < 1.0 or scale != int(scale) for scale in scales):

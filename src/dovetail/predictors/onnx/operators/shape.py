@@ -9,14 +9,14 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.onnx.memory import listed, require_room
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
 
 SHAPES_ONLY = ("Shape", "Size")
 """Operators whose result depends on how many rows there are, never on what they hold."""
 
 
-def _flatten(node: Node) -> Kernel:
+def _flatten(node: OnnxNode) -> Kernel:
     axis = node.integer("axis", 1)
 
     def run(x: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def _flatten(node: Node) -> Kernel:
     return run
 
 
-def _reshape(node: Node) -> Kernel:
+def _reshape(node: OnnxNode) -> Kernel:
     keeps_zeros = bool(node.integer("allowzero", 0))
 
     def run(x: Tensor, shape: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ def _reshape(node: Node) -> Kernel:
     return run
 
 
-def _squeeze(node: Node) -> Kernel:
+def _squeeze(node: OnnxNode) -> Kernel:
     older = node.list_before(13, "axes")
 
     def run(x: Tensor, axes: Tensor | None = None) -> Tensor:
@@ -48,7 +48,7 @@ def _squeeze(node: Node) -> Kernel:
     return run
 
 
-def _unsqueeze(node: Node) -> Kernel:
+def _unsqueeze(node: OnnxNode) -> Kernel:
     older = node.list_before(13, "axes")
     if older is None:
         node.require_inputs(2)
@@ -64,7 +64,7 @@ def _unsqueeze(node: Node) -> Kernel:
     return run
 
 
-def _transpose(node: Node) -> Kernel:
+def _transpose(node: OnnxNode) -> Kernel:
     order = node.integers("perm", ())
     return lambda x: x.permute(order or tuple(reversed(range(x.ndim))))
 
@@ -87,7 +87,7 @@ def _tile(x: Tensor, repeats: Tensor) -> Tensor:
     return x.repeat(counts)
 
 
-def _shape(node: Node) -> Kernel:
+def _shape(node: OnnxNode) -> Kernel:
     start, end = node.integer("start", 0), node.integer("end", MANY)
     return lambda x: torch.tensor(x.shape[start:end], dtype=torch.int64)
 
@@ -105,7 +105,7 @@ SHAPE: dict[str, Operator] = {
 }
 
 
-def _constant(node: Node) -> Kernel:
+def _constant(node: OnnxNode) -> Kernel:
     if node.has("value"):
         value = node.tensor("value")
     elif node.has("value_float"):
@@ -121,7 +121,7 @@ def _constant(node: Node) -> Kernel:
     return lambda: value
 
 
-def _constant_of_shape(node: Node) -> Kernel:
+def _constant_of_shape(node: OnnxNode) -> Kernel:
     value = node.tensor("value", torch.zeros(1))
     number = value.flatten()[0].item()
 
