@@ -41,7 +41,7 @@ SCALE = 64.0
 """Of logits, so that the tolerance on their rows is little on p; a power of two, which rounds nothing."""
 OUTWARD = 1e-12
 """Relative: more than the logarithm in a limit rounds."""
-HAIR = 4.0 * float(np.finfo(float).eps)
+P_ROUNDING = 4.0 * float(np.finfo(float).eps)
 """What limits on p are rounded by before their logarithm is taken: near 1 that is much of a logit."""
 NEVER_LIMITS = -1.0, 2.0
 """Bounds of probabilities that no block gives any more; finite ones, for methods that want a box."""
@@ -151,7 +151,7 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     points = np.minimum(lower + inside, asked.lower[at]), np.maximum(upper - inside, asked.upper[at])
     pair = copy_slack.shape[1] < at.shape[1]
     points = _as_logits(*points, pair=pair)
-    bounds = _as_logits(lower - slack - HAIR, upper + slack + HAIR, pair=pair)
+    bounds = _as_logits(lower - slack - P_ROUNDING, upper + slack + P_ROUNDING, pair=pair)
     if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
         return None  # beyond 0 or 1, which whoever proves the problem infeasible may find out
     loose = bounds[0] - copy_slack - _rounding(bounds[0]), bounds[1] + copy_slack + _rounding(bounds[1])

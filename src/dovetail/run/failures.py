@@ -28,14 +28,14 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from dovetail.core.amounts import several
+from dovetail.core.amounts import listed, several
 from dovetail.core.errors import EngineError
 from dovetail.run.record import require
 
 _log = logging.getLogger("dovetail")
 
-LONGEST, NAMED = 200, 3
-"""Characters of an error that are repeated, and failures that a message names."""
+LONGEST = 200
+"""Characters of an error that are repeated."""
 USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
 """The attributes of an exception that the user's code raised, and of one that was counted."""
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
@@ -97,9 +97,8 @@ def in_words(failures: Sequence[Failure]) -> str:
     """For the message of a result; "" where nothing failed."""
     if not failures:
         return ""
-    rest = len(failures) - NAMED
-    named = [*map(str, failures[:NAMED]), *([f"and {rest:,} more"] if rest > 0 else [])]
-    return f"{several(len(failures), 'part')} failed, and the solve went on without: {', '.join(named)}"
+    named = listed([*map(str, failures)])
+    return f"{several(len(failures), 'part')} failed, and the solve went on without: {named}"
 
 
 _solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=None)

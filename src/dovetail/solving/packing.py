@@ -9,6 +9,7 @@ from dovetail.analysis.host import HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
 from dovetail.certificates.certificate import Certificate
 from dovetail.certifying.certify import certify
+from dovetail.core.amounts import listed
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import Extrapolation, extrapolations
@@ -26,9 +27,6 @@ from dovetail.solving.status import Conclusion, conclude
 CERTIFYING_SECONDS = 60.0
 """For a certificate, at most, when somebody asks for it."""
 
-
-NAMED = 3
-"""Columns that a message names."""
 
 MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
 ROUNDED = "the rest is rounding of the predictors"
@@ -161,9 +159,8 @@ def _optimal(gap: float, conclusion: Conclusion) -> str:
 def _without_limit(context: SolveContext, host: HostRelaxation) -> str:
     """Which columns go on for ever; mostly an output whose predictor was forgotten."""
     names = [context.problem.stated.column_name(j) for j in host.endless]
-    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     forgotten = "; no predictor is in this model" if not context.problem.blocks else ""
-    return f"nothing limits {listed}{forgotten}"
+    return f"nothing limits {listed(names)}{forgotten}"
 
 
 def _within_rounding(nearest: Violation) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.linearised.merit import DECREASE
 from dovetail.methods.cell_descent.cell_program import CellPoint, CellProgram
 from dovetail.methods.cell_descent.profile import MoveProfile
 from dovetail.run.budget import Budget
@@ -31,8 +32,6 @@ ENOUGH = 4
 """LPs after the first that improves: a better one is mostly among the next few, if anywhere."""
 MOST_KNOWN = 5_000
 """Points that are kept, by their cells: some megabytes."""
-DECREASE = 1e-9
-"""Relative to 1 + |value|: what falls by less is rounding."""
 KICKS = (2, 5)
 """Least and most inputs that a kick moves: one is undone by the descent, many forget the local optimum."""
 

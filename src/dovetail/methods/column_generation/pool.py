@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR
+from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
 
 ROOM = 1e-7
@@ -20,8 +21,6 @@ ROOM = 1e-7
 columns are added up."""
 DIGITS = 9
 """Columns that agree in cost and scaled use to so many decimals are one: engines tell no more apart."""
-WIDEST = 1e6
-"""A column of the host counts for its entry times its width in a row's scale, but no wider than this."""
 SMALLEST_SCALE = 1e-6
 """Of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
 

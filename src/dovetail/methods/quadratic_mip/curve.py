@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import SMALLEST
 from dovetail.core.quadratic import QuadraticFunction
 
-UNIT = 2.0**-53
 ROUNDINGS = 32
 """Operations on the way to a plane, beside those that grow with the number of columns."""
 RELATIVE = 1e-14
