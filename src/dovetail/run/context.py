@@ -15,10 +15,10 @@ from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.lifted_incumbent import AnyIncumbent
 from dovetail.run.monitor import Monitor
+from dovetail.run.remote_workers import Cluster
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.workers import Cluster
 from dovetail.run.written_model import WrittenModel
 
 T = TypeVar("T")

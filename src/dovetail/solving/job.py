@@ -32,10 +32,10 @@ from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.problem_facts import ProblemFacts
+from dovetail.run.remote_workers import Cluster
 from dovetail.run.result import Result
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
 from dovetail.solving.hints import warning

@@ -19,8 +19,7 @@ from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
 from dovetail.run.processes import CannotTravel
-from dovetail.run.remote_workers import process_workers
-from dovetail.run.workers import Here, Workers
+from dovetail.run.remote_workers import Here, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of

@@ -20,7 +20,8 @@ from dovetail.methods.template_pricing.prices import Smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import BlockSample, Range, Usual, Which, make_share
 from dovetail.run.budget import Budget
-from dovetail.run.workers import Recipe, Workers
+from dovetail.run.processes import Recipe
+from dovetail.run.remote_workers import Workers
 
 LEVELS, PASSES = 33, 4
 """The last levels are a millionth of the largest gain apart."""

@@ -5,9 +5,9 @@ Such are scikit-learn's ColumnTransformer, each over columns of its own, and Fea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from dovetail.core.arrays import IntArray
 from dovetail.predictors.scikit_learn.modules import Pointwise, dense, picked, scale, shift
 
+WriteTransform = Callable[[Any], Iterator[nn.Module]]
+"""What the `transform` of an estimator computes, as torch modules, first to last."""
 Branch = tuple[Any, list[nn.Module]]
 """The columns that are read, and what is made of them."""
 
@@ -93,14 +95,6 @@ def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> It
         bias = torch.cat([layer.bias.detach() for layer in layers])
         yield dense(torch.block_diag(*weights).numpy(), bias.numpy())  # type: ignore[no-untyped-call]
         widths[:] = [layer.out_features for layer in layers]
-
-
-class WriteTransform(Protocol):
-    """A transformer as torch modules, first to last."""
-
-    def __call__(self, estimator: Any) -> Iterator[nn.Module]:
-        """What its `transform` computes."""
-        ...
 
 
 def column_transformer(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
