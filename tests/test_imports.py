@@ -99,7 +99,7 @@ HOUSE_MIP = {
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
     "pyscipopt_ml": {"dovetail_study/big_m/scip_formulation.py"},
-    "pandas": {"run/pandas_frame.py"},
+    "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},

@@ -8,10 +8,9 @@ import dovetail as dt
 from dovetail_study.best_known import DIGITS as SPREAD_DIGITS
 from dovetail_study.best_known import divided
 from dovetail_study.claims.adam import converging
-from dovetail_study.contestants import AUTO, BASELINES
+from dovetail_study.contestants import AUTO, BASELINES, LEGEND
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.legend import LEGEND
 from dovetail_study.origin import caption, commits, mixture, order, places, recipe
 from dovetail_study.run import SEEDS, TIME_LIMIT, BenchSettings, Record, Run
 from dovetail_study.statistics import distinct, known, present, where

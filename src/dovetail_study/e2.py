@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail_study.best_known import Reachable
 from dovetail_study.claims import e2 as claims
-from dovetail_study.claims.budgets import read
+from dovetail_study.claims.duration import read
 from dovetail_study.claims.e2 import BEGINS, per_iteration
 from dovetail_study.contestants import CONTESTANTS, begun
 from dovetail_study.experiment import Experiment, Rows

@@ -7,8 +7,7 @@ from typing import Any
 
 from dovetail_study.best_known import Reachable, pairs
 from dovetail_study.claims import e3 as claims
-from dovetail_study.claims.budgets import read
-from dovetail_study.claims.duration import timed, times_as_long
+from dovetail_study.claims.duration import read, timed, times_as_long
 from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Experiment, Rows

@@ -7,7 +7,7 @@ from itertools import product
 
 from dovetail_study.best_known import Reachable
 from dovetail_study.claims import e4 as claims
-from dovetail_study.claims.budgets import read
+from dovetail_study.claims.duration import read
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Experiment, Rows
 from dovetail_study.figures import Bars, Drawing, LinesPanel

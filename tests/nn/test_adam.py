@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.nn.passes import gradient
+from dovetail.nn.projection import gradient
 from dovetail.run.budget import Budget
 from dovetail.testing.networks import FEATURES
 from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block

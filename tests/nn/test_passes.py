@@ -2,7 +2,7 @@
 
 import torch
 
-from dovetail.nn.passes import gradient
+from dovetail.nn.projection import gradient
 from dovetail.testing.networks import make
 from dovetail.testing.sub_solver_suite import augmented_terms, network_block, step_value
 

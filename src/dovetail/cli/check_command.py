@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode
-from dovetail.cli.one_line import one_line
+from dovetail.cli.exit_code import ExitCode, one_line
 from dovetail.cli.solve_command import PredictorOption, ProblemPath, TrustOption
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode, exit_code, interrupted
-from dovetail.cli.one_line import one_line
+from dovetail.cli.exit_code import ExitCode, exit_code, interrupted, one_line
 from dovetail.methods import METHODS
 
 if TYPE_CHECKING:

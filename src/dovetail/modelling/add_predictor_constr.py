@@ -22,7 +22,6 @@ from dovetail.core.foreign import ForeignModel, Places, Reading
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.own_solves import OwnSolves
 from dovetail.modelling.peer_options import (
     PeerOutputType,
     asked_output_type,
@@ -32,7 +31,7 @@ from dovetail.modelling.peer_options import (
     require_probability,
 )
 from dovetail.modelling.predictor_constr import PredictorConstr
-from dovetail.modelling.registry import Registry, registry_of
+from dovetail.modelling.registry import OwnSolves, Registry, registry_of
 from dovetail.modelling.shapes import columns_of, input_entries, input_places, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel

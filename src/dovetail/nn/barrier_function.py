@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import values_and_jacobian, values_only
+from dovetail.nn.projection import values_and_jacobian, values_only
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 TINY = 1e-300

@@ -8,10 +8,9 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing, descent_rows, plan
-from dovetail.methods.template_pricing.block_data import BlockData
+from dovetail.methods.template_pricing.block_data import BlockData, is_repeated, of, repeated, stored
 from dovetail.methods.template_pricing.descent_rows import Batch, DescentRows, DescentState
 from dovetail.methods.template_pricing.plan import plan_of
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.budget import Budget
 from tests.methods.template_pricing.families import blends, judged, offers

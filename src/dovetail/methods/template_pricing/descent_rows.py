@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated
+from dovetail.methods.template_pricing.block_data import is_repeated, of, repeated
 
 LEAVING = 0.125
 """Part of a batch that leaves it at once: the others are copied then."""
@@ -25,7 +25,7 @@ varies."""
 @dataclass(frozen=True, eq=False)
 class DescentRows:
     """What stays the same in all steps of a descent: arrays with n rows, repeated ones (see
-    `repeated_rows`) where all descents have the same."""
+    `repeated`) where all descents have the same."""
 
     rests: list[Tensor]
     """What networks read of blocks at rest."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.block_data import BlockData, Target
+from dovetail.methods.template_pricing.block_data import BlockData, Target, of, repeated, stored
 from dovetail.methods.template_pricing.descent_rows import Batch, DescentRows, DescentState, Looked
 from dovetail.methods.template_pricing.networks import TemplateNetworks
-from dovetail.methods.template_pricing.repeated_rows import of, repeated, stored
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35

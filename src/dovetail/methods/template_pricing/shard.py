@@ -17,14 +17,13 @@ from torch import Tensor
 from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_data import BlockData, Target
+from dovetail.methods.template_pricing.block_data import BlockData, Target, is_repeated, of, repeated, stored
 from dovetail.methods.template_pricing.confirmed import confirmed
 from dovetail.methods.template_pricing.device_blocks import device_blocks
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.pool import BlockPool
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
 from dovetail.run.budget import Budget
 
 COLD = (0.4, 0.12, 1.2, 0.8)
