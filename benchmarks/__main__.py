@@ -31,7 +31,7 @@ from benchmarks import (
     timers,
     zoo,
 )
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", help="where proof_device solves")
     parser.add_argument("--networks", nargs="*", default=[], help="of proof_device: some of them")
     parser.add_argument("--out", type=Path, help="write each table there as Markdown")
-    known: dict[str, Callable[[], Table]] = {
+    known: dict[str, Callable[[], ResultTable]] = {
         "timers": timers.run,
         "assembly": lambda: assembly.run(options.data),
         "network_size": network_size.run,

@@ -11,7 +11,7 @@ import dovetail as dt
 from benchmarks.cells import mean_found
 from benchmarks.parallel import each
 from benchmarks.reference import SEEDS, Solved, Task, folder_of_files, solved
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 PROBLEMS = {
     "wine_2x16": 10.0,
@@ -35,9 +35,9 @@ VARIANTS = {
 }
 
 
-def run(data: Path | None, jobs: int) -> Table:
+def run(data: Path | None, jobs: int) -> ResultTable:
     limits = ", ".join(f"{name} {seconds:g} s" for name, seconds in PROBLEMS.items())
-    table = Table(
+    table = ResultTable(
         "ablation",
         f"The default method with one part taken away (mean of seeds {', '.join(map(str, SEEDS))})",
         ["variant", *PROBLEMS],

@@ -12,7 +12,7 @@ from dovetail_study.problems.function import function
 from dovetail_study.problems.tree import tree
 from dovetail_study.problems.water import water
 from dovetail_study.problems.wine import wine
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SECONDS = 10.0
 """At most, for each problem: the table is about shares, not about times."""
@@ -20,9 +20,9 @@ WANTED = 0.2
 """Share of Python, at most: the work belongs to engines and networks."""
 
 
-def run(data: Path | None, seconds: float = SECONDS) -> Table:
+def run(data: Path | None, seconds: float = SECONDS) -> ResultTable:
     """One solve each; a short one before it, so that no import is counted."""
-    table = Table(
+    table = ResultTable(
         "assembly",
         f"Where the default method spends its time (at most {seconds:g} s each, one thread, "
         f"{'real' if data else 'look-alike'} data)",

@@ -10,7 +10,7 @@ from statistics import mean
 
 from benchmarks.parallel import each
 from benchmarks.reference import KNOWN, SEEDS, Task, folder_of_files, solved
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SECONDS = {
     "water_2x16_n25": 15.0,
@@ -33,8 +33,8 @@ BEST = {"function_3x16": "6591.5737", "diet_2x16": "3263.6672"}
 """Of files that the reference table leaves out, since the paper's loop finds nothing there."""
 
 
-def run(data: Path | None, jobs: int) -> Table:
-    table = Table(
+def run(data: Path | None, jobs: int) -> ResultTable:
+    table = ResultTable(
         "default",
         f"The default method on the reference problems (seeds {', '.join(map(str, SEEDS))})",
         ["file", "seconds", "objective, mean", "worst seed", "best known before", "proved optimal", "CPU s"],

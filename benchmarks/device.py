@@ -6,7 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail_study.problems.water import water
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 CASES = ((100, "2x16"), (100, "6x128"), (400, "6x128"), (400, "32x256"), (100, "lstm"), (400, "lstm"))
 """From where a GPU is idle to where it is not, and the one kind that goes step by step."""
@@ -14,8 +14,8 @@ ITERATIONS = 15
 """The same number on both, enough to measure a step."""
 
 
-def run() -> Table:
-    table = Table(
+def run() -> ResultTable:
+    table = ResultTable(
         "device",
         f"The network step on the CPU and on {_gpu() or 'no GPU'}: water, {ITERATIONS} iterations",
         [

@@ -20,8 +20,8 @@ from dovetail_study.e3 import E3
 from dovetail_study.e4 import E4
 from dovetail_study.e5 import E5
 from dovetail_study.experiment import Experiment
-from dovetail_study.run import Run, Settings
-from dovetail_study.table import Table
+from dovetail_study.run import BenchSettings, Run
+from dovetail_study.table import ResultTable
 
 SEEDS = (42, 123, 456)
 """The first three of the paper's."""
@@ -32,8 +32,8 @@ TREE_SECONDS = 2.0
 LOOP = "paper"
 
 
-def run(data: Path | None, results: Path, jobs: int) -> Table:
-    table = Table(
+def run(data: Path | None, results: Path, jobs: int) -> ResultTable:
+    table = ResultTable(
         "equal_time",
         f"`auto` and the paper's loop at equal time, means over seeds {', '.join(map(str, SEEDS))}",
         ["experiment", "instance", "seconds", "paper's loop", "auto", "newly flipped, ratio", "big-M, 60 s"],
@@ -44,7 +44,7 @@ def run(data: Path | None, results: Path, jobs: int) -> Table:
             "of the rows in docs/results.jsonl in which it found a point, with how many those are."
         ),
     )
-    settings = Settings(data=data, seeds=SEEDS)
+    settings = BenchSettings(data=data, seeds=SEEDS)
     known = [json.loads(line) for line in results.read_text().splitlines()[1:]]
     tasks = [(e, cell, seed) for e in (E1, E2, E3, E4, E5) for cell in _cells(e, settings) for seed in SEEDS]
     tasks.sort(key=lambda task: -float(dict(task[1]).get("n", 0)))  # long ones first
@@ -58,12 +58,12 @@ def run(data: Path | None, results: Path, jobs: int) -> Table:
     return table
 
 
-def _cells(experiment: Experiment, settings: Settings) -> list[tuple[tuple[str, Any], ...]]:
+def _cells(experiment: Experiment, settings: BenchSettings) -> list[tuple[tuple[str, Any], ...]]:
     cells = {run.cell: None for run in experiment.runs(settings) if run.method == LOOP}
     return [cell for cell in cells if dict(cell).get("network") not in LARGE]
 
 
-def _pair(arguments: tuple[str, Any, int, Settings]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _pair(arguments: tuple[str, Any, int, BenchSettings]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The loop, then `auto` for as long."""
     import torch
 

@@ -24,7 +24,7 @@ from benchmarks.many_blocks import shard_of, usable
 from benchmarks.parallel import each
 from benchmarks.usage import ENDED, cpu_seconds, peak
 from dovetail_study.problems.water import train
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LIMIT = 1800.0
 """Seconds; a run ends by itself."""
@@ -82,9 +82,9 @@ def run(
     network: str = "2x16",
     shards: int = SHARDS,
     ray: bool = False,
-) -> Table:
+) -> ResultTable:
     """One after the other."""
-    table = Table(
+    table = ResultTable(
         "growth",
         f"Water, {network}, {shards} shards over {'Ray' if ray else 'processes'}",
         ["n", "workers", "potable", "columns allow", "rounds", "wall s", "times quicker", "CPU s",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import dovetail as dt
 from benchmarks.cells import mean_found
 from benchmarks.parallel import each
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24": 30.0}
 """Seconds for each."""
@@ -30,9 +30,9 @@ class Run:
     seed: int
 
 
-def run(jobs: int) -> Table:
+def run(jobs: int) -> ResultTable:
     limits = ", ".join(f"{name} {seconds:g} s" for name, seconds in PROBLEMS.items())
-    table = Table(
+    table = ResultTable(
         "integers",
         f"Parts for integers, one taken away (mean of instances {', '.join(map(str, SEEDS))})",
         ["variant", *PROBLEMS],

@@ -17,7 +17,7 @@ import numpy as np
 import dovetail as dt
 from benchmarks.parallel import each
 from benchmarks.reference import KNOWN, build, folder_of_files, judge
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 FILES = ("wine_2x16", "wine_3x16", "wine_2x32", "water_4x32_n100", "water_6x128_n100")
 """Those that one job does not solve to the best known value in the time."""
@@ -62,9 +62,9 @@ def answered(asked: Asked) -> Answer:
     return Answer(float("nan") if result.x is None else judge(arrays, result.x), gains)
 
 
-def run(data: Path | None, files: Sequence[str] = FILES) -> Table:
+def run(data: Path | None, files: Sequence[str] = FILES) -> ResultTable:
     """The table; nothing in it without the files."""
-    table = Table(
+    table = ResultTable(
         "jobs",
         f"n_jobs={JOBS} beside 1, {LIMIT:g} s, lower is better (seeds {', '.join(map(str, SEEDS))})",
         [

@@ -27,7 +27,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail_study.problems.water import BUDGET, Judge, Water, formulate, train
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SIZES = (400, 2_000, 10_000)
 LIMIT = 10.0
@@ -179,9 +179,9 @@ def run(
     limit: float = LIMIT,
     stated: bool = False,
     device: str | None = None,
-) -> Table:
+) -> ResultTable:
     """One size after the other."""
-    table = Table(
+    table = ResultTable(
         "many_blocks",
         f"Water, {network}, many samples: {method}, {limit:g} s each, one thread",
         ["n", "untouched", "potable", "bound", "status", "model, CPU s", "solve, CPU s", "wall s", "GB",

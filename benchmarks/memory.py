@@ -10,7 +10,7 @@ import sys
 import dovetail as dt
 from benchmarks.made_up import made_up
 from dovetail.methods import METHODS
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 MARKS = (5, 50, 100, 150, 200)
 """Iterations after which memory is read; growth is counted from the fiftieth on."""
@@ -20,12 +20,12 @@ SHORT = 0.2
 """Seconds of each: what leaks leaks per solve."""
 
 
-def run(n: int = 2000, network: str = "6x128") -> Table:
+def run(n: int = 2000, network: str = "6x128") -> ResultTable:
     """Measured in a process of its own, so that nothing else is counted."""
     command = [sys.executable, "-m", "benchmarks.memory", str(n), network]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     resident = {int(k): v for k, v in json.loads(done.stdout).items()}
-    table = Table(
+    table = ResultTable(
         "memory",
         f"Resident memory: water, n = {n:,}, {network}",
         ["after iteration", "MiB"],
@@ -59,9 +59,9 @@ def _child(n: int, network: str) -> None:
     print(json.dumps(resident))
 
 
-def run_solves() -> Table:
+def run_solves() -> ResultTable:
     """Each method in a process of its own, many solves one after the other."""
-    table = Table(
+    table = ResultTable(
         "solves",
         f"{SOLVES} solves in one process: water, n = 10, 2x16, {SHORT:g} s each",
         ["method", f"MiB after {DECIDED}", f"MiB after {SOLVES}", "growth", "threads", "open files"],

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from dovetail.models import foreign_model
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3
 """Large enough that a loop over rows in Python shows."""
 
 
-def run(rows: int = ROWS, columns: int = COLUMNS) -> Table:
+def run(rows: int = ROWS, columns: int = COLUMNS) -> ResultTable:
     rng = np.random.default_rng(0)
     places = rng.integers(0, columns, (rows, PER_ROW))
     places[:, 1] = (places[:, 0] + 1 + rng.integers(0, columns - 2, rows)) % columns
     places[:, 2] = (places[:, 0] + columns - 1) % columns
     values = np.round(rng.uniform(1, 2, (rows, PER_ROW)), 3)
-    table = Table(
+    table = ResultTable(
         "models",
         f"Reading a model of {rows:,} rows, {rows * PER_ROW:,} entries, {columns:,} columns",
         ["tool", "whole, CPU s", "columns only, CPU s"],

@@ -8,7 +8,7 @@ from statistics import median
 import dovetail as dt
 from benchmarks.made_up import made_up
 from dovetail_study.statistics import exponent
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
 """Those of E2, and one more: the power is taken over the three largest."""
@@ -16,9 +16,9 @@ ITERATIONS = 3
 """Their median is taken: the first one warms up."""
 
 
-def run(n: int = 100) -> Table:
+def run(n: int = 100) -> ResultTable:
     """The paper's settings (25 steps each time), untrained networks: what a step costs is the same."""
-    table = Table(
+    table = ResultTable(
         "network_size",
         f"Time per step against the number of parameters: water, n = {n}",
         ["network", "parameters", "network step, ms", "MIP step, ms"],

@@ -24,7 +24,7 @@ from dovetail.testing.architectures import Convolutional, Residual
 from dovetail_study.problems import water
 from dovetail_study.problems.function import quadratics
 from dovetail_study.problems.training import train_classifier
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LIMIT, SAMPLES, SEED = 60.0, 100, 0
 FEATURES = 4
@@ -149,10 +149,10 @@ def answered(asked: Asked) -> Answer:
     return Answer(result.status.value, *numbers, result.bound_source, host, seconds)
 
 
-def run(jobs: int) -> Table:
+def run(jobs: int) -> ResultTable:
     """Every kind on both problems."""
     asked = [Asked(kind, problem) for problem in PROBLEMS for kind in KINDS]
-    table = Table(
+    table = ResultTable(
         "other_networks",
         f"Bounds of networks that no MIP is written for, after at most {LIMIT:g} s",
         ["problem", "network", "status", "objective", "bound", "the host's own", "closed", "s"],

@@ -22,7 +22,7 @@ from typing import Any
 import dovetail as dt
 from benchmarks.limit_kinds import kinds
 from dovetail.methods import METHODS
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 HARDEST = (
     "a predictor of 1 s per call", "1,000 different networks", "98 million weights", "water, n = 100, 4x64",
@@ -43,7 +43,7 @@ def run(
     busy: int = 0,
     data: Path | None = None,
     stretches: int = 0,
-) -> Table:
+) -> ResultTable:
     """Each method once on each kind of problem, with each limit."""
     rows, within, total, worst = [], 0, 0, 0.0
     for name in names:
@@ -61,7 +61,7 @@ def run(
                 print(*rows[-1], *([] if fine else ["LATE"]), sep="  ", flush=True)
                 for told in answer["stretches"]:
                     print(f"    {told}", flush=True)
-    table = Table(
+    table = ResultTable(
         "overshoot",
         f"Seconds past the time limit, {busy} busy processes beside",
         ["problem", "method", "limit", "past it", "CPU past it", "ended"],

@@ -23,7 +23,7 @@ import dovetail as dt
 from benchmarks.parallel import ended
 from benchmarks.reference import build
 from dovetail_study.problems import PROBLEMS
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LIMIT = 60.0
 """Seconds for each run."""
@@ -170,7 +170,7 @@ def run(
     lines: Path | None = None,
     within: float = float("inf"),
     earlier: Path | None = None,
-) -> Table:
+) -> ResultTable:
     """All cases, or those whose names begin with a word of `chosen`; what has no answers is left out.
 
     Rows of an `earlier` table that are not measured now stay, with a mark.
@@ -183,7 +183,7 @@ def run(
         for seed in seeds
     ]
     known = measured(asked, jobs, lines, within)
-    table = Table(
+    table = ResultTable(
         "proof",
         f"Time to a proof, or the gap after {LIMIT:g} s (auto: seeds {', '.join(map(str, SEEDS))})",
         [

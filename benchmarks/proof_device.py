@@ -20,7 +20,7 @@ import dovetail as dt
 from benchmarks.reference import build
 from dovetail.core.arrays import FloatArray
 from dovetail_study.problems import networks, water
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SEED = 42
 DECAY, EPOCHS, BATCH, LEARNT = 0.5, 40, 64, 0.8
@@ -121,9 +121,9 @@ def answered(case: Case, data: Path | None, device: str, out: Path | None) -> li
     ]
 
 
-def run(data: Path | None, device: str, names: set[str], out: Path | None) -> Table:
+def run(data: Path | None, device: str, names: set[str], out: Path | None) -> ResultTable:
     """Every case, one after the other."""
-    table = Table(
+    table = ResultTable(
         "proof_device",
         f"Water on {_name(device)}: how many samples can be potable, at most",
         ["network", "n", "instance", "potable", "at most", "gap %", "proved by", "last gain s", "s"],

@@ -18,7 +18,7 @@ import torch
 import dovetail as dt
 from benchmarks.cells import mean_found
 from dovetail.run.context import Method
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
 SEEDS = (0, 1, 2)
@@ -43,8 +43,8 @@ KNOWN = {
 }
 
 
-def run(data: Path | None) -> Table:
-    table = Table(
+def run(data: Path | None) -> ResultTable:
+    table = ResultTable(
         "reference",
         f"Reference problems, lower is better (mean of seeds {', '.join(map(str, SEEDS))}; {LIMIT:g} s)",
         [
@@ -76,7 +76,7 @@ def run(data: Path | None) -> Table:
     return table
 
 
-def folder_of_files(data: Path | None, table: Table) -> Path | None:
+def folder_of_files(data: Path | None, table: ResultTable) -> Path | None:
     """Where the reference files are; None where there are none, and the table says so."""
     if data is not None and (data / "reference").is_dir():
         return data / "reference"

@@ -27,7 +27,7 @@ from dovetail.methods.template_pricing.method import template_prices
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail_study.problems.water import Judge, formulate, train
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 TOLERANCE = 1e-4
 """Of a block's least cost, where a sample is worth 1."""
@@ -108,7 +108,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     judge = train(options.network, allow_constant=True, epochs=20)
-    table = Table(
+    table = ResultTable(
         "sampled_bound",
         f"Water, {options.network}: the Lagrangian bound, {options.blocks} blocks sampled, one thread",
         ["n", "potable", "bound", "standard error", "below it by", "proved", "CPU s of the proof"],

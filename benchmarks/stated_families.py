@@ -27,7 +27,7 @@ from benchmarks.parallel import each
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.run.context import Method
 from dovetail_study.problems.networks import build
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0
@@ -134,9 +134,9 @@ def answered(asked: Asked) -> Answer:
     return Answer(objective, limit, building, solving, memory)
 
 
-def run(sizes: Sequence[int] = SIZES) -> Table:
+def run(sizes: Sequence[int] = SIZES) -> ResultTable:
     """All families, one size after the other."""
-    table = Table(
+    table = ResultTable(
         "stated_families",
         "Two families of stated blocks, one thread",
         [

@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.core.problem import Problem
 from dovetail_study.problems.tree import tree
 from dovetail_study.problems.water import water
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 SOLVERS = {
     "projected gradient": dt.ProjectedGradient(),
@@ -19,8 +19,8 @@ ENGINES = {"water": ("piqp", "highs", "scip"), "tree": ("highs", "scip")}
 """Those that take the problem, the default one first: PIQP knows no integers."""
 
 
-def run() -> Table:
-    table = Table(
+def run() -> ResultTable:
+    table = ResultTable(
         "swaps",
         "Parts swapped by one argument (objective: more is better)",
         ["problem", "engine", "sub-solver", "objective", "iterations", "residual", "MIP, s", "network, s"],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dovetail as dt
 from dovetail_study.problems.water import water
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 TIMERS = ("engine", "network", "sub-solver", "check", "rest")
 
 
-def run(n: int = 400, network: str = "6x128") -> Table:
+def run(n: int = 400, network: str = "6x128") -> ResultTable:
     instance = water(n, network)
-    table = Table(
+    table = ResultTable(
         "timers",
         f"Where the time goes: water, n = {n}, {network}",
         ["method", "ms/iteration", *TIMERS, "untouched", "potable", "flipped"],

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.tree_runs import Answer, Asked, Steps
 from dovetail.report.gains import relative_gap
 from dovetail.run.record import number, sayable
-from dovetail_study.table import NOTHING, Table
+from dovetail_study.table import NOTHING, ResultTable
 
 MOMENTS = (5.0, 30.0, 60.0)
 """Seconds at which points are compared."""
@@ -72,9 +72,9 @@ def behind(ours: Answer, theirs: Answer) -> list[float]:
     return late
 
 
-def table(runs: Runs) -> Table:
+def table(runs: Runs) -> ResultTable:
     """Both sides of every instance, one under the other."""
-    shown = Table(
+    shown = ResultTable(
         "trees",
         "Tree ensembles",
         [
@@ -99,9 +99,9 @@ def table(runs: Runs) -> Table:
     return shown
 
 
-def summary(runs: Runs) -> Table:
+def summary(runs: Runs) -> ResultTable:
     """One row for each size: medians over seeds, ours / SCIP's, and how many seeds they are of."""
-    shown = Table(
+    shown = ResultTable(
         "trees_summary",
         "Tree ensembles, over seeds",
         ["instance", "first point s", "within 1 % s", "proved s", "gap at the end", "behind SCIP"],

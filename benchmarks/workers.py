@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from dovetail.run.workers import Workers
 from rich.console import Console
 
 import dovetail as dt
@@ -22,9 +23,8 @@ from benchmarks.many_blocks import stated
 from benchmarks.parallel import each
 from benchmarks.usage import cpu_seconds
 from dovetail.methods.template_pricing import TemplatePricing, hiring
-from dovetail.run.workers import Workers
 from dovetail_study.problems.water import train
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 LIMIT = 900.0
 """Seconds; a run ends by itself."""
@@ -93,9 +93,9 @@ def answered(asked: Asked) -> Answer:
     )  # fmt: skip
 
 
-def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Table:
+def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> ResultTable:
     """One after the other, each in a process of its own."""
-    table = Table(
+    table = ResultTable(
         "workers",
         "Water, 2x16, over several workers",
         [

@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from rich.console import Console
 
 import dovetail as dt
-from dovetail_study.table import NOTHING, Table
+from dovetail_study.table import NOTHING, ResultTable
 from dovetail_study.zoo import KINDS, build
 
 HEADER = ("kind", "objective", "bound", "status", "s", "big-M objective", "bound", "status", "s")
 REFUSED = (NOTHING, NOTHING, "refused", NOTHING)
 
 
-def run(size: int, seeds: int, seconds: float, kinds: Sequence[str] = ()) -> Table:
+def run(size: int, seeds: int, seconds: float, kinds: Sequence[str] = ()) -> ResultTable:
     """A row for each kind and seed."""
-    table = Table(
+    table = ResultTable(
         "zoo",
         f"The zoo at size {size}, {seeds} seed(s), {seconds:g} s each",
         HEADER,

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from dovetail.mip.highs import HighsEngine
+from dovetail.run.bound import GapLimit
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext, Start
-from dovetail.run.gap import GapLimit
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.stopwatch import Stopwatch

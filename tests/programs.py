@@ -5,7 +5,7 @@ from functools import wraps
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.solved_cases import solved
+from dovetail.sweeping.sweep import solved
 
 LEAST = 1.0
 """Seconds: a program with a shorter limit shows what a limit does."""

@@ -89,7 +89,6 @@ HOUSE_LP = {
     "mip/highs.py",
     "bounds/confirmed.py",
     "bounds/safe_lp.py",
-    "linearised/condition_rows.py",
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/choice.py",
@@ -104,7 +103,6 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "analysis/elastic.py",
-    "linearised/rounding_room.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",
@@ -116,7 +114,7 @@ HOUSE_MIP = {
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
     "pyscipopt_ml": {"dovetail_study/big_m/scip_formulation.py"},
-    "pandas": {"run/pandas_frame.py"},
+    "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
@@ -131,7 +129,7 @@ OPTIONAL = {
         "predictors/scikit_learn/network.py",
         "predictors/scikit_learn/predictor.py",
         "dovetail_study/zoo/rewriting.py",
-        "dovetail_study/zoo/trees.py",
+        "dovetail_study/zoo/learning.py",
     },
     "keras": {"predictors/keras_model.py", "dovetail_study/zoo/rewriting.py"},
     "ray": {"run/ray_cluster.py"},

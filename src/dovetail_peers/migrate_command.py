@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode
-from dovetail.cli.one_line import one_line
+from dovetail.cli.exit_code import ExitCode, one_line
 
 
 def migrate(

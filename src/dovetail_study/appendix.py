@@ -8,14 +8,13 @@ import dovetail as dt
 from dovetail_study.best_known import DIGITS as SPREAD_DIGITS
 from dovetail_study.best_known import divided
 from dovetail_study.claims.adam import converging
-from dovetail_study.contestants import AUTO, BASELINES
+from dovetail_study.contestants import AUTO, BASELINES, LEGEND
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.legend import LEGEND
 from dovetail_study.origin import caption, commits, mixture, order, places, recipe
-from dovetail_study.run import SEEDS, TIME_LIMIT, Record, Run, Settings
+from dovetail_study.run import SEEDS, TIME_LIMIT, BenchSettings, Record, Run
 from dovetail_study.statistics import distinct, known, present, where
-from dovetail_study.table import Table, markdown_row
+from dovetail_study.table import ResultTable, markdown_row
 from dovetail_study.verdict import Verdict, Word
 
 LIBRARIES = ("python", "torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")
@@ -189,7 +188,7 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
     rows = ledger.of(experiment.name)
     seeds = tuple(sorted(distinct(rows, "seed")))
     own = tuple(seed for seed in SEEDS if seed in seeds)  # others are extra: nothing more is planned for them
-    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
+    planned = experiment.runs(BenchSettings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
     missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
     return f"{said} {_not_run(missing)}" if missing else said
@@ -231,7 +230,7 @@ def _section(experiment: Experiment, ledger: Ledger) -> str:
     return "\n".join(parts)
 
 
-def _printed(table: Table, rows: Sequence[Record]) -> str:
+def _printed(table: ResultTable, rows: Sequence[Record]) -> str:
     """A table with where it comes from; one that does not say which lines it is made of must not be mixed."""
     if not table.records and len(commits(rows)) > 1:
         raise dt.OptionError(

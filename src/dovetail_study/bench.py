@@ -24,7 +24,7 @@ from dovetail_study.experiment import Experiment
 from dovetail_study.figures import save
 from dovetail_study.ledger import Ledger
 from dovetail_study.page import APPENDIX, document
-from dovetail_study.run import THREADS, Record, Run, Settings
+from dovetail_study.run import THREADS, BenchSettings, Record, Run
 from dovetail_study.workers import experiment_named, results
 
 BAR = 10
@@ -42,7 +42,12 @@ def chosen(names: Sequence[str]) -> list[Experiment]:
 
 
 def bench(
-    experiments: Sequence[Experiment], settings: Settings, ledger: Ledger, console: Console, *, jobs: int = 1
+    experiments: Sequence[Experiment],
+    settings: BenchSettings,
+    ledger: Ledger,
+    console: Console,
+    *,
+    jobs: int = 1,
 ) -> bool:
     """Make what is missing, then report; False when Ctrl-C cut it short."""
     planned = [run for experiment in experiments for run in experiment.runs(settings)]
@@ -90,7 +95,7 @@ def _draw(experiment: Experiment, rows: Sequence[Record], folder: Path, console:
         console.print(f"no figure: {missing}", highlight=False)
 
 
-def require_runs(experiments: Sequence[Experiment], settings: Settings) -> None:
+def require_runs(experiments: Sequence[Experiment], settings: BenchSettings) -> None:
     """Every method asked for is one of theirs, and there is something to run."""
     known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
     for method in settings.methods or ():
@@ -100,7 +105,7 @@ def require_runs(experiments: Sequence[Experiment], settings: Settings) -> None:
         raise dt.OptionError("--methods and --networks leave nothing to run; leave one of them out.")
 
 
-def _make(planned: list[Run], settings: Settings, ledger: Ledger, console: Console, jobs: int) -> None:
+def _make(planned: list[Run], settings: BenchSettings, ledger: Ledger, console: Console, jobs: int) -> None:
     columns = (
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
         BarColumn(bar_width=BAR),

@@ -13,7 +13,7 @@ from dovetail_study.bench import bench, chosen, report, require_runs
 from dovetail_study.ledger import NAME, Ledger, said
 from dovetail_study.problems import tree, water
 from dovetail_study.problems.data import VARIABLE, find
-from dovetail_study.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
+from dovetail_study.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, BenchSettings
 
 PLAIN_WIDTH = 79
 """Columns of what is no terminal: a file, a pipe."""
@@ -47,7 +47,7 @@ def run(
     quick = quick or bool(old.get("quick"))
     limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
     solving = _first(baseline_limit, old.get("baseline_limit"), limit)
-    settings = Settings(
+    settings = BenchSettings(
         quick=quick,
         data=_folder(data, quick, [tree.FILE] if "e5" in (e.name for e in experiments) else []),
         seeds=_seeds(seeds) if seeds is not None else (QUICK_SEEDS if quick else SEEDS),
@@ -136,7 +136,7 @@ def _memory(limit: float | None, jobs: int) -> float | None:
     return (1.0 - RESERVED) * whole / jobs
 
 
-def _require_same(ledger: Ledger, settings: Settings) -> None:
+def _require_same(ledger: Ledger, settings: BenchSettings) -> None:
     """Rows made under other settings may not be mixed."""
     for name, value in said(settings).items():
         was = ledger.header["settings"][name]

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 import dovetail as dt
-from dovetail_study.baseline import baseline_fields
-from dovetail_study.run import THREADS, Record, Run, Settings
+from dovetail_study.paper import RHO
+from dovetail_study.run import THREADS, BenchSettings, Record, Run
 
 BASELINES = ("big-m", "big-m-sos")
 """They have limits of their own, and no use for a GPU."""
@@ -46,8 +46,38 @@ REFERENCE_GAP = 1e-6
 """Methods are compared with proved optima, so these are proved to more digits than `solve` asks for."""
 
 
+OURS = dt.DualDecomposition()
+
+LEGEND = {
+    "paper": (
+        f"Algorithm 1 with the paper's split and settings, rho fixed at {RHO:g}; where the paper's text is "
+        "open, the one reading that was chosen on other seeds (a class's logit, a fresh Adam from u(k-1), "
+        "the best of its steps); MIP steps by whichever engine is fastest"
+    ),
+    "paper-scip": "the same with SCIP for the MIP steps, which is the paper's solver",
+    "paper-adaptive": "the same with rho raised whenever the primal residual ceases to decrease",
+    "paper-balanced": "the same with rho balanced between residuals, which may lower it too",
+    "paper-no-dual": "the same with the multipliers kept at zero: what the dual update alone is worth",
+    "paper-outputs": "the same with our second coupling in place of the paper's copies of other columns",
+    "paper-barrier": "the same with the log barrier in place of projected gradient",
+    "dual-decomposition": (
+        f"Algorithm 1 with our defaults (rho {OURS.rho:g}, patience {OURS.patience}), which were chosen on "
+        "water instances of E1's shape: where they are better than the paper's settings on such, that "
+        "is weaker evidence"
+    ),
+    "auto": "what dovetail does when no method is named: no contestant here, but a reference for quality",
+    "big-m": "the network written out by PySCIPOpt-ML and solved by SCIP: the paper's baseline",
+    "big-m-sos": "the same with special ordered sets",
+    "ssg": "the paper's single-step gradient (Algorithm 2), with Adam as its text has it",
+    "ssg-plain": "the same with the plain steps of its listing",
+    "ssg-one-step": "the variant that the text of E3 describes: one step, then rounding",
+    "size": "nothing is solved: what big-M would have to build is counted",
+    "exact": "Algorithm 1 with both steps solved to the end",
+}
+
+
 def contest(
-    problem: dt.Problem, run: Run, settings: Settings, method: Any = None
+    problem: dt.Problem, run: Run, settings: BenchSettings, method: Any = None
 ) -> tuple[Record, dt.Result | None]:
     """Solve with the run's method; what came out as a row, and the result itself.
 
@@ -73,7 +103,7 @@ def contest(
     return row | _kept(result, problem.mip.sign) | _of_baseline(run, settings, result), result
 
 
-def seconds(run: Run, settings: Settings) -> float:
+def seconds(run: Run, settings: BenchSettings) -> float:
     """How long a run may take; for big-M writing and solving together."""
     if run.whole is not None:
         return run.whole
@@ -82,7 +112,7 @@ def seconds(run: Run, settings: Settings) -> float:
     return run.times * (min(AUTO_LIMIT, settings.time_limit) if run.method == AUTO else settings.time_limit)
 
 
-def _contestant(run: Run, settings: Settings) -> Any:
+def _contestant(run: Run, settings: BenchSettings) -> Any:
     method = CONTESTANTS[run.method]()
     if not isinstance(method, dt.BigM):
         return method
@@ -90,19 +120,19 @@ def _contestant(run: Run, settings: Settings) -> Any:
     return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
 
 
-def _of_baseline(run: Run, settings: Settings, result: dt.Result | None) -> Record:
+def _of_baseline(run: Run, settings: BenchSettings, result: dt.Result | None) -> Record:
     if run.method not in BASELINES:
         return {}
     return {"engine": "scip", "memory_limit": settings.memory_limit, **baseline_fields(result)}
 
 
-def begun(run: Run, settings: Settings) -> Record:
+def begun(run: Run, settings: BenchSettings) -> Record:
     """The part of a row that is known beforehand; the ledger adds where it comes from."""
     row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
     return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
 
 
-def _device(settings: Settings, method: str) -> str:
+def _device(settings: BenchSettings, method: str) -> str:
     if settings.device is None or method in (*BASELINES, "size"):
         return "cpu"
     return torch.cuda.get_device_name() if settings.device.startswith("cuda") else settings.device
@@ -131,3 +161,28 @@ def _kept(result: dt.Result, sign: float) -> Record:
         "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),
         "message": result.message,
     }
+
+
+def baseline_fields(result: dt.Result | None) -> Record:
+    """The fields of a row that only big-M has; `result` is None where it refused the problem.
+
+    `end` is "proved", "time" (SCIP searched to its limit), "writing" (never finished writing), "memory",
+    "infeasible" (SCIP's word, which is not believed), "refused" or "other"; `scip` is SCIP's own last word.
+    """
+    written = None if result is None else result.written
+    if written is None:  # refused; or over before anything was written, the host being infeasible
+        nothing = ("writing_seconds", "solving_seconds", "memory_gb", "variables", "constraints", "scip")
+        return {**dict.fromkeys(nothing), "end": "refused" if result is None else "other"}
+    return {
+        "writing_seconds": round(written.writing_seconds, 4),
+        "solving_seconds": _rounded(written.solving_seconds),
+        "memory_gb": _rounded(written.memory_gb),
+        "variables": written.variables,
+        "constraints": written.constraints,
+        "scip": written.said,
+        "end": written.end.value,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

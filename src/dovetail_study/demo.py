@@ -12,7 +12,7 @@ from rich.table import Table
 
 from dovetail.core.amounts import several
 from dovetail.core.check import check
-from dovetail.report.log.width import width_of
+from dovetail.report.log.outlet import width_of
 from dovetail.run.result import Result
 from dovetail.solving.solve import solve
 from dovetail_study.problems.water import BUDGET, FEATURES, Water, water

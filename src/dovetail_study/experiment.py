@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dovetail_study.figures import Drawing
-from dovetail_study.run import Record, Run, Settings
-from dovetail_study.table import Table
+from dovetail_study.run import BenchSettings, Record, Run
+from dovetail_study.table import ResultTable
 from dovetail_study.verdict import Verdict
 
 Rows = Sequence[Record]
@@ -21,9 +21,9 @@ class Experiment:
     title: str
     methods: tuple[str, ...]
     """Every method it compares."""
-    runs: Callable[[Settings], list[Run]]
-    execute: Callable[[Run, Settings], Record]
-    tables: Callable[[Rows], list[Table]]
+    runs: Callable[[BenchSettings], list[Run]]
+    execute: Callable[[Run, BenchSettings], Record]
+    tables: Callable[[Rows], list[ResultTable]]
     verdicts: Callable[[Rows], list[Verdict]]
     draw: Callable[[Rows], Drawing | None]
     """The figure, or None where there is nothing to see."""

@@ -28,7 +28,7 @@ CURVATURES = 0.1, 4.0
 
 
 @dataclass(frozen=True)
-class Family:
+class TheoremFamily:
     """What its problems have in common."""
 
     name: str
@@ -54,22 +54,22 @@ class Family:
 
 
 FAMILIES = (
-    Family("continuous", whole=False),
-    Family("whole"),
-    Family("rows", row=True),
-    Family("rho 1.01 L", factor=1.01),
-    Family("C binds", limit="binding"),
-    Family("X, C apart", limit="apart"),
-    Family("X, C separated", limit="separated"),
-    Family("not convex, rho 2.5 L", convex=False, factor=1.25),
-    Family("rho 0.95 L", factor=0.95),
-    Family("rho 0.3 L", factor=0.3),
-    Family("not convex, rho 1.9 L", convex=False, factor=0.95),
+    TheoremFamily("continuous", whole=False),
+    TheoremFamily("whole"),
+    TheoremFamily("rows", row=True),
+    TheoremFamily("rho 1.01 L", factor=1.01),
+    TheoremFamily("C binds", limit="binding"),
+    TheoremFamily("X, C apart", limit="apart"),
+    TheoremFamily("X, C separated", limit="separated"),
+    TheoremFamily("not convex, rho 2.5 L", convex=False, factor=1.25),
+    TheoremFamily("rho 0.95 L", factor=0.95),
+    TheoremFamily("rho 0.3 L", factor=0.3),
+    TheoremFamily("not convex, rho 1.9 L", convex=False, factor=0.95),
 )
 BY_NAME = {family.name: family for family in FAMILIES}
 
 
-class Quadratic(nn.Module):
+class QuadraticNetwork(nn.Module):
     """u -> g(u) and a'u, the two outputs that the objective and C are about."""
 
     Q: Tensor
@@ -90,7 +90,7 @@ class Quadratic(nn.Module):
 class Example:
     """One problem of a family."""
 
-    def __init__(self, family: Family, seed: int, instance: int = 0) -> None:
+    def __init__(self, family: TheoremFamily, seed: int, instance: int = 0) -> None:
         rng = np.random.default_rng([seed, instance, FAMILIES.index(family)])
         self.family = family
         curvature = rng.uniform(*CURVATURES, COLUMNS)
@@ -145,7 +145,7 @@ class Example:
             **rows,
         )
         problem = dt.Problem(mip)
-        problem.add_predictor(Quadratic(self.Q, self.b, slab.a), list(range(p)), [p, p + 1], name="g")
+        problem.add_predictor(QuadraticNetwork(self.Q, self.b, slab.a), list(range(p)), [p, p + 1], name="g")
         return problem
 
     def method(self, step: ExactStep, iterations: int) -> dt.DualDecomposition:

@@ -25,7 +25,7 @@ WIDE, LONG = 44, 28
 
 
 @dataclass(frozen=True)
-class Lines:
+class LinesPanel:
     """Series of points."""
 
     title: str
@@ -67,7 +67,7 @@ class HeatMap:
     """Colours by the logarithm."""
 
 
-Panel = Lines | Bars | HeatMap
+Panel = LinesPanel | Bars | HeatMap
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _draw(axis: Any, panel: Panel, place: Mapping[str, int]) -> None:
         _lines(axis, panel, place)
 
 
-def _lines(axis: Any, panel: Lines, place: Mapping[str, int]) -> None:
+def _lines(axis: Any, panel: LinesPanel, place: Mapping[str, int]) -> None:
     for label, points in panel.series.items():
         k = place[label]
         known = sorted((x, y) for x, y in points if math.isfinite(x) and math.isfinite(y))

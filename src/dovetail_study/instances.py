@@ -11,13 +11,13 @@ import dovetail as dt
 from dovetail_study.contestants import contest
 from dovetail_study.problems.tree import Tree, tree
 from dovetail_study.problems.water import Judge, train
-from dovetail_study.run import INIT, Record, Run, Settings
+from dovetail_study.run import INIT, BenchSettings, Record, Run
 
 EPOCHS, QUICK_EPOCHS = 40, 15
 """Of training: as many as the problems take by themselves; quick runs need no good network."""
 
 
-def on_water(run: Run, settings: Settings, method: Any = None) -> Record:
+def on_water(run: Run, settings: BenchSettings, method: Any = None) -> Record:
     """A run on a water problem: its cell names network, n and, if they matter, init and budgets."""
     cell = dict(run.cell)
     network, init = cell["network"], cell.get("init", INIT)
@@ -63,7 +63,7 @@ def _judge(
     return judge, time.perf_counter() - start
 
 
-def on_trees(run: Run, settings: Settings, method: Any = None) -> Record:
+def on_trees(run: Run, settings: BenchSettings, method: Any = None) -> Record:
     """A run on a tree-planting problem: its cell names network and grid."""
     instance = _forest(run["grid"], run["network"], run.seed, settings.data, settings.quick)
     row, _ = contest(instance.problem, run, settings, method)

@@ -11,19 +11,26 @@ import json
 import math
 import os
 import platform
+import subprocess
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import dovetail as dt
-from dovetail_study.provenance import Provenance
-from dovetail_study.run import Record, Run, Settings
+from dovetail_study.run import THREADS, BenchSettings, Record, Run
 
 FORMAT = 2
 """Raised when rows of old files no longer mean the same; older files can be read, not gone on with."""
 NAME = "results.jsonl"
+
+
+PACKAGES = (Path(dt.__file__).parent, Path(__file__).parent)
+"""The library and the study: a row depends on both."""
+VARIABLE = "DOVETAIL_COMMIT"
+"""Names the commit where the code was copied without its history, to another machine or into a container."""
 
 
 class Ledger:
@@ -36,7 +43,7 @@ class Ledger:
         self._by_key = {record["key"]: record for record in records}
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings, shared: int = 1) -> Ledger:
+    def create(cls, folder: Path, settings: BenchSettings, shared: int = 1) -> Ledger:
         """A new file; an old one is never overwritten."""
         path = folder / NAME
         if path.exists():
@@ -144,7 +151,7 @@ class Ledger:
         self._by_key.update((record["key"], record) for record in records)
 
 
-def said(settings: Settings) -> dict[str, Any]:
+def said(settings: BenchSettings) -> dict[str, Any]:
     """The settings that every row of a file must share, as they stand in its first line."""
     return {
         "quick": settings.quick,
@@ -203,3 +210,47 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What every row says about how it was made."""
+
+    commit: str
+    """Of the code, with a "+" where files had been changed since; the version where there is no git."""
+    machine: str
+    threads: int
+    """Of the solve."""
+    shared: int
+    """How many runs there were at the same time."""
+    dovetail: str
+    """The version."""
+
+    @classmethod
+    def here(cls, shared: int = 1) -> Provenance:
+        """Of what is run now, so many runs at a time."""
+        machine = f"{platform.machine()}, {os.cpu_count()} cores"
+        return cls(commit(*PACKAGES), machine, THREADS, shared, dt.__version__)
+
+
+@lru_cache(maxsize=1)
+def commit(*packages: Path) -> str:
+    """The commit of the code in these folders, asked once: the code that runs is the code at the start."""
+    # a wheel may be installed below somebody else's repository: ours is one that knows our files
+    known = [_git(package, "ls-files", "--error-unmatch", "__init__.py") for package in packages]
+    head = _git(packages[0], "rev-parse", "HEAD")
+    if None in known or head is None:
+        return os.environ.get(VARIABLE) or dt.__version__
+    changed = any(_git(package, "status", "--porcelain", "--", ".") for package in packages)
+    return head + ("+" if changed else "")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says, or None where it has no answer."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:  # there is no git
+        return None
+    return said.stdout.strip() if said.returncode == 0 else None

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 from dovetail_study.best_known import Reachable
+from dovetail_study.contestants import LEGEND
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.legend import LEGEND
 from dovetail_study.paper import BUDGETS, ITERATIONS
 from dovetail_study.run import SEEDS
 from dovetail_study.statistics import agreed, distinct, mean, present, proved, where

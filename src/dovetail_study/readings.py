@@ -26,9 +26,9 @@ from dovetail_study.experiment import Experiment, Rows
 from dovetail_study.figures import Drawing
 from dovetail_study.instances import on_trees, on_water
 from dovetail_study.paper import BUDGETS
-from dovetail_study.run import Record, Run, Settings, runs
+from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.statistics import converged, count_of, mean, present, text, where
-from dovetail_study.table import NOTHING, Table
+from dovetail_study.table import NOTHING, ResultTable
 
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
 NAME = "readings"
@@ -37,7 +37,7 @@ OTHER_SEEDS = (7, 11, 13)
 
 
 @dataclass(frozen=True)
-class Reading:
+class PaperReading:
     """One way to read the algorithm."""
 
     surrogate: Surrogate
@@ -61,7 +61,7 @@ class Reading:
         return replace(paper, surrogate=self.surrogate, network_start=self.start, nn_solver=steps)
 
 
-CHOSEN = Reading("logit")
+CHOSEN = PaperReading("logit")
 """What `DualDecomposition.paper()` is: by this table, on these seeds."""
 READINGS = dict.fromkeys(
     [
@@ -74,7 +74,7 @@ READINGS = dict.fromkeys(
         ],
         replace(CHOSEN, rho="adaptive"),
         replace(CHOSEN, rho="adaptive", iterate="last"),
-        Reading("scaled-probability", iterate="last"),
+        PaperReading("scaled-probability", iterate="last"),
     ]
 )
 """Surrogates with all else as chosen; state, iterate and start with the logit; an adapted rho; and the
@@ -120,7 +120,7 @@ CELLS: dict[str, list[dict[str, Any]]] = {
 """A few instances of each experiment's kind, by what they are judged for."""
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     cells = [cell for name, group in CELLS.items() if name != TREES for cell in group]
     if settings.quick:
         cells = [{**cell, "n": 4} for cell in cells[:1]]
@@ -131,12 +131,12 @@ def _runs(settings: Settings) -> list[Run]:
     return planned + runs(NAME, CELLS[TREES], (*without_class, AUTO), own)
 
 
-def _execute(run: Run, settings: Settings) -> Record:
+def _execute(run: Run, settings: BenchSettings) -> Record:
     solve = on_trees if "grid" in dict(run.cell) else on_water
     return solve(run, settings, None if run.method == AUTO else _MADE[run.method]())
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """What part of the best known every reading reaches, and how many of its runs end; then other loops."""
     water = [name for name in CELLS if name != TREES]
     readings = _table(
@@ -164,10 +164,10 @@ def tables(rows: Rows) -> list[Table]:
 
 def _table(
     name: str, title: str, first: str, methods: Sequence[str], groups: Sequence[str], rows: Rows, chosen: str
-) -> Table:
+) -> ResultTable:
     reachable = Reachable(rows)
     mine = [row for row in rows if row["method"] in methods]
-    table = Table(
+    table = ResultTable(
         name,
         title,
         (first, "runs", *groups),

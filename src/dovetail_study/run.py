@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchSettings:
     """What the user asked for."""
 
     quick: bool = False
@@ -75,7 +75,7 @@ def runs(
     experiment: str,
     cells: Iterable[Mapping[str, Any]],
     methods: Iterable[str],
-    settings: Settings,
+    settings: BenchSettings,
     *,
     seeds: int | None = None,
     times: float = 1.0,
@@ -95,7 +95,7 @@ def tried_first(
     experiment: str,
     cells: Sequence[Mapping[str, Any]],
     method: str,
-    settings: Settings,
+    settings: BenchSettings,
     *,
     times: float = 1.0,
 ) -> list[Run]:

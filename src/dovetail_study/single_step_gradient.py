@@ -35,7 +35,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
-from dovetail.nn.adam import Adam, steepest
+from dovetail.nn.projected_gradient import Adam, steepest
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.network_step import SURROGATES, NetworkBlock, Surrogate
 from dovetail.run.progress import Progress

@@ -18,7 +18,7 @@ NOTHING = "\u2013"
 
 
 @dataclass
-class Table:
+class ResultTable:
     """What was measured, and in a sentence or two how to read it."""
 
     name: str

@@ -9,8 +9,8 @@ import numpy as np
 import dovetail as dt
 from dovetail_study.contestants import contest
 from dovetail_study.exact_step import ExactStep
-from dovetail_study.families import BY_NAME, Example, Family
-from dovetail_study.run import Record, Run, Settings
+from dovetail_study.families import BY_NAME, Example, TheoremFamily
+from dovetail_study.run import BenchSettings, Record, Run
 
 ITERATIONS, QUICK_ITERATIONS = 200, 24
 """Four times the paper's 50, so that a rate can be seen."""
@@ -28,12 +28,12 @@ PATIENCE = 600.0
 """Seconds, in place of the bench's limit: these runs end after their iterations, whatever the clock says."""
 
 
-def iterations(family: Family, quick: bool) -> int:
+def iterations(family: TheoremFamily, quick: bool) -> int:
     """How long a run of that family is."""
     return QUICK_ITERATIONS if quick else LONG if family.limit == "binding" else ITERATIONS
 
 
-def execute(run: Run, settings: Settings) -> Record:
+def execute(run: Run, settings: BenchSettings) -> Record:
     """Algorithm 1 on an example, both steps exact."""
     example = Example(BY_NAME[run["family"]], run.seed, run["instance"])
     count = iterations(example.family, settings.quick)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail_study.experiment import Rows
-from dovetail_study.families import FAMILIES, Family
-from dovetail_study.figures import Lines
+from dovetail_study.families import FAMILIES, TheoremFamily
+from dovetail_study.figures import LinesPanel
 from dovetail_study.statistics import average, text, where
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 from dovetail_study.theorem1 import ITERATIONS, agrees, bounded, optimal, rate_holds, settles
 
 FLOOR = 1e-8
 """Smaller residuals are drawn as this."""
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """What the theorem concludes, and what its merit does; one row per family each."""
     by_family = {family: where(rows, family=family.name) for family in FAMILIES}
     there = {family: mine for family, mine in by_family.items() if mine}
@@ -26,8 +26,8 @@ def tables(rows: Rows) -> list[Table]:
     return [conclusions, merit] if there else []
 
 
-def _conclusions() -> Table:
-    return Table(
+def _conclusions() -> ResultTable:
+    return ResultTable(
         "theory",
         "Theorem 1: what it concludes, both steps solved to the end",
         (
@@ -49,8 +49,8 @@ def _conclusions() -> Table:
     )  # fmt: skip
 
 
-def _merit() -> Table:
-    return Table(
+def _merit() -> ResultTable:
+    return ResultTable(
         "theory-merit",
         "Theorem 1: what its merit does, counted in iterations",
         (
@@ -71,13 +71,13 @@ def _merit() -> Table:
     )  # fmt: skip
 
 
-def _whose(family: Family) -> str:
+def _whose(family: TheoremFamily) -> str:
     return {(True, True): "both", (True, False): "paper's", (False, True): "repaired"}.get(
         (family.assumed, family.repaired), "none"
     )
 
 
-def _concluded(family: Family, mine: Rows) -> list[str]:
+def _concluded(family: TheoremFamily, mine: Rows) -> list[str]:
     held = [str(sum(map(holds, mine))) for holds in (rate_holds, settles, bounded)]
     return [
         family.name,
@@ -97,7 +97,7 @@ def _share_optimal(rows: Rows, name: str) -> str:
     return f"{sum(optimal(row, name) for row in known)} of {len(known)}" if known else "–"
 
 
-def _measured(family: Family, mine: Rows) -> list[str]:
+def _measured(family: TheoremFamily, mine: Rows) -> list[str]:
     names = ("dual_rises", "merit_rises", "short_of_repaired", "short_of_proof", "short_of_printed")
     # each lemma is only asked where it speaks
     asked = (True, True, family.repaired, family.assumed, family.assumed)
@@ -112,7 +112,7 @@ def _measured(family: Family, mine: Rows) -> list[str]:
     ]
 
 
-def panels(rows: Rows) -> list[Lines]:
+def panels(rows: Rows) -> list[LinesPanel]:
     """Residual and merit of the first seed's first problem, family by family."""
     drawn = [row for row in rows if "residuals" in row]
     if not drawn:
@@ -124,14 +124,14 @@ def panels(rows: Rows) -> list[Lines]:
     merits = {family: _curve(row["merits"]) for family, row in shown.items()}
     axes: dict[str, Any] = {"x": "iteration k", "log_x": True}
     return [
-        Lines(
+        LinesPanel(
             f"residual, seed {seed}",
             y="largest |u - x| (floor 1e-8)",
             series=residuals,
             log_y=True,
             **axes,
         ),
-        Lines(f"merit, seed {seed}", y="value", series=merits, **axes),
+        LinesPanel(f"merit, seed {seed}", y="value", series=merits, **axes),
     ]
 
 

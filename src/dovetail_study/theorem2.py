@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import dovetail as dt
 from dovetail_study.experiment import Rows
-from dovetail_study.figures import Lines
+from dovetail_study.figures import LinesPanel
 from dovetail_study.instances import on_water
-from dovetail_study.run import Record, Run, Settings
+from dovetail_study.run import BenchSettings, Record, Run
 from dovetail_study.statistics import exponent, text, where
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 from dovetail_study.verdict import Verdict, judged
 
 NETWORKS, QUICK_NETWORKS = ("4x64", "8x128", "16x128", "16x256", "16x512"), ("2x16", "4x32")
@@ -20,7 +20,7 @@ ITERATIONS, SAMPLES, QUICK_SAMPLES = 4, 50, 5
 """A few: what one iteration costs does not change on the way."""
 
 
-def execute(run: Run, settings: Settings) -> Record:
+def execute(run: Run, settings: BenchSettings) -> Record:
     """A few iterations of the paper's settings."""
     return on_water(run, settings, replace(dt.DualDecomposition.paper(), iterations=ITERATIONS))
 
@@ -30,9 +30,9 @@ def _each(row: Record, step: str) -> float:
     return float(row[f"{step}_seconds"] / row["iterations"]) if row["iterations"] else math.nan
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> list[ResultTable]:
     """One row per network."""
-    table = Table(
+    table = ResultTable(
         "theory-cost",
         "Theorem 2: seconds per iteration against parameters",
         ("network", "parameters", "MIP step, ms", "network step, ms"),
@@ -63,7 +63,7 @@ def verdicts(rows: Rows) -> list[Verdict]:
     ]
 
 
-def panels(rows: Rows) -> list[Lines]:
+def panels(rows: Rows) -> list[LinesPanel]:
     """Both steps against parameters."""
     if not rows:
         return []
@@ -71,4 +71,4 @@ def panels(rows: Rows) -> list[Lines]:
         name: [(float(row["parameters"]), _each(row, step)) for row in rows]
         for name, step in (("network step", "nn"), ("MIP step", "mip"))
     }
-    return [Lines("cost of an iteration", "parameters", "seconds", points, log_x=True, log_y=True)]
+    return [LinesPanel("cost of an iteration", "parameters", "seconds", points, log_x=True, log_y=True)]

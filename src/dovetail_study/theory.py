@@ -8,15 +8,15 @@ from dovetail_study import theorem1, theorem1_page, theorem1_verdicts, theorem2
 from dovetail_study.experiment import Experiment, Rows
 from dovetail_study.families import FAMILIES
 from dovetail_study.figures import Drawing
-from dovetail_study.run import Record, Run, Settings, runs
-from dovetail_study.table import Table
+from dovetail_study.run import BenchSettings, Record, Run, runs
+from dovetail_study.table import ResultTable
 from dovetail_study.verdict import Verdict
 
 NAME, COST = "theory", "cost"
 METHODS = ("exact", "paper")
 
 
-def _runs(settings: Settings) -> list[Run]:
+def _runs(settings: BenchSettings) -> list[Run]:
     instances = theorem1.QUICK_INSTANCES if settings.quick else theorem1.INSTANCES
     families: list[dict[str, Any]] = [
         {"family": family.name, "instance": i} for family in FAMILIES for i in range(instances)
@@ -28,7 +28,7 @@ def _runs(settings: Settings) -> list[Run]:
     return runs(NAME, families, METHODS[:1], settings) + runs(NAME, costs, METHODS[1:], settings, seeds=1)
 
 
-def _execute(run: Run, settings: Settings) -> Record:
+def _execute(run: Run, settings: BenchSettings) -> Record:
     execute = theorem2.execute if run["family"] == COST else theorem1.execute
     return execute(run, settings)
 
@@ -38,7 +38,7 @@ def _halves(rows: Rows) -> tuple[Rows, Rows]:
     return [row for row in rows if row["family"] != COST], [row for row in rows if row["family"] == COST]
 
 
-def _tables(rows: Rows) -> list[Table]:
+def _tables(rows: Rows) -> list[ResultTable]:
     first, second = _halves(rows)
     return theorem1_page.tables(first) + theorem2.tables(second)
 

@@ -12,7 +12,7 @@ from dovetail.run.processes import Lost, pooled
 from dovetail_study import EXPERIMENTS
 from dovetail_study.contestants import AUTO, BASELINES, seconds
 from dovetail_study.experiment import Experiment
-from dovetail_study.run import INIT, Record, Run, Settings
+from dovetail_study.run import INIT, BenchSettings, Record, Run
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
 """Methods that tend to use all the time they have; the others are done in seconds."""
@@ -28,7 +28,7 @@ def experiment_named(name: str) -> Experiment:
     return experiment
 
 
-def execute(run: Run, settings: Settings) -> Outcome:
+def execute(run: Run, settings: BenchSettings) -> Outcome:
     """One run, here and now: its row, or why it has none; then --resume tries it again."""
     try:
         return experiment_named(run.experiment).execute(run, settings)
@@ -42,7 +42,7 @@ def execute(run: Run, settings: Settings) -> Outcome:
 
 def results(
     planned: Sequence[Run],
-    settings: Settings,
+    settings: BenchSettings,
     due: Callable[[Run], bool],
     jobs: int,
     begins: Callable[[Run], None],

@@ -11,7 +11,7 @@ from dovetail.certifying import growing
 from dovetail.certifying.certify import certify
 from dovetail.certifying.leaf_multipliers import LeafPrograms
 from dovetail.certifying.trimming import cuts_by_multipliers, cuts_by_rows
-from dovetail.problem_file.description import Description
+from dovetail.problem_file.description import FileDescription
 from dovetail.problem_file.example_files import write_example
 from tests.certificates.reference import graphs_of
 from tests.conftest import volume
@@ -59,7 +59,7 @@ def mixes(tmp_path_factory):
     """The example of `dovetail init`: three mixes over nine inputs that share trucks and ash."""
     folder = tmp_path_factory.mktemp("example")
     write_example(folder)
-    problem = Description.read(folder / "problem.toml").problem()
+    problem = FileDescription.read(folder / "problem.toml").problem()
     return problem, dt.solve(problem, log=False)
 
 

@@ -5,12 +5,12 @@ import subprocess
 import sys
 import threading
 
-from dovetail.cli.interruption import leaving_at_once
+from dovetail.cli.solve_command import leaving_at_once
 from tests.processes import hear_ctrl_c
 
 PROGRAM = """
 import os, signal
-from dovetail.cli.interruption import leaving_at_once
+from dovetail.cli.solve_command import leaving_at_once
 with leaving_at_once():
     try:
         os.kill(os.getpid(), signal.SIGINT)

@@ -9,7 +9,7 @@ import pytest
 
 import dovetail.compat
 import dovetail_peers.compat
-from dovetail_peers.compat.omlt.offset_scaling import OffsetScaling
+from dovetail_peers.compat.omlt.formulations import OffsetScaling
 
 FILE, MADE = "omlt.block", "gurobi_ml.sklearn.pipeline"
 """A module that is a file, and one that is made from a table."""

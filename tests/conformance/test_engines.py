@@ -9,7 +9,7 @@ import dovetail as dt
 from dovetail.mip import ENGINES, choose, engine_for
 from dovetail.run.budget import Budget
 from dovetail.testing import EngineSuite
-from dovetail.testing.programs import KINDS, objective, program
+from dovetail.testing.engine_suite import KINDS, objective, program
 from tests.conftest import FULL
 
 INSTANCES = 20 if FULL else 4

@@ -3,7 +3,7 @@
 import numpy as np
 
 import dovetail as dt
-from dovetail.linearised.bundle import Bundle
+from dovetail.linearised.descent import Bundle
 from dovetail.linearised.scaled_problem import ScaledProblem
 from tests.contexts import context_of
 from tests.linearised.test_descent import lowest_of, roof

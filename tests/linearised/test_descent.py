@@ -9,7 +9,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.linearised.descent import Descent, DescentOptions, increase_penalty
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
+from dovetail.linearised.trust_region import LinearStep, TrustRegionSubproblem
 from tests.contexts import context_of
 from tests.small import linear_net, random_mlp
 
@@ -161,5 +161,5 @@ def test_a_descent_without_time_is_its_start():
 
 
 def test_penalties_rise_only_where_something_was_let_pass():
-    step = Step(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
+    step = LinearStep(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
     assert increase_penalty(np.array([1.0, 1.0, 1e9]), step).tolist() == [3.0, 1.0, 1e9]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dovetail.linearised.descent import Iterate
-from dovetail.linearised.local_optima import LocalOptima
+from dovetail.methods.sequential_linear import LocalOptima
 
 
 def ended(value: float, feasible: bool = True) -> Iterate:

@@ -9,7 +9,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.trust_region import Cut, TrustRegionSubproblem
+from dovetail.linearised.trust_region import BundleCut, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.stopwatch import Stopwatch
 from tests.contexts import by_scipy, context_of
@@ -161,7 +161,7 @@ def tent():
 def test_cuts_bound_a_concave_maximum():
     scaled = scaled_of(tent())
     left, right = np.array([0.0, 0.0]), np.array([1.5, 0.0])
-    cut = Cut(scaled.networks.linearise(right), np.array([True]))
+    cut = BundleCut(scaled.networks.linearise(right), np.array([True]))
     senses = np.array([-1.0])  # in minimisation form the output is to be large: bounded from above
     program = program_for(scaled, bundle_size=2)
     alone = step_at(program, scaled, left, senses=senses, penalty=np.array([100.0]))
@@ -179,7 +179,7 @@ def test_cuts_bound_a_convex_minimum():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-2.0, -9.0], upper=[2.0, 9.0]))
     problem.add_predictor(net, [0], [1])
     scaled = scaled_of(problem)
-    cut = Cut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([True]))
+    cut = BundleCut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([True]))
     program = program_for(scaled, bundle_size=1)
     step = step_at(
         program, scaled, np.zeros(2), senses=np.array([1.0]), cuts=(cut,), penalty=np.array([100.0])
@@ -189,7 +189,7 @@ def test_cuts_bound_a_convex_minimum():
 
 def test_a_cut_that_is_not_used_changes_nothing():
     scaled = scaled_of(tent())
-    unused = Cut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([False]))
+    unused = BundleCut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([False]))
     senses = np.array([-1.0])
     step = step_at(program_for(scaled, bundle_size=1), scaled, np.zeros(2), senses=senses, cuts=(unused,))
     assert step.z[0] == pytest.approx(2.0)
@@ -210,7 +210,9 @@ def test_swapping_linearisations_is_as_good_as_building_anew(make, integer):
         z = rng.uniform(-1, 1, scaled.host.n_columns)
         senses = rng.integers(-1, 2, m).astype(float)
         penalty = scaled.penalty * rng.uniform(0.5, 20.0)
-        cuts = tuple(Cut(model, rng.random(m) < 0.5) for model in models[-int(rng.integers(0, 3)) :][:2])
+        cuts = tuple(
+            BundleCut(model, rng.random(m) < 0.5) for model in models[-int(rng.integers(0, 3)) :][:2]
+        )
         radius = None if k % 3 == 0 else float(rng.uniform(0.1, 1.0))
         options = {"radius": radius, "penalty": penalty, "senses": senses, "cuts": cuts, "gap": 0.0}
         step = step_at(program, scaled, z, **options)

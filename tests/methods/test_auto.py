@@ -12,7 +12,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
-from dovetail.methods.phase import Phase
+from dovetail.methods.phases import Phase
 from dovetail.run.bound import Bound
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome

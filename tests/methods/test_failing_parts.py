@@ -15,7 +15,7 @@ from dovetail.methods import phases as phases_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.facts import LOOKUPS, Facts
 from dovetail.methods.phases import PHASES, planned
-from dovetail.reformulations.quadratic_form import QuadraticForm
+from dovetail.reformulations.quadratic_blocks import QuadraticForm
 from tests.contexts import context_of
 from tests.small import linear_net
 from tests.tree_problems import enumerated

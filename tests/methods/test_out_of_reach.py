@@ -127,7 +127,7 @@ def test_a_point_that_only_the_check_accepts_is_not_called_unlikely():
 
 def test_no_proof_of_an_engine_ends_the_search(monkeypatch):
     """Where nothing refutes the problem, phases after the exact MIP are asked as well."""
-    monkeypatch.setattr(exact_mip._Run, "_refute", lambda self, budget: None)
+    monkeypatch.setattr(exact_mip._WholeMip, "_refute", lambda self, budget: None)
     alone = dt.solve(apart(0.3), ExactMip(), time_limit=60.0, log=False)
     assert alone.status == "no_solution"
     assert "most likely there is no solution" in alone.message

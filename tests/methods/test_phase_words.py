@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.methods.phase_words import in_words
+from dovetail.methods.auto import in_words
 
 
 @pytest.mark.parametrize(

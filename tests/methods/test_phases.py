@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.methods.phase_words import in_words
+from dovetail.methods.auto import in_words
 from dovetail.methods.phases import (
     MANY_BLOCKS,
     MANY_COMPONENTS,

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 import dovetail as dt
-from dovetail_peers.migration.edits import Source
-from dovetail_peers.migration.left import START
 from dovetail_peers.migration.migrate import migrate
+from dovetail_peers.migration.program import SourceBytes
+from dovetail_peers.migration.settings import START
 from tests.cli.commands import dovetail as command
 from tests.cli.commands import refused
 from tests.modelling.test_peers import PROGRAMS
@@ -162,7 +162,7 @@ def test_a_library_that_cannot_be_imported_is_no_trouble(monkeypatch):
 
 
 def test_the_last_line_may_have_no_end():
-    source = Source("import omlt")
+    source = SourceBytes("import omlt")
     import ast
 
     assert source.edited([source.line_after(ast.parse("import omlt").body[0], "x")]) == "import omlt\nx\n"

@@ -29,7 +29,7 @@ def saying(monkeypatch):
             def load(self, mip, columns, *, seed, threads):
                 return self
 
-            def solve(self, objective, *, budget, gap):
+            def solve(self, objective, *, budget, gap, **others):
                 answer = left.pop(0)
                 if answer is None:
                     raise EngineError("it failed")

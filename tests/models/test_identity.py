@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from dovetail.models.identity import Identity
+from dovetail.models.tool_model import Identity
 
 
 class Variable:

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.nn.passes import gradient
+from dovetail.nn.projection import gradient
 from dovetail.run.budget import Budget
-from dovetail.testing.network_steps import SAMPLES, augmented_terms, network_block
 from dovetail.testing.networks import FEATURES
+from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block
 from tests.small import random_mlp
 
 START = torch.zeros(SAMPLES, FEATURES, dtype=torch.float64)

@@ -5,8 +5,8 @@ import torch
 
 import dovetail as dt
 from dovetail.run.budget import Budget
-from dovetail.testing.network_steps import SAMPLES, augmented_terms, network_block, output_rows
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block, output_rows
 
 
 @pytest.mark.parametrize("variant", ["newton-cg", "l-bfgs-b"])

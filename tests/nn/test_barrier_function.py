@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from dovetail.nn.barrier_function import Barrier
-from dovetail.testing.network_steps import augmented_terms, network_block, output_rows
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import augmented_terms, network_block, output_rows
 
 
 def test_the_barrier_s_curvature_is_right():

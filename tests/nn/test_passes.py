@@ -2,9 +2,9 @@
 
 import torch
 
-from dovetail.nn.passes import gradient
-from dovetail.testing.network_steps import augmented_terms, network_block, step_value
+from dovetail.nn.projection import gradient
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import augmented_terms, network_block, step_value
 
 
 def test_gradient_pass_matches_finite_differences():

@@ -2,10 +2,9 @@
 
 import torch
 
-from dovetail.nn.passes import values_only
-from dovetail.nn.projection import into_box, project, violation
-from dovetail.testing.network_steps import SAMPLES, augmented_terms, network_block, output_rows
+from dovetail.nn.projection import into_box, project, values_only, violation
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block, output_rows
 from tests.small import linear_net
 
 

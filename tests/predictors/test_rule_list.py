@@ -75,7 +75,7 @@ def test_lists_without_rules_or_conditions():
         ([([(2, ">", 3)], 1.0)], 0.0, "no condition of 2 features"),
         ([([(0, ">", np.nan)], 1.0)], 0.0, "no condition"),
         ([([(0, ">", 3)], [1.0, 2.0])], 0.0, "1 and 2 numbers"),
-        ([([(0, ">", 3)], "high")], 0.0, "'high' is no value"),
+        ([([(0, ">", 3)], "high")], 0.0, "a value is 'high'"),
         (["age > 3"], 0.0, "rule 0 is 'age > 3'"),
     ],
 )

@@ -3,14 +3,14 @@
 import pytest
 
 import dovetail as dt
-from dovetail.problem_file.column_patterns import Columns
+from dovetail.problem_file.column_patterns import NamedColumns
 from dovetail.problem_file.document import Document
 from dovetail.problem_file.samples import read_samples
 
 
 def samples(names, inputs, outputs):
     content = {"predictor": [{"inputs": inputs, "outputs": outputs}]}
-    return read_samples(Document("p.toml", None, content, {}), ("predictor", 0), Columns(names))
+    return read_samples(Document("p.toml", None, content, {}), ("predictor", 0), NamedColumns(names))
 
 
 NAMES = ["x[10]", "x[2]", "x[1]", "y", "a[1,1]", "a[1,2]", "a[2,2]", "a[2,1]", "b[1]", "b[2]", "t"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.problem_file.description import Description
+from dovetail.problem_file.description import FileDescription
 from dovetail.problem_file.example_files import write_example
 
 
@@ -33,7 +33,7 @@ def changed(folder, before, after):
 
 
 def test_the_example_is_a_problem(example):
-    description = Description.read(example / "problem.toml")
+    description = FileDescription.read(example / "problem.toml")
     description.require_options()
     problem = description.problem()
     (block,) = problem.blocks
@@ -50,7 +50,7 @@ def test_the_example_is_a_problem(example):
 
 def read_whole(file):
     """All that a solve asks for."""
-    description = Description.read(file)
+    description = FileDescription.read(file)
     description.require_options()
     return description.method(), description.start, description.problem()
 
@@ -106,7 +106,7 @@ def test_an_input_too_few_is_not_blamed_on_the_data(example):
 def test_a_missing_key_is_named_with_the_table_that_lacks_it(example):
     file, line = changed(example, "[[predictor]]", "[[predictor]]\n[[predictor]]")
     with pytest.raises(dt.OptionError, match=rf"line {line}: \[predictor\] needs the key 'file'"):
-        Description.read(file)
+        FileDescription.read(file)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_files_that_are_no_problem_files(example, text, said):
     file = example / "problem.toml"
     file.write_bytes(text)
     with pytest.raises(dt.OptionError) as refusal:
-        Description.read(file)
+        FileDescription.read(file)
     assert said in str(refusal.value)
     assert str(refusal.value).startswith(str(file))
 
@@ -134,9 +134,9 @@ def test_files_that_are_no_problem_files(example, text, said):
 def test_folders_and_missing_files_are_refused(tmp_path):
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(dt.OptionError, match="is no file"):
-        Description.read(tmp_path / "folder.toml")
+        FileDescription.read(tmp_path / "folder.toml")
     with pytest.raises(dt.OptionError, match="there is no file"):
-        Description.read(tmp_path / "none.toml")
+        FileDescription.read(tmp_path / "none.toml")
 
 
 def test_methods_take_options_and_parts_with_options(example):
@@ -147,7 +147,7 @@ nn_solver = { name = "ProjectedGradient", steps = 25 }
 penalty = { name = "FixedPenalty" }
 """
     file, _ = changed(example, 'name = "auto" ', f"{method} #")
-    found = Description.read(file).method()
+    found = FileDescription.read(file).method()
     assert found == dt.DualDecomposition(
         rho=3.0, iterations=7, nn_solver=dt.ProjectedGradient(steps=25), penalty=dt.FixedPenalty()
     )
@@ -166,7 +166,7 @@ penalty = { name = "FixedPenalty" }
 def test_parts_of_methods_that_cannot_be(example, part, said):
     file, line = changed(example, 'name = "auto" ', f'name = "dual-decomposition"\nnn_solver = {part} #')
     with pytest.raises(dt.OptionError) as refusal:
-        Description.read(file).method()
+        FileDescription.read(file).method()
     assert said in str(refusal.value)
     assert f"problem.toml, line {line + 1}: " in str(refusal.value)
 
@@ -190,7 +190,7 @@ threshold = 0.25
 epsilon = 1e-3
 """
     )
-    problem = Description.read(tmp_path / "p.toml").problem()
+    problem = FileDescription.read(tmp_path / "p.toml").problem()
     (block,) = problem.blocks
     assert (block.threshold, block.epsilon, block.classifies) == (0.25, 1e-3, True)
     values = problem.mip.lower[block.inputs]

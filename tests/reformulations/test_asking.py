@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.reformulations import asking
-from dovetail.reformulations.asking import answers_within
+from dovetail.reformulations import tables
+from dovetail.reformulations.tables import answers_within
 from tests.small import random_mlp
 
 
@@ -16,7 +16,7 @@ class Clocked:
 
     def __init__(self, monkeypatch, call, row):
         self.now, self.rows, self._call, self._row = 0.0, [], call, row
-        monkeypatch.setattr(asking.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(tables.time, "perf_counter", lambda: self.now)
 
     def predict(self, X):
         self.now += self._call + self._row * len(X)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from dovetail.analysis.boxes import tight_box
-from dovetail.reformulations.context import context_of
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
-from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.reformulated import Reformulated, context_of, reformulate
 from dovetail.reformulations.tables import Tables
 from dovetail.run.bound import Bound
 from tests import contexts

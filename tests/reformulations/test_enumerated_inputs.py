@@ -12,8 +12,7 @@ import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.reformulations import enumerated_inputs as selection
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, EnumeratedPredictor
-from dovetail.reformulations.grid import grid
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, EnumeratedPredictor, grid
 from dovetail.reformulations.reformulated import Reformulated
 from tests.conftest import FULL, sample
 from tests.contexts import breach

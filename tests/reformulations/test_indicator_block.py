@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dovetail.core.indicator import Indicator
-from dovetail.reformulations.indicator_block import IndicatorViolation
+from dovetail.reformulations.indicators import IndicatorViolation
 
 
 @pytest.mark.parametrize("active", [0, 1])

@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.core.check import Violation, Worst
 from dovetail.run.budget import StopReason
-from dovetail.run.problem_facts import BlockFacts, ListedColumns, ProblemFacts, Untouched
+from dovetail.run.problem_facts import BlockFacts, Limits, ProblemFacts, Untouched
 from dovetail.run.result import BoundKind, Result, Status
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
@@ -47,13 +47,13 @@ def result(x=(1.0, 0.0, 2.5), *, names=None, lower=0.0, upper=4.0, integer=False
     facts = ProblemFacts(
         sense,
         n_rows=3,
-        columns=ListedColumns(
+        limits=Limits(
             lower=np.broadcast_to(np.asarray(lower, dtype=float), size).copy(),
             upper=np.broadcast_to(np.asarray(upper, dtype=float), size).copy(),
             integer=np.broadcast_to(np.asarray(integer), size).copy(),
-            read=np.zeros(size, dtype=bool),
-            written=np.zeros(size, dtype=bool),
         ),
+        inputs=(),
+        outputs=(),
         blocks=(BlockFacts("net", "Sequential", 1, 2, 1, False),),
     )
     trace = Trace(
@@ -101,7 +101,5 @@ def treated(n, *, seed=0):
         upper=np.repeat([1.0, np.inf], [n, 3 * n * d]),
         integer=np.repeat([True, False], [n, 3 * n * d]),
     )
-    read = np.repeat([False, True, False], [n, n * d, 2 * n * d])
-    written = np.repeat([True, False], [n, 3 * n * d])
-    columns = replace(made.facts.columns, read=read, written=written)
-    return replace(made, facts=replace(made.facts, columns=columns, blocks=(block,)))
+    facts = replace(made.facts, inputs=(inputs,), outputs=(np.arange(n),), blocks=(block,))
+    return replace(made, facts=facts)

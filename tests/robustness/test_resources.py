@@ -21,7 +21,7 @@ from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
 from dovetail.run.guard import BEGIN, Guard
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.memory import MemoryWatch
 from dovetail.run.monitor import Monitor
 from dovetail.testing.problems import busy
 from tests.conftest import FULL, volume

@@ -4,8 +4,7 @@ import pickle
 from functools import partial
 
 from dovetail.run.desk import Desk
-from dovetail.run.remote_workers import RemoteWorkers, process_workers
-from dovetail.run.workers import Here
+from dovetail.run.remote_workers import Here, RemoteWorkers, process_workers
 
 
 class SeveralHere:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dovetail.run.archive import Archive
+from dovetail.run.context import Archive
 
 
 def test_points_are_kept_only_on_request():

@@ -4,7 +4,7 @@ import math
 import pickle
 
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.memory import MemoryWatch
 
 
 def test_a_part_ends_no_later_than_the_whole():

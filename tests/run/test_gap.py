@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.run.gap import GapLimit
+from dovetail.run.bound import GapLimit
 
 
 @pytest.mark.parametrize(

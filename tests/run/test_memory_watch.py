@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from dovetail.run import memory, memory_watch
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run import memory
+from dovetail.run.memory import MemoryWatch
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def machine(monkeypatch):
     told = {"held": 1.0, "spare": 5.0}
     monkeypatch.setattr(memory, "resident", lambda: told["held"])
     monkeypatch.setattr(memory, "spare", lambda: told["spare"])
-    monkeypatch.setattr(memory_watch, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(memory, "LOOK_SECONDS", 0.0)
     return told
 
 
@@ -51,7 +51,7 @@ def test_a_machine_that_does_not_say_what_is_free_leaves_the_limit(machine):
 
 
 def test_between_two_looks_nothing_is_read(machine, monkeypatch):
-    monkeypatch.setattr(memory_watch, "LOOK_SECONDS", 1e9)
+    monkeypatch.setattr(memory, "LOOK_SECONDS", 1e9)
     watch = MemoryWatch(2.0)
     machine["held"] = 3.0
     assert not watch.over

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import dovetail as dt
-from dovetail.run.pandas_frame import frame
+from dovetail.run.trace import frame
 
 
 def test_one_row_per_record():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 import dovetail as dt
-from dovetail.run.repair_bounds import RepairBounds
+from dovetail.run.completion import RepairBounds
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.run.strict import VARIABLE, strict
+from dovetail.run.failures import VARIABLE, strict
 
 
 @pytest.mark.parametrize(("value", "chosen"), [("1", True), ("yes", True), ("0", False), ("", False)])

@@ -2,7 +2,7 @@
 
 import threading
 
-from dovetail.run.ticker import Ticker
+from dovetail.run.monitor import Ticker
 
 
 def test_it_ticks_until_it_is_stopped():

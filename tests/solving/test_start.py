@@ -6,7 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.modelling.snapshot import take_snapshot
 from dovetail.run.context import Start
-from dovetail.solving.start import read_start
+from dovetail.solving.job import read_start
 from tests.small import bowl, knapsack
 
 

@@ -2,7 +2,7 @@
 
 import random
 
-from dovetail_study.run import Settings
+from dovetail_study.run import BenchSettings
 from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
 
@@ -66,7 +66,7 @@ def all_words(cases):
 def whole(name):
     """A full bench of an experiment that nobody ran."""
     made, dice = [], random.Random(0)
-    for run in experiment_named(name).runs(Settings()):
+    for run in experiment_named(name).runs(BenchSettings()):
         cell = dict(run.cell)
         if run.method == "size":
             counted = {"variables": 5, "constraints": 6, "coefficients": 7, "columns": 8}

@@ -4,7 +4,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.testing.problems import busy
-from dovetail_study.baseline import baseline_fields
+from dovetail_study.contestants import baseline_fields
 from tests.small import linear_net
 
 FIELDS = {"writing_seconds", "solving_seconds", "memory_gb", "variables", "constraints", "scip", "end"}

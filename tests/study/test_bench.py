@@ -25,7 +25,7 @@ from dovetail_study import EXPERIMENTS, bench, instances, theorem1
 from dovetail_study.command import _console
 from dovetail_study.ledger import Ledger
 from dovetail_study.page import APPENDIX
-from dovetail_study.run import QUICK_SEEDS, Settings
+from dovetail_study.run import QUICK_SEEDS, BenchSettings
 from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
 from tests.conftest import FULL
@@ -108,7 +108,7 @@ class Quick:
         folder, done = quick
         assert done.returncode == 0, done.stderr[-2000:]
         assert "Traceback" not in done.stderr
-        settings = Settings(quick=True, seeds=QUICK_SEEDS)
+        settings = BenchSettings(quick=True, seeds=QUICK_SEEDS)
         planned = {run.key for name in EXPERIMENTS for run in experiment_named(name).runs(settings)}
         assert set(rows_of(folder)) == planned
 
@@ -247,7 +247,7 @@ def test_bad_input_is_refused_with_the_fix(tmp_path, arguments, said, capsys):
 
 
 def test_settings_of_a_file_are_kept_and_others_refused(tmp_path, capsys):
-    Ledger.create(tmp_path, Settings(quick=True, time_limit=2.0, baseline_limit=2.0))
+    Ledger.create(tmp_path, BenchSettings(quick=True, time_limit=2.0, baseline_limit=2.0))
     out = ("--out", str(tmp_path))
     heard = refused(("bench", "theory", "--resume", "--time-limit", "9", *out), capsys)
     assert "was made with time limit 2.0, not 9.0" in " ".join(heard.split())

@@ -5,7 +5,7 @@ import pytest
 import dovetail as dt
 from dovetail.testing.problems import busy
 from dovetail_study.contestants import contest
-from dovetail_study.run import Run, Settings
+from dovetail_study.run import BenchSettings, Run
 
 KEPT = {
     "key", "experiment", "n", "method", "seed", "device", "limit", "status", "stop", "objective", "found",
@@ -16,7 +16,7 @@ OF_BASELINE = {
     "writing_seconds", "solving_seconds", "memory_gb", "memory_limit", "variables", "constraints", "scip",
     "end",
 }  # fmt: skip
-SETTINGS = Settings(time_limit=20.0, baseline_limit=10.0, writing_limit=5.0, memory_limit=50.0)
+SETTINGS = BenchSettings(time_limit=20.0, baseline_limit=10.0, writing_limit=5.0, memory_limit=50.0)
 
 
 def made(method, problem=None, **fields):

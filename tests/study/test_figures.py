@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dovetail_study import EXPERIMENTS
-from dovetail_study.figures import CROWDED, Bars, Drawing, HeatMap, Lines, save
+from dovetail_study.figures import CROWDED, Bars, Drawing, HeatMap, LinesPanel, save
 from dovetail_study.ledger import Ledger
 from dovetail_study.workers import experiment_named
 from tests.conftest import FULL, sample
@@ -33,7 +33,9 @@ def test_values_that_are_missing_are_dashes(tmp_path):
 
 
 def test_lines_leave_out_what_is_missing(tmp_path):
-    lines = Lines("lines", "x", "y", {"known": [(1.0, 2.0), (2.0, math.nan)], "nothing": [(1.0, math.nan)]})
+    lines = LinesPanel(
+        "lines", "x", "y", {"known": [(1.0, 2.0), (2.0, math.nan)], "nothing": [(1.0, math.nan)]}
+    )
     text = drawn(lines, tmp_path)
     assert "known" in text
     assert "nothing" not in text

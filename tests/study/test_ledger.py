@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 import dovetail as dt
-from dovetail_study.ledger import Ledger
-from dovetail_study.provenance import PACKAGES, commit
-from dovetail_study.run import Run, Settings
+from dovetail_study.ledger import PACKAGES, Ledger, commit
+from dovetail_study.run import BenchSettings, Run
 
 RUN = Run("e1", (("network", "2x16"), ("n", 5)), "paper", 42)
 OTHER = Run("e1", RUN.cell, "paper", 123)
@@ -31,7 +30,7 @@ def outcomes(ledger):
 
 
 def test_rows_come_back(tmp_path):
-    ledger = Ledger.create(tmp_path, Settings(quick=True))
+    ledger = Ledger.create(tmp_path, BenchSettings(quick=True))
     assert not ledger.has(RUN)
     ledger.add(row(RUN))
     again = Ledger.open(tmp_path)
@@ -43,14 +42,14 @@ def test_rows_come_back(tmp_path):
 
 
 def test_a_file_is_never_overwritten(tmp_path):
-    Ledger.create(tmp_path, Settings())
+    Ledger.create(tmp_path, BenchSettings())
     with pytest.raises(dt.OptionError, match=r"results.jsonl is there already; go on with --resume"):
-        Ledger.create(tmp_path, Settings())
+        Ledger.create(tmp_path, BenchSettings())
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])
 def test_a_line_that_was_cut_off_is_dropped_and_the_rest_kept(tmp_path, cut):
-    ledger = Ledger.create(tmp_path, Settings())
+    ledger = Ledger.create(tmp_path, BenchSettings())
     ledger.add(row(RUN))
     other = OTHER
     ledger.add(row(other))
@@ -65,7 +64,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_the_rest_kept(tmp_path, cut):
 
 @pytest.mark.parametrize("change", [{"format": 99}, {"dovetail": "9.9"}])
 def test_another_version_is_refused_and_left_alone(tmp_path, change):
-    ledger = Ledger.create(tmp_path, Settings())
+    ledger = Ledger.create(tmp_path, BenchSettings())
     text = json.dumps({**ledger.header, **change}) + "\n"
     ledger.path.write_text(text)
     with pytest.raises(dt.OptionError, match="cannot be mixed with new ones"):
@@ -89,11 +88,11 @@ def test_nothing_to_resume(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(dt.OptionError, match="cannot be written"):
-        Ledger.create(tmp_path / "file" / "out", Settings())
+        Ledger.create(tmp_path / "file" / "out", BenchSettings())
 
 
 def test_a_run_that_is_there_twice_is_refused(tmp_path):
-    ledger = Ledger.create(tmp_path, Settings())
+    ledger = Ledger.create(tmp_path, BenchSettings())
     ledger.add(row(RUN))
     ledger.add(row(RUN))
     with pytest.raises(dt.OptionError, match="twice; remove one of the lines"):
@@ -101,7 +100,7 @@ def test_a_run_that_is_there_twice_is_refused(tmp_path):
 
 
 def test_numbers_json_cannot_hold_are_left_out(tmp_path):
-    ledger = Ledger.create(tmp_path, Settings())
+    ledger = Ledger.create(tmp_path, BenchSettings())
     ledger.add({**row(RUN), "residual": float("nan"), "curve": [1.0, float("inf")]})
     (again,) = Ledger.open(tmp_path).records
     assert again["residual"] is None
@@ -109,7 +108,7 @@ def test_numbers_json_cannot_hold_are_left_out(tmp_path):
 
 
 def test_every_row_says_where_it_comes_from(tmp_path):
-    ledger = Ledger.create(tmp_path, Settings(), shared=3)
+    ledger = Ledger.create(tmp_path, BenchSettings(), shared=3)
     ledger.add(row(RUN))
     (record,) = Ledger.open(tmp_path).records
     assert record["shared"] == 3 and record["threads"] == 1
@@ -125,7 +124,7 @@ def test_every_row_says_where_it_comes_from(tmp_path):
     ("given", "due"), [(None, False), (row(RUN, found=False), False), (row(RUN, found=True), True)]
 )
 def test_a_run_is_due_once_the_run_it_is_given_for_has_found_a_point(tmp_path, given, due):
-    ledger = Ledger.create(tmp_path, Settings())
+    ledger = Ledger.create(tmp_path, BenchSettings())
     later = replace(OTHER, given=RUN.key)
     assert ledger.due(RUN) and not ledger.due(later)
     if given is not None:
@@ -138,7 +137,7 @@ def test_a_run_is_due_once_the_run_it_is_given_for_has_found_a_point(tmp_path, g
 
 def of_commit(folder, name, *runs, **settings):
     """A file as that commit would leave it."""
-    ledger = Ledger.create(folder, Settings(**settings))
+    ledger = Ledger.create(folder, BenchSettings(**settings))
     ledger.provenance = replace(ledger.provenance, commit=name)
     for run in runs:
         ledger.add(row(run, objective=1.0))

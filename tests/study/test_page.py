@@ -18,8 +18,8 @@ from dovetail_study import EXPERIMENTS
 from dovetail_study.appendix import appendix
 from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.page import APPENDIX, READ, TOP, by_claim, document, word
-from dovetail_study.run import Settings
-from dovetail_study.table import Table
+from dovetail_study.run import BenchSettings
+from dovetail_study.table import ResultTable
 from dovetail_study.verdict import Verdict, Word
 from dovetail_study.workers import experiment_named
 from tests.study.made_up import row, scip, whole
@@ -31,7 +31,7 @@ OWN = [name for name in EXPERIMENTS if name != "theory"]
 
 def kept(folder, rows):
     """A results file with these rows, whoever they say made them."""
-    path = Ledger.create(folder, Settings()).path
+    path = Ledger.create(folder, BenchSettings()).path
     with path.open("a") as file:
         file.writelines(json.dumps(each) + "\n" for each in rows)
     return Ledger.open(folder)
@@ -287,7 +287,7 @@ def test_a_table_of_several_commits_says_so(tmp_path):
 
 
 def test_a_table_that_does_not_name_its_lines_must_not_be_mixed(tmp_path):
-    silent = Table("t", "A silent table", ("a",), [["1"]])
+    silent = ResultTable("t", "A silent table", ("a",), [["1"]])
     e4 = experiment_named("e4")
     quiet = type(e4)(
         e4.name, e4.title, e4.methods, e4.runs, e4.execute, lambda rows: [silent], e4.verdicts, e4.draw

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import dovetail as dt
-from dovetail_study.provenance import VARIABLE, commit
+from dovetail_study.ledger import VARIABLE, commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -2,7 +2,7 @@
 
 import dovetail as dt
 from dovetail_study.readings import BY_NAME, CELLS, CHOSEN, EXPERIMENT, OTHER_SEEDS, READINGS
-from dovetail_study.run import SEEDS, Settings
+from dovetail_study.run import SEEDS, BenchSettings
 
 
 def test_names_and_methods_are_one_to_one():
@@ -18,7 +18,7 @@ def test_names_and_methods_are_one_to_one():
 
 def test_a_reading_is_chosen_on_other_seeds_than_it_is_judged_on():
     assert not set(OTHER_SEEDS) & set(SEEDS)
-    assert {run.seed for run in EXPERIMENT.runs(Settings())} == set(OTHER_SEEDS)
+    assert {run.seed for run in EXPERIMENT.runs(BenchSettings())} == set(OTHER_SEEDS)
 
 
 def test_the_table_has_shares_and_agreement():

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail_study import EXPERIMENTS
 from dovetail_study.contestants import AUTO_LIMIT, BASELINES, CONTESTANTS, seconds
-from dovetail_study.run import SEEDS, Run, Settings
+from dovetail_study.run import SEEDS, BenchSettings, Run
 from dovetail_study.workers import experiment_named
 
 HELD_OUT = (7, 5, 9001, 3, 11)
@@ -15,7 +15,7 @@ HELD_OUT = (7, 5, 9001, 3, 11)
 
 
 def planned(name, **settings):
-    return experiment_named(name).runs(Settings(**settings))
+    return experiment_named(name).runs(BenchSettings(**settings))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -79,14 +79,14 @@ def test_the_paper_s_longer_limits():
     assert long == {("e1", 3.0), ("e5", 3.0)}
     (introduction,) = [run for name in EXPERIMENTS for run in planned(name) if run.whole is not None]
     assert (introduction["network"], introduction["n"], introduction.method) == ("64x512", 500, "big-m")
-    for settings in (Settings(), Settings(baseline_limit=30.0, writing_limit=1200.0)):
+    for settings in (BenchSettings(), BenchSettings(baseline_limit=30.0, writing_limit=1200.0)):
         assert seconds(introduction, settings) == 2 * 3600.0
     headline = [run for run in planned("e1") if run.times == 3.0]
     assert {(run["network"], run["n"], run.method) for run in headline} == {("6x128", 500, "big-m")}
 
 
 def test_limits():
-    settings = Settings(time_limit=200.0, baseline_limit=30.0, writing_limit=4.0)
+    settings = BenchSettings(time_limit=200.0, baseline_limit=30.0, writing_limit=4.0)
     run = Run("e1", (("n", 5),), "paper", 1)
     assert seconds(run, settings) == 200.0
     assert seconds(replace(run, method="auto"), settings) == AUTO_LIMIT

@@ -6,9 +6,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dovetail_study.table import NOTHING, Table
+from dovetail_study.table import NOTHING, ResultTable
 
-TABLE = Table(
+TABLE = ResultTable(
     "made_up",
     "A title",
     ["network", "n", "seconds", "what came of it"],

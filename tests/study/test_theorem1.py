@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 import dovetail as dt
 from dovetail_study.exact_step import ExactStep, Slab
-from dovetail_study.families import BY_NAME, FAMILIES, Example, Family, Quadratic
-from dovetail_study.run import Run, Settings
+from dovetail_study.families import BY_NAME, FAMILIES, Example, QuadraticNetwork, TheoremFamily
+from dovetail_study.run import BenchSettings, Run
 from dovetail_study.theorem1 import bounded, execute
 from tests.conftest import FULL, sample
 from tests.study.algorithm1 import algorithm1, quadratic_step
@@ -183,7 +183,7 @@ def test_the_loop_of_the_package_does_not_agree_on_it_either():
         integer=[True, False, False],
     )
     problem = dt.Problem(mip)
-    problem.add_predictor(Quadratic(np.eye(1), np.array([3.0]), np.ones(1)), [0], [1, 2])
+    problem.add_predictor(QuadraticNetwork(np.eye(1), np.array([3.0]), np.ones(1)), [0], [1, 2])
     step = ExactStep(lambda u: u - 3.0, Slab(np.ones(1), -np.inf, 0.5), 1.0 / 3.0)
     family = Example(BY_NAME["C binds"], 0)
     family.rho = 2.0
@@ -241,7 +241,7 @@ def test_prices_that_grow_along_a_line_are_not_bounded(prices, word):
 
 def run_of(name, instance=0, seed=42):
     run = Run("theory", (("family", name), ("instance", instance)), "exact", seed)
-    return execute(run, Settings(quick=True))
+    return execute(run, BenchSettings(quick=True))
 
 
 def test_a_plane_between_x_and_c_lets_prices_grow():
@@ -252,7 +252,7 @@ def test_a_plane_between_x_and_c_lets_prices_grow():
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family.repaired], ids=lambda f: f.name)
-def test_no_lemma_is_missed_where_it_speaks(family: Family):
+def test_no_lemma_is_missed_where_it_speaks(family: TheoremFamily):
     row = run_of(family.name)
     assert row["merit_rises"] == row["short_of_repaired"] == 0
     if family.assumed:

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from dovetail_study import workers
-from dovetail_study.run import Run, Settings
+from dovetail_study.run import BenchSettings, Run
 from dovetail_study.workers import results
 from tests.conftest import FULL
 
@@ -29,7 +29,7 @@ def made(planned, jobs=1, found=lambda run: True):
     """The runs in the order in which they began."""
     book, begun = Book(), []
     outcomes = {run.key: run for run in planned}
-    for outcome in results(planned, Settings(), book.due, jobs, begun.append):
+    for outcome in results(planned, BenchSettings(), book.due, jobs, begun.append):
         book.found[outcome["key"]] = found(outcomes[outcome["key"]])
     return begun
 
@@ -78,5 +78,5 @@ def killed(run, settings):
 @pytest.mark.skipif(not FULL, reason="volume: a process and its imports")
 def test_a_baseline_that_is_killed_takes_no_other_run_with_it(monkeypatch):
     monkeypatch.setattr(workers, "execute", killed)
-    (said,) = results([run("big-m")], Settings(), lambda run: True, 2, lambda run: None)
+    (said,) = results([run("big-m")], BenchSettings(), lambda run: True, 2, lambda run: None)
     assert "its process was killed" in said and "--memory-limit" in said

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.build_function import name_of
+from dovetail.sweeping.sweep import name_of
 from tests.sweeping.builds import nothing
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
+from dovetail.sweeping.sweep import ResultsFile
 
 
 def row(a, error=""):

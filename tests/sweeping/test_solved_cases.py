@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.sweeping.solved_cases import solved
+from dovetail.sweeping.sweep import solved
 from tests.sweeping.builds import nothing, pair, plant
 
 

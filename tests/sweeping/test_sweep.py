@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
-from dovetail.sweeping.solved_cases import solved
+from dovetail.sweeping.sweep import ResultsFile, solved
 from tests.conftest import FULL
 from tests.processes import gone, hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over
@@ -60,7 +59,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
 def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     out, log = tmp_path / "rows.jsonl", io.StringIO()
     ResultsFile.open(out, "plant").add(SweepRow({"sense": "min"}, "plant", status="optimal"))
-    monkeypatch.setattr("dovetail.sweeping.solved_cases.pooled", None)
+    monkeypatch.setattr("dovetail.sweeping.sweep.pooled", None)
     table = dt.sweep(plant, {"sense": ["min"]}, out=out, n_jobs=10**6, log=log)
     assert table.column("status") == ["optimal"]
     assert f"{10**6} processes were asked for" in log.getvalue()
@@ -81,7 +80,7 @@ def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     ],
 )
 def test_refuses_before_anything_starts(options, culprit, monkeypatch):
-    monkeypatch.setattr("dovetail.sweeping.solved_cases.pooled", None)
+    monkeypatch.setattr("dovetail.sweeping.sweep.pooled", None)
     given = {"build": plant, "grid": {"sense": ["min"]}, "log": False, **options}
     with pytest.raises(dt.OptionError, match=culprit):
         dt.sweep(given.pop("build"), given.pop("grid"), **given)

@@ -24,10 +24,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.deadline import OutOfTime, deadline
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
-from dovetail.run.bound import Bound, Scope, Support
+from dovetail.run.bound import Bound, GapLimit, Scope, Support
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
-from dovetail.run.gap import GapLimit
 from dovetail.run.lp_duration import least_seconds
 
 SHARE, MOST_SECONDS = 0.2, 10.0

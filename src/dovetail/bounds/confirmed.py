@@ -25,11 +25,10 @@ from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
 from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
-from dovetail.run.bound import Support
+from dovetail.run.bound import GapLimit, Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.failures import expendable
-from dovetail.run.gap import GapLimit
 
 NODES = 500
 """LPs of a confirming tree: random programs with up to twelve integers close in fewer."""

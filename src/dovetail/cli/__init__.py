@@ -9,8 +9,7 @@ import typer
 
 import dovetail
 from dovetail.cli.commands import Commands
-from dovetail.cli.exit_code import ExitCode
-from dovetail.cli.one_line import one_line
+from dovetail.cli.exit_code import ExitCode, one_line
 
 app = typer.Typer(
     cls=Commands,

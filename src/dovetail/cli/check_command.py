@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode
-from dovetail.cli.one_line import one_line
+from dovetail.cli.exit_code import ExitCode, one_line
 from dovetail.cli.solve_command import PredictorOption, ProblemPath, TrustOption
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ def check(
     Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
     """
     from dovetail.cli.result_file import read_result, require_same_columns
-    from dovetail.problem_file.description import Description
+    from dovetail.problem_file.description import FileDescription
 
-    description = Description.read(problem, predictor or ())
+    description = FileDescription.read(problem, predictor or ())
     claimed = read_result(result)
     if claimed.x is None:
         typer.echo(f"There is no point to check: the status is {claimed.status.value}.")
@@ -91,7 +90,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
 def _against(problem: Problem, claimed: Result) -> str:
     """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
     from dovetail.core.mip import HAIR
-    from dovetail.run.gap import GapLimit
+    from dovetail.run.bound import GapLimit
     from dovetail.run.result import Status
 
     assert claimed.x is not None
@@ -144,7 +143,7 @@ def _tell(holds: bool, what: str, text: str) -> None:
 
 def _say(mark: str, what: str, text: str) -> None:
     """One finding, in lines that the terminal has room for."""
-    from dovetail.report.log.width import width_of
+    from dovetail.report.log.outlet import width_of
 
     first = f"{mark}  {what:<12} "
     width = max(width_of(sys.stdout), len(first) + 1)

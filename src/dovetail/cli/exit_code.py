@@ -45,3 +45,11 @@ def exit_code(result: Result) -> ExitCode:
         "infeasible": ExitCode.INFEASIBLE, "unbounded": ExitCode.UNBOUNDED, "error": ExitCode.FAILED,
     }  # fmt: skip
     return codes[result.status.value]
+
+
+def one_line(text: object) -> str:
+    """The text without ends of lines, and with control and formatting characters spelt out."""
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+        for sign in " ".join(str(text).split())
+    )

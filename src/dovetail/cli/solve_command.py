@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode, exit_code, interrupted
-from dovetail.cli.interruption import leaving_at_once
-from dovetail.cli.one_line import one_line
-from dovetail.cli.standard_output import tell
-from dovetail.cli.values import values
+from dovetail.cli.exit_code import ExitCode, exit_code, interrupted, one_line
 from dovetail.methods import METHODS
 
 if TYPE_CHECKING:
     from dovetail.cli.outputs import Outputs
     from dovetail.core.problem import Problem
-    from dovetail.problem_file.description import Description
+    from dovetail.problem_file.description import FileDescription
     from dovetail.run.result import Result
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .lp, also as .gz.")]
@@ -31,6 +33,14 @@ PredictorOption = Annotated[
 TrustOption = Annotated[
     bool, typer.Option("--trust", help="Load predictors from files that can run code: pickles, .pt2.")
 ]
+
+
+MOST = 20
+"""Columns that are shown: a screen has room for them besides the log."""
+LONGEST = 48
+"""Characters of a name: with its number it fits on the narrowest of terminals."""
+SMALLEST = 1e-9
+"""Smaller values count as 0, which is not shown."""
 
 
 def solve(
@@ -74,16 +84,16 @@ def solve(
     raise typer.Exit(_solved(ready, options, outputs, quiet))
 
 
-def _description(problem: Path, predictor: list[str] | None) -> Description:
-    from dovetail.problem_file.description import Description
+def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
+    from dovetail.problem_file.description import FileDescription
 
-    description = Description.read(problem, predictor or ())
+    description = FileDescription.read(problem, predictor or ())
     description.require_options()
     return description
 
 
 def _outputs(
-    description: Description, solution: Path | None, report: Path | None, certificate: Path | None
+    description: FileDescription, solution: Path | None, report: Path | None, certificate: Path | None
 ) -> Outputs:
     """Where the result goes, which has to be writable."""
     from dovetail.cli.outputs import Outputs
@@ -147,3 +157,58 @@ def _headline(result: Result) -> str:
     objective = "" if result.objective is None else f", objective {result.objective:.10g}"
     bound = "" if result.bound is None else f", bound {result.bound:.10g}"
     return f"{result.status.value}{objective}{bound}, {result.seconds:.1f} s"
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """Ctrl-C inside ends the process without a word from Python.
+
+    An exception would be raised inside whatever library is being imported; some take it for a reason to try
+    another way and go on for seconds.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield  # who ignores Ctrl-C, or hears it himself, is left alone
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave(number: int, frame: object) -> None:
+    with suppress(Exception):  # a closed pipe, or a print that the signal fell into
+        sys.stdout.flush()
+    os.write(2, b"dovetail: interrupted before there was anything to save.\n")
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Print lines; where standard output is closed or full, this and all that follows is dropped.
+
+    ``dovetail solve ... | head`` ends with the code of the solve, and its files are whole.
+    """
+    try:
+        for line in lines:
+            typer.echo(line)
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - Python flushes it at its end
+
+
+def values(result: Result) -> Iterator[str]:
+    """The columns that are not 0, the first of them."""
+    if result.x is None:
+        return
+    shown = [(_name(result, j), value) for j, value in enumerate(result.x.tolist()) if abs(value) > SMALLEST]
+    width = max((len(name) for name, _ in shown[:MOST]), default=0)
+    yield f"values      {len(shown):,} of {result.x.size:,} columns are not 0"
+    for name, value in shown[:MOST]:
+        yield f"  {name:<{width}}  {value:.8g}"
+    if len(shown) > MOST:
+        yield f"  ... and {len(shown) - MOST:,} more"
+
+
+def _name(result: Result, j: int) -> str:
+    name = one_line(f"x[{j}]" if result.names is None else result.names[j])
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."

@@ -30,13 +30,13 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
 from dovetail.coupling.part import CoupledBatch, Member, output_bounds, sample_row
-from dovetail.coupling.split import Split, needs_columns, part_of, remaining, sorted_rows
+from dovetail.coupling.split import SplitProblem, needs_columns, part_of, remaining, sorted_rows
 
 MOST_ENTRIES = 100_000_000
 """Of the groups' rows, which network steps hold densely: 0.8 GB."""
 
 
-def paper_split(problem: Problem) -> Split:
+def paper_split(problem: Problem) -> SplitProblem:
     """Cut the problem as the paper does."""
     mip = problem.mip.minimised()
     rows = sorted_rows(problem, mip)
@@ -46,16 +46,16 @@ def paper_split(problem: Problem) -> Split:
             parts.append(part_of(problem, mip, b, rows))
         else:
             leaving.append(block)
-    families: dict[tuple[object, ...], list[_Group]] = {}
+    families: dict[tuple[object, ...], list[_SampleGroup]] = {}
     for group in _groups(mip, leaving):
         families.setdefault(group.shape, []).append(group)
     for groups in families.values():
         parts.append(_part(mip, leaving, groups, {part.name for part in parts}))
-    return Split(remaining(mip, parts), tuple(parts))
+    return SplitProblem(remaining(mip, parts), tuple(parts))
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _SampleGroup:
     """Samples that take their network step together."""
 
     samples: tuple[tuple[int, int], ...]
@@ -72,7 +72,7 @@ class _Group:
         return tuple(b for b, _ in self.samples), self.positions, len(self.columns)
 
 
-def _groups(mip: Mip, blocks: list[Block]) -> list[_Group]:
+def _groups(mip: Mip, blocks: list[Block]) -> list[_SampleGroup]:
     """The samples of the blocks that leave, joined where they share a row or a column that can move."""
     nodes = [(b, i) for b, block in enumerate(blocks) for i in range(block.samples)]
     if not nodes:
@@ -99,7 +99,7 @@ def _groups(mip: Mip, blocks: list[Block]) -> list[_Group]:
         columns = dict.fromkeys(j for own in (*inputs, *(others[r] for r in mine)) for j in own)
         place = {j: k for k, j in enumerate(columns)}
         positions = tuple(tuple(place[j] for j in own) for own in inputs)
-        found.append(_Group(samples, tuple(columns), positions, mine))
+        found.append(_SampleGroup(samples, tuple(columns), positions, mine))
     return found
 
 
@@ -130,7 +130,7 @@ def _touched(mip: Mip, r: int, which: BoolArray) -> list[int]:
     return [int(j) for j in entries_of(mip.A, r)[0] if which[j]]
 
 
-def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Collection[str]) -> CoupledBatch:
+def _part(mip: Mip, blocks: list[Block], groups: list[_SampleGroup], names: Collection[str]) -> CoupledBatch:
     """Groups of one shape as a batch."""
     first = groups[0]
     kinds = list(dict.fromkeys(b for b, _ in first.samples))
@@ -167,6 +167,6 @@ def _unused(name: str, names: Collection[str]) -> str:
     return next(each for each in numbered if each not in names)
 
 
-def _positions(group: _Group, b: int) -> IntArray:
+def _positions(group: _SampleGroup, b: int) -> IntArray:
     """Where, among its group's copies, the inputs of a block's samples are."""
     return np.array([own for own, (kind, _) in zip(group.positions, group.samples, strict=True) if kind == b])

@@ -25,7 +25,7 @@ from dovetail.coupling.part import CoupledBatch, SampleRow, alone, output_bounds
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SplitProblem:
     """The MIP without what the networks took with them, and the parts they became."""
 
     mip: Mip
@@ -39,12 +39,12 @@ class Split:
         return np.unique(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
 
 
-def split(problem: Problem) -> Split:
+def split(problem: Problem) -> SplitProblem:
     """Choose each block's form and cut the problem accordingly."""
     mip = problem.mip.minimised()
     rows = sorted_rows(problem, mip)
     parts = tuple(part_of(problem, mip, b, rows) for b in range(len(problem.blocks)))
-    return Split(remaining(mip, parts), parts)
+    return SplitProblem(remaining(mip, parts), parts)
 
 
 def remaining(mip: Mip, parts: Sequence[CoupledBatch]) -> Mip:

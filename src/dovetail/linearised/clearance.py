@@ -2,6 +2,10 @@
 
 A point of it satisfies the rows of the original wherever its samples are evaluated. It is a place to look for
 points and never to prove anything: bounds come from the original.
+
+Before any point is known, searches leave a little room (`with_room`): a search puts a float64 copy of the
+network on a row. At outputs of a hundred and more the network itself, in float32, is then beyond it by more
+than the tolerance as often as not, and the check refuses the best points.
 """
 
 from __future__ import annotations
@@ -12,13 +16,24 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.mip import TOLERANCE
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
+from dovetail.mip.turns import answer_of
+from dovetail.run.context import SolveContext
+from dovetail.run.engine import Quadratic
 from dovetail.run.network_step import ends_in_probability
 
 AHEAD = 1.5
 """How much of the rounding to leave room for: a search puts the float64 copy on the row, and the network's
 own value is off that by up to half of it."""
+
+
+ABSORBED = 5e-7
+"""Half the tolerance of rows: rounding below it keeps no point from its row."""
+MODEST = 1e-6
+"""The most that a limit is moved, relative to max(1, |limit|): a point may be found where outputs, and what
+they round, are much smaller than at the middle of the box, where they are seen."""
 
 
 def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
@@ -66,3 +81,40 @@ def _in_logits(block: Block, lead: float) -> float:
     if not ends_in_probability(block):
         return lead
     return lead / (block.threshold * (1.0 - block.threshold))
+
+
+def with_room(context: SolveContext) -> Problem:
+    """The problem of a search with room for its predictors' rounding, unless its rows then leave nothing."""
+    problem, mip = context.problem, context.problem.mip
+    if context.budget.over or all(block.description.is_float64 for block in problem.blocks):
+        return problem
+    middle = 0.5 * np.sum(within_reach(mip.lower, mip.upper), axis=0)
+    x = problem.predict(np.where(mip.integer, np.round(middle), middle))
+    if not np.all(np.isfinite(x)):
+        return problem
+    change, lead = context.incumbent.rounding(x)
+    in_rows = AHEAD * (abs(mip.A) @ change)
+    row_lower, row_upper = _modestly(mip.row_lower, mip.row_upper, in_rows)
+    lower, upper = _modestly(mip.lower, mip.upper, AHEAD * change)
+    sides = ((row_lower, mip.row_lower), (row_upper, mip.row_upper), (lower, mip.lower), (upper, mip.upper))
+    if all(np.array_equal(moved, own) for moved, own in sides):
+        return problem.derived(mip, decided(problem, lead))
+    room = replace(mip, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
+    if not _has_points(room, context):
+        room = mip
+    return problem.derived(room, decided(problem, lead))
+
+
+def _modestly(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
+    by = np.where(by > ABSORBED, by, 0.0)
+    up, down = (np.minimum(by, MODEST * np.maximum(1.0, np.abs(limit))) for limit in (lower, upper))
+    return moved_in(lower, upper, up, down)
+
+
+def _has_points(mip: Mip, context: SolveContext) -> bool:
+    """Whether the rows have a common point, integers relaxed."""
+    answer = answer_of(
+        "LP of the room for rounding", mip.relaxed(), context.budget, seed=context.seed,
+        threads=context.threads, objective=Quadratic.linear(np.zeros(mip.n_columns)),
+    )  # fmt: skip
+    return answer is not None and answer.x is not None

@@ -9,10 +9,17 @@
 
 A ReLU network is piecewise linear, so once a step stays inside a piece the model is exact and even
 equalities through a network are met to machine precision. (Nocedal and Wright, chapters 4 and 18.)
+
+The bundle: earlier linearisations that are kept as one-sided cuts (Lemarechal; Kiwiel).
+
+Optima sit on kinks, and at a kink one slope tells half of the truth. On the side that the objective presses
+an output to, linearisations of the other pieces bound it too, and together they model a concave kink (of a
+maximum; a convex one of a minimum) without any binary.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,11 +28,10 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import HAIR, TOLERANCE
-from dovetail.linearised.bundle import Bundle
 from dovetail.linearised.merit import l1_merit
 from dovetail.linearised.networks import Linearisation
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.trust_region import Cut, Step, TrustRegionSubproblem
+from dovetail.linearised.trust_region import BundleCut, LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.stopping import over
@@ -51,6 +57,13 @@ PENALTY_GROWTH, LARGEST_PENALTY = 3.0, 1e8
 """Per step that misses a network; beyond the second an LP loses the digits of the cost beside it."""
 MISSED = 1e-7
 """A slack above this, in spreads of the output, is a miss; below it is the LP's own tolerance."""
+
+
+NEAR = 3.0
+"""A cut is used within so many trust-region radii of the point where its linearisation was made: the end of a
+rejected step, 1 / 0.35 radii away once the region has shrunk, is; what lies farther off is another piece."""
+TOUCHING = 1e-9
+"""Relative to max(1, |value|): a linearisation this close to the value here is of a piece that meets here."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +164,7 @@ class Descent:
                 break
         return iterate
 
-    def _nearest_to(self, iterate: Iterate, step: Step, penalty: FloatArray, source: str) -> Iterate:
+    def _nearest_to(self, iterate: Iterate, step: LinearStep, penalty: FloatArray, source: str) -> Iterate:
         """The end of a last step where that is feasible: it keeps rows that the start missed by a hair."""
         end = self.evaluate(step.z, penalty, source)
         return end if end.feasible else iterate
@@ -211,9 +224,9 @@ class Descent:
         model: Linearisation,
         penalty: FloatArray,
         senses: FloatArray,
-        cuts: tuple[Cut, ...],
+        cuts: tuple[BundleCut, ...],
         budget: Budget,
-    ) -> Step | None:
+    ) -> LinearStep | None:
         """The subproblem's step: inputs near `z` in units of their widths, integers held where they are."""
         host = self._scaled.host
         lower, upper = host.lower.copy(), host.upper.copy()
@@ -236,12 +249,12 @@ class Descent:
         merit = l1_merit(self._scaled, Z, values[None], penalty)
         return Iterate(iterate.z, float(merit[0]), False)
 
-    def _model_value(self, step: Step, penalty: FloatArray) -> float:
+    def _model_value(self, step: LinearStep, penalty: FloatArray) -> float:
         """The l1 merit that the model expects at the end of the step."""
         return float(self._scaled.host.cost @ step.z + (penalty * self._scaled.spread) @ step.slack)
 
 
-def increase_penalty(penalty: FloatArray, step: Step) -> FloatArray:
+def increase_penalty(penalty: FloatArray, step: LinearStep) -> FloatArray:
     """Penalties of outputs that the step misses were too small."""
     higher = np.minimum(PENALTY_GROWTH * penalty, np.maximum(LARGEST_PENALTY, penalty))
     return np.where(step.slack > MISSED, higher, penalty)
@@ -254,3 +267,41 @@ def _next_radius(radius: float, ratio: float, accepted: bool, cuts: int) -> floa
     if ratio > GOOD_RATIO:
         return min(LARGEST_RADIUS, GROW * radius)
     return SHRINK * radius if ratio < POOR_RATIO else radius
+
+
+class Bundle:
+    """The last linearisations, with the points they were made at."""
+
+    def __init__(self, scaled: ScaledProblem, size: int) -> None:
+        self._scaled = scaled
+        self._kept: deque[tuple[FloatArray, Linearisation]] = deque(maxlen=max(size, 1))
+        self._size = size
+
+    def add(self, z: FloatArray, linearisation: Linearisation) -> None:
+        """Keep one more; the oldest goes where there are too many."""
+        if self._size:
+            self._kept.append((z[self._scaled.networks.columns], linearisation))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def cuts(
+        self, z: FloatArray, linearisation: Linearisation, senses: FloatArray, radius: float
+    ) -> tuple[BundleCut, ...]:
+        """Those that are near or touch here, and lie on the right side of the values at `z`.
+
+        Pieces that meet at `z` count whatever the radius: forgotten in turn, they would send it in circles.
+        """
+        networks, width = self._scaled.networks, self._scaled.width
+        if not self._kept:
+            return ()
+        here, values = z[networks.columns], linearisation.values
+        room = TOUCHING * np.maximum(1.0, np.abs(values))
+        apart = np.abs(np.array([there for there, _ in self._kept]) - here) / width[networks.columns]
+        near = np.maximum.reduceat(apart, networks.first_entry[:-1], axis=1) <= NEAR * radius
+        model = np.array([networks.model_values(kept, here) for _, kept in self._kept])
+        touching = np.abs(model - values) <= room
+        above = (senses < 0) & (model >= values - room)
+        below = (senses > 0) & (model <= values + room)
+        used = (near | touching) & (above | below)
+        return tuple(BundleCut(kept, outputs) for (_, kept), outputs in zip(self._kept, used, strict=True))

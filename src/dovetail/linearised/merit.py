@@ -16,6 +16,8 @@ ROW_PENALTY = 10.0
 saving elsewhere pays for it, little enough that the cost still counts among points that miss the same."""
 WIDEST = 1e6
 """A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+DECREASE = 1e-9
+"""Relative to 1 + |merit|: what falls by less is rounding."""
 ROUNDING = 1e-9
 """Rows and bounds missed by less are held: that is what engines hold them to."""
 MISSED = 1e-7

@@ -16,7 +16,7 @@ from dovetail.linearised.descent import (
     increase_penalty,
 )
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
+from dovetail.linearised.trust_region import LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.lp_duration import least_seconds
@@ -119,7 +119,9 @@ class MixedIntegerDescent:
             iterate if admitted is None else Iterate(admitted, float(self._scaled.host.cost @ admitted), True)
         )
 
-    def _outer_step(self, z: FloatArray, radius: float, penalty: FloatArray, budget: Budget) -> Step | None:
+    def _outer_step(
+        self, z: FloatArray, radius: float, penalty: FloatArray, budget: Budget
+    ) -> LinearStep | None:
         """The linear model's best point with integers free: no trust region on integer inputs."""
         assert self._milp is not None
         scaled = self._scaled

@@ -18,8 +18,8 @@ from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.linearised.clearance import with_room
 from dovetail.linearised.networks import Networks
-from dovetail.linearised.rounding_room import with_room
 from dovetail.run.context import SolveContext
 
 SPREAD_POINTS = 16

@@ -20,8 +20,8 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import EngineError
-from dovetail.linearised.condition_rows import ConditionRows
-from dovetail.linearised.networks import Linearisation
+from dovetail.core.mip import SMALLEST
+from dovetail.linearised.networks import Linearisation, Networks
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
 from dovetail.mip.program import Program
@@ -36,8 +36,14 @@ PRICED = 1e-12
 """Duals below this are the LP's rounding."""
 
 
+LOOSE = 1e-3
+"""Added to M, in units of the logits: a condition that nothing calls for must not touch by rounding."""
+ENDLESS = 1e8
+"""Bounds beyond this count as this much: M must be a number, and a larger one drowns the row."""
+
+
 @dataclass(frozen=True, eq=False)
-class Cut:
+class BundleCut:
     """An earlier linearisation, used as a one-sided row for some outputs."""
 
     linearisation: Linearisation
@@ -46,7 +52,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LinearStep:
     """The solution of a subproblem."""
 
     z: FloatArray
@@ -146,10 +152,10 @@ class TrustRegionSubproblem:
         *,
         budget: Budget,
         senses: FloatArray | None = None,
-        cuts: tuple[Cut, ...] = (),
+        cuts: tuple[BundleCut, ...] = (),
         gap: float = 1e-4,
         start: FloatArray | None = None,
-    ) -> Step | None:
+    ) -> LinearStep | None:
         """The best point of the linear model between `lower` and `upper`, or None if there is none in time.
 
         `senses` (m,): < 0 bounds an output from above by its model, > 0 from below, 0 both ways.
@@ -172,7 +178,9 @@ class TrustRegionSubproblem:
             duals = None if self._live.is_mip else self._live.row_duals()
         return self._step(x, duals, cost, penalty)
 
-    def _step(self, x: FloatArray, duals: FloatArray | None, cost: FloatArray, penalty: FloatArray) -> Step:
+    def _step(
+        self, x: FloatArray, duals: FloatArray | None, cost: FloatArray, penalty: FloatArray
+    ) -> LinearStep:
         networks, r = self._scaled.networks, self._regression
         z = x[: self._scaled.host.n_columns]
         slack, prices = np.zeros(networks.count), np.zeros(networks.count)
@@ -187,7 +195,7 @@ class TrustRegionSubproblem:
                 self._bundle_size, r.size
             )
             prices[r] = own + cuts.sum(axis=0)
-        return Step(z, float(cost @ z) + float((penalty * self._scaled.spread) @ slack), slack, prices)
+        return LinearStep(z, float(cost @ z) + float((penalty * self._scaled.spread) @ slack), slack, prices)
 
     def _limits(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         extra = self._width - self._scaled.host.n_columns
@@ -205,7 +213,7 @@ class TrustRegionSubproblem:
         upper: FloatArray,
         linearisation: Linearisation,
         senses: FloatArray | None,
-        cuts: tuple[Cut, ...],
+        cuts: tuple[BundleCut, ...],
     ) -> Rows:
         rows, low, high = self._regression_rows(linearisation, senses, cuts)
         if self._conditions is None:
@@ -219,7 +227,7 @@ class TrustRegionSubproblem:
         return together, np.concatenate([low, limit]), np.concatenate([high, np.full(limit.size, np.inf)])
 
     def _regression_rows(
-        self, linearisation: Linearisation, senses: FloatArray | None, cuts: tuple[Cut, ...]
+        self, linearisation: Linearisation, senses: FloatArray | None, cuts: tuple[BundleCut, ...]
     ) -> Rows:
         """The model of every output, then the one-sided rows of each cut; empty where not used."""
         r = self._regression
@@ -257,3 +265,68 @@ class TrustRegionSubproblem:
             short = networks.conditions.shortfall(z, linearisation.offset + linear)
             parts.append(short / self._conditions.unit)
         return np.concatenate(parts)
+
+
+class ConditionRows:
+    """The rows of class conditions, each divided by its unit, with the smallest M that the region needs.
+
+    The sparsity does not change from step to step and is found once; slopes, offsets and M do. `first_miss`
+    is the column of the first condition's miss.
+    """
+
+    def __init__(self, networks: Networks, spread: FloatArray, first_miss: int) -> None:
+        self._conditions = conditions = networks.conditions
+        self.unit: FloatArray = np.asarray(
+            (conditions.weights @ spread) / (conditions.weights @ np.ones(networks.count))
+        )
+        """(c,) the length a condition is measured in: the mean spread of its logits."""
+        self._find_sparsity(networks, first_miss)
+
+    def _find_sparsity(self, networks: Networks, first_miss: int) -> None:
+        """Where the entries stand: slopes, the class column, the miss."""
+        conditions, width = self._conditions, networks.shape[1]
+        form, self._count = conditions.form.tocoo(), conditions.count
+        length = np.diff(networks.first_entry)[form.col]
+        product = np.repeat(np.arange(form.nnz), length)  # of one entry of the form and one slope
+        first = np.repeat(networks.first_entry[form.col] - np.cumsum(length) + length, length)
+        entry = first + np.arange(product.size)
+        keys, key_of = np.unique(form.row[product] * width + networks.columns[entry], return_inverse=True)
+        coefficient = ((1.0 / self.unit)[form.row] * form.data)[product]
+        self._combine = sp.csr_array((coefficient, (key_of, entry)), shape=(keys.size, networks.columns.size))
+        row, column = np.divmod(keys, width)
+        pointer = np.searchsorted(row, np.arange(self._count + 1))
+        self._one_sided = sp.csr_array((np.zeros(row.size), column, pointer), shape=(self._count, width))
+        own = np.arange(self._count)
+        rows = np.concatenate([row, own, own])
+        columns = np.concatenate([column, conditions.column, first_miss + own])
+        self._order = np.lexsort((columns, rows))
+        self._indices, self._row_of = columns[self._order], rows[self._order]
+
+    def rows(
+        self, lower: FloatArray, upper: FloatArray, linearisation: Linearisation
+    ) -> tuple[SparseRows, FloatArray]:
+        """The rows and their lower limits; they have no upper ones."""
+        conditions = self._conditions
+        slopes = np.asarray(self._combine @ linearisation.slopes)
+        constant = (conditions.form @ linearisation.offset) / self.unit
+        margin = conditions.margin / self.unit
+        least = self._least(slopes, np.clip(lower, -ENDLESS, ENDLESS), np.clip(upper, -ENDLESS, ENDLESS))
+        big_m = np.maximum(margin - (least + constant), 0.0) + LOOSE
+        # active is y, or 1 - y
+        on_class = np.where(conditions.when, -big_m, big_m)
+        limit = margin - constant - np.where(conditions.when, big_m, 0.0)
+        return self._assembled(slopes, on_class), limit
+
+    def _least(self, slopes: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(c,) the least that the slopes make of points between these bounds."""
+        self._one_sided.data[:] = np.maximum(slopes, 0.0)
+        least = self._one_sided @ lower
+        self._one_sided.data[:] = np.minimum(slopes, 0.0)
+        return np.asarray(least + self._one_sided @ upper)
+
+    def _assembled(self, slopes: FloatArray, on_class: FloatArray) -> SparseRows:
+        """The entries in the order of rows and columns; those that HiGHS would drop are left out."""
+        data = np.concatenate([slopes, on_class, np.ones(self._count)])[self._order]
+        kept = np.abs(data) >= SMALLEST
+        length = np.bincount(self._row_of[kept], minlength=self._count)
+        return SparseRows(data[kept], self._indices[kept], np.concatenate([[0], np.cumsum(length)]))

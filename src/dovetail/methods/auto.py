@@ -6,36 +6,40 @@ network is left, the problem is one exact MIP. Everything else follows the table
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.box import propagate
+from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
-from dovetail.methods.phase import Phase, share_in_words
-from dovetail.methods.phase_words import in_words
-from dovetail.methods.phases import MOST_CERTIFIED, planned
+from dovetail.methods.phases import MOST_CERTIFIED, Phase, planned, share_in_words
 from dovetail.reformulations.absolute_values import AbsoluteValues
-from dovetail.reformulations.context import context_of
 from dovetail.reformulations.derived_outputs import TakenApart
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.presolve import Presolve
-from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
+from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
-from dovetail.run.archive import Archive
 from dovetail.run.budget import OutOfTime, StopReason
-from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.context import Archive, Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 
 TABLES_SHARE = 0.25
 """Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
+
+
+COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
+"""A number of things that no verb follows, which would have to change with it."""
 
 
 @dataclass(frozen=True)
@@ -307,3 +311,9 @@ class _Plan:
         if self._options.scaling == "none":
             with expendable("scaling"):
                 context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))
+
+
+def in_words(why: str, facts: Mapping[str, Any]) -> str:
+    """The reason with its facts: "4,156 cuts: ...", "1 sample of ..."."""
+    why = COUNTED.sub(lambda found: several(facts[found[1]], found[2]), why)
+    return why.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()})

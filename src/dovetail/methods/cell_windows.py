@@ -18,17 +18,15 @@ import numpy as np
 from dovetail.analysis.tree_problem import TreeProblem, in_cells, tree_ensembles, tree_problem
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
 from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.method import NONE, cell_search
-from dovetail.mip import engine_for
+from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_outputs import writable
 from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
 
 NEAR = 6
@@ -70,14 +68,14 @@ class CellWindows:
         return MethodOutcome(StopReason.STALLED, 0, "cell windows: there is no point to begin with")
 
 
-def _run(context: SolveContext) -> _Run:
+def _run(context: SolveContext) -> _Windows:
     """That of a solve: a phase that was cut short goes on with windows of the size it had come to."""
     trees = context.once(tree_problem)
     assert trees is not None
-    return _Run(context, trees)
+    return _Windows(context, trees)
 
 
-class _Run:
+class _Windows:
     """Windows of one problem."""
 
     def __init__(self, context: SolveContext, trees: TreeProblem) -> None:
@@ -118,13 +116,11 @@ class _Run:
     def _solved(self, written: Reformulated) -> MipAnswer | None:
         """Points that are better than the best one."""
         context, mip = self._context, written.problem.mip.minimised().as_checked()
-        incumbent, nothing = context.incumbent, np.empty(0, dtype=np.int64)
+        incumbent = context.incumbent
         better = context.problem.mip.sign * incumbent.objective - incumbent.allowed_gap
         budget = context.budget.part(min(SECONDS, SHARE * context.budget.left))
-        with expendable("MIP of a window", EngineError), context.stopwatch.measure("engine"):
-            session = engine_for("highs", mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            goal = Quadratic.linear(mip.cost, mip.offset)
-            return session.solve(goal, budget=budget, gap=1e-4, cutoff=better)
-        return None
+        with context.stopwatch.measure("engine"):
+            return answer_of(
+                "MIP of a window", mip, budget, seed=context.seed, threads=context.threads, gap=1e-4,
+                cutoff=better,
+            )  # fmt: skip

@@ -22,9 +22,9 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip.highs import HighsEngine
+from dovetail.mip.turns import answer_of
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
-from dovetail.run.engine import Quadratic
 from dovetail.run.failures import expendable
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.lp_duration import least_seconds
@@ -92,7 +92,7 @@ def _nearest(host: Mip, x: FloatArray, width: FloatArray, context: SolveContext)
         lower=np.maximum(0.0, -np.concatenate([down, up])),
         upper=np.maximum(0.0, np.concatenate([up, down])),
     )
-    nothing = np.empty(0, dtype=np.int64)
-    session = HighsEngine().load(moves, nothing, seed=context.seed, threads=context.threads)
-    answer = session.solve(Quadratic.linear(moves.cost, 0.0), budget=context.budget)
-    return None if answer.x is None else x + answer.x[: x.size] - answer.x[x.size :]
+    answer = answer_of(
+        "nearest point of the rows", moves, context.budget, seed=context.seed, threads=context.threads
+    )
+    return None if answer is None or answer.x is None else x + answer.x[: x.size] - answer.x[x.size :]

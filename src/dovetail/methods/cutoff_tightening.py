@@ -67,9 +67,9 @@ class CutoffTightening:
     def _rows(self) -> tuple[Reformulated, tuple[SampleRows, ...]]:
         return self.plan.written_rows(self.given)
 
-    def _lp(self, written: Reformulated) -> _Extremes:
+    def _lp(self, written: Reformulated) -> _CutoffExtremes:
         settings = self.context
-        return _Extremes(
+        return _CutoffExtremes(
             written.problem.mip.minimised(), self.given.problem.mip.n_rows, self.cutoff, settings
         )
 
@@ -133,7 +133,7 @@ def with_cutoff(mip: Mip, cutoff: float) -> Mip:
     )
 
 
-class _Extremes:
+class _CutoffExtremes:
     """Least and largest values over the relaxation below the cutoff: proved, not believed."""
 
     def __init__(self, mip: Mip, host_rows: int, cutoff: float, settings: SolveContext) -> None:

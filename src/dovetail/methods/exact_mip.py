@@ -23,17 +23,15 @@ from dovetail.analysis.elastic import nearest_point
 from dovetail.bounds.confirmed import NODES, EngineSettings, has_no_point, stands
 from dovetail.bounds.tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
-from dovetail.mip import engine_for
+from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
 
 FIRST_SHARE, LONG_SHARE = 0.25, 0.75
@@ -87,7 +85,7 @@ class ExactMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        run = _Run.of(context, self)
+        run = _WholeMip.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
         if not run.written.proves:
@@ -108,7 +106,7 @@ class ExactMip:
 
 
 @dataclass(eq=False)
-class _Run:
+class _WholeMip:
     """One problem, written once."""
 
     context: SolveContext
@@ -125,7 +123,7 @@ class _Run:
     """Whether an engine came to the end of the program that bounds are proved of."""
 
     @classmethod
-    def of(cls, context: SolveContext, method: ExactMip) -> _Run | None:
+    def of(cls, context: SolveContext, method: ExactMip) -> _WholeMip | None:
         """None where some network cannot be written as rows."""
         if method.written is not None:
             return cls(context, method.written, None, method.source, method.met)
@@ -259,17 +257,14 @@ class _Run:
         """One engine's answer, or why there is none."""
         context = self.context
         mip = written.problem.mip.minimised().as_checked()
-        nothing = np.empty(0, dtype=np.int64)
         known = context.incumbent.x
-        start = None if known is None else written.lift(known)
-        part = f"MIP of the whole problem by {engine}"
-        with expendable(part, EngineError), context.stopwatch.measure("engine"):
-            session = engine_for(engine, mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            objective, gap = Quadratic.linear(mip.cost, mip.offset), context.incumbent.gap.of_engine
-            return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
-        return None, "the MIP of the whole problem failed"
+        with context.stopwatch.measure("engine"):
+            answer = answer_of(
+                f"MIP of the whole problem by {engine}", mip, budget, seed=context.seed,
+                threads=context.threads, engine=engine, start=None if known is None else written.lift(known),
+                gap=context.incumbent.gap.of_engine, cutoff=cutoff,
+            )  # fmt: skip
+        return answer, "the MIP of the whole problem failed" if answer is None else ""
 
 
 def _all_are_listed(context: SolveContext) -> bool:

@@ -18,14 +18,13 @@ from dovetail.analysis.components import NOBODY
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.descent import Descent, DescentOptions
+from dovetail.linearised.mixed_integer_descent import INTEGRAL
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
-INTEGRAL = 1e-6
-"""Integers this close to whole numbers are fixed, as the check rounds them."""
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
 """Descents of the relaxed problem, and their part of the time left: the first that ends within it counts."""
 RELAXED_TOLERANCE = 1e-5

@@ -6,7 +6,8 @@ log's section lines and the table in docs/auto.md are made of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.cell_branching import CellBranching
@@ -29,7 +30,6 @@ from dovetail.methods.facts import (
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
-from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.relu_branching.method import ReluBranching
@@ -38,6 +38,7 @@ from dovetail.methods.split_mip import SplitMip
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
+from dovetail.reformulations.reformulated import Reformulation
 from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import Method
 
@@ -87,6 +88,34 @@ FIRST_KICKS = 4
 """Of each of the first descents over cells: boxes find what they miss, and prove it (diet)."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One row of the plan."""
+
+    name: str
+    when: str
+    """In words, as the documentation has it."""
+    applies: Callable[[Facts], bool]
+    share: float
+    """Of the time left."""
+    method: Callable[[AutoOptions], Method]
+    why: str
+    """The section line of the log, facts to be filled in."""
+    rewritten: tuple[Reformulation, ...] = ()
+    """What the problem is rewritten by for this phase, where it can be."""
+    least_seconds: float = 0.0
+    """With less than that it would come to nothing, and the others have more use for the time."""
+    needs_points: bool = False
+    """Whether it begins with the points that methods before it have been at."""
+    of_blocks: bool = False
+    """Whether it takes all blocks at once, so that it holds with many of them."""
+
+
+def share_in_words(share: float) -> str:
+    """How much of the time left."""
+    return "all" if share == 1.0 else f"{100 * share:g} %"
 
 
 def _descents(options: AutoOptions) -> SequentialLinear:

@@ -13,11 +13,11 @@ local optimum, hence many starts; nothing is proved.
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 from dovetail.core.options import require_count, require_flags, require_number
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.local_optima import local_optima
+from dovetail.linearised.descent import DescentOptions, Iterate
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
@@ -28,6 +28,11 @@ from dovetail.run.progress import Progress
 RELAXED = 2
 """Every so many starts begin with the integers relaxed, while no point is known: what the relaxed optimum has
 no integers near it for, others may find."""
+
+
+SAME = 1e-5
+"""Relative to 1 + |value|: two descents into the same optimum end closer than this, since each goes on until
+the model predicts less than 1e-7."""
 
 
 @dataclass(frozen=True)
@@ -89,3 +94,26 @@ class SequentialLinear:
             if self.starts is not None and progress.done >= self.starts and context.incumbent.x is not None:
                 return MethodOutcome(StopReason.ITERATIONS, progress.done)
         return progress.exhausted()
+
+
+class LocalOptima:
+    """Values, in order."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+
+    def add(self, iterate: Iterate) -> bool:
+        """Whether a descent's end is an optimum that no descent has been at before; it is one then."""
+        if not iterate.feasible:
+            return False
+        value, room = iterate.merit, SAME * (1.0 + abs(iterate.merit))
+        place = bisect.bisect_left(self._values, value - room)
+        if place < len(self._values) and self._values[place] <= value + room:
+            return False
+        bisect.insort(self._values, value)
+        return True
+
+
+def local_optima(context: SolveContext) -> LocalOptima:
+    """Those of a solve, for all its phases (see `SolveContext.once`)."""
+    return LocalOptima()

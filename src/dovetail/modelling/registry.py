@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.names import free_name
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
@@ -59,3 +59,34 @@ def is_lost(model: Any) -> bool:
     """Whether `model` is a copy that has none of the predictors of its original."""
     registry = _registries.get(model)
     return registry is not None and registry.lost
+
+
+class OwnSolves:
+    """What the tools ask (`dovetail.core.foreign.Ties`)."""
+
+    def refuse(self, parts: Iterable[Any]) -> None:
+        """A `ModelError` where a part has predictors, or is a copy that has lost them."""
+        for part in parts:
+            require_not_lost((part,))
+            names = [attached.name for attached in attached_to(part)]
+            if names:
+                raise ModelError(
+                    f"predictors are attached to this model ({', '.join(names)}), and its own solver would "
+                    "leave them out. Call dovetail.solve(model) instead; to solve without a predictor, call "
+                    "remove() of what add_predictor_constr returned."
+                )
+
+    def copied(self, parts: Iterable[Any], copy: Any) -> None:
+        """Note that the copy of a model with predictors has none of them."""
+        if any(is_lost(part) or attached_to(part) for part in parts):
+            registry_of(copy).lost = True
+
+
+def require_not_lost(parts: Iterable[Any]) -> None:
+    """Refuse to solve a copy as if its original had no predictors."""
+    if any(map(is_lost, parts)):
+        raise ModelError(
+            "this model is a copy of one that predictors are attached to, and a copy has none of them. "
+            "Attach them to the copy (add_predictor_constr), or solve the original with dovetail.solve; for "
+            "a copy without predictors, call their remove() first."
+        )

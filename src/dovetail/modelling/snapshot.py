@@ -22,8 +22,7 @@ from dovetail.core.errors import OptionError
 from dovetail.core.foreign import Origin, Places, Reading
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.own_solves import require_not_lost
-from dovetail.modelling.registry import attached_to
+from dovetail.modelling.registry import attached_to, require_not_lost
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.reformulations.indicators import IndicatorRows

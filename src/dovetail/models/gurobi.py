@@ -7,7 +7,7 @@ solution are gone. Asking for values therefore leaves a model as it is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from inspect import unwrap
 from typing import Any
@@ -27,18 +27,13 @@ from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.gurobi_quadratic import quadratic_objective, quadratic_rows, with_quadratic_rows
 from dovetail.models.gurobi_solution import load_point
 from dovetail.models.gurobi_special import special_constraints
-from dovetail.models.identity import Identity
-from dovetail.models.own_solves import ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
 
 
-class GurobiModel:
+class GurobiModel(ToolModel):
     """A `gurobipy.Model`; its variables are `Var`, `MVar`, and the containers that gurobipy makes of them."""
 
     tool = "gurobipy model"
-    heavy = ()
-
-    def __init__(self, model: gp.Model) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are known by their `Var` objects, of which gurobipy keeps one each."""
@@ -103,20 +98,12 @@ class GurobiModel:
         self._model.update()
         return self._holds(variable)
 
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
     def watch(self, ties: Ties) -> None:
         """All that solves a model, and all that makes another one of it."""
         solves = "optimize", "optimizeAsync", "optimizeBatch", "tune"
         ask_first(gp.Model, solves, lambda model, *args, **options: ties.refuse((model,)))
         copies = "copy", "relax", "fixed", "presolve"
         tell_copies(gp.Model, copies, lambda model, copy: ties.copied((model,), copy))
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """An `MVar`."""

@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import ModelError
 from dovetail.core.foreign import Reading
-from dovetail.models.identity import Identity
+from dovetail.models.tool_model import Identity
 
 SETTINGS: dict[str, float] = {
     "TimeLimit": np.inf,

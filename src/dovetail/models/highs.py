@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +10,22 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
+from dovetail.core.arrays import ObjectArray
+from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
 from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.models.own_solves import ask_first
+from dovetail.models.tool_model import ToolModel, ask_first
 
 
-class HighsModel:
+class HighsModel(ToolModel):
     """A `highspy.Highs`; its variables are `highs_var` objects, or columns by their names."""
 
     tool = "highspy model"
     heavy = (highspy.HighspyArray,)
-
-    def __init__(self, model: highspy.Highs) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are known by their place."""
@@ -52,10 +49,6 @@ class HighsModel:
             f"{variable!r} is not a variable of this highspy model; pass what its addVariable gave you, "
             "or the name of a column."
         )
-
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
 
     def watch(self, ties: Ties) -> None:
         """All ways to solve end in `run` of the class above; some change the objective before."""
@@ -85,14 +78,6 @@ class HighsModel:
         for place in places:
             self._model.changeColBounds(place, 0.0, 0.0)
             self._model.changeColCost(place, 0.0)
-
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Arrays and dictionaries."""
-        return like(given, values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """`val`, `getSolution` and the like answer; HiGHS computes objective and status in a run only."""

@@ -6,7 +6,7 @@ linopy numbers its variables ("labels") and never uses a number again, so column
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -28,11 +28,16 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.linopy_solution import load_answer
-from dovetail.models.own_solves import ask_first, tell_copies
+from dovetail.models.tool_model import ToolModel, ask_first, tell_copies
 
 MASKED = -1
 """The label of an entry that a mask left out."""
+
+
+WITHOUT_POINT = {"infeasible": "infeasible", "unbounded": "unbounded", "error": "error"}
+"""What linopy calls an end without a point, by dovetail's status; "other" for the rest."""
+ENDED_BY = {"time": "time_limit", "iterations": "iteration_limit"}
+"""What linopy calls the end of a point that is not proved to be optimal; "suboptimal" for the rest."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,11 @@ class Label:
         return f"{name}[{', '.join(map(str, place.values()))}]" if place else str(name)
 
 
-class LinopyModel:
+class LinopyModel(ToolModel):
     """A `linopy.Model`; its variables are `linopy.Variable` of any dimensions, and scalars of them."""
 
     tool = "linopy model"
     heavy = (object,)
-
-    def __init__(self, model: linopy.Model) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their labels."""
@@ -97,19 +99,11 @@ class LinopyModel:
             "gave you."
         )
 
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
     def watch(self, ties: Ties) -> None:
         """`solve`, and the ways to copy a model."""
         ask_first(linopy.Model, ("solve",), lambda model, *args, **options: ties.refuse((model,)))
         ways = "copy", "__copy__", "__deepcopy__"
         tell_copies(linopy.Model, ways, lambda model, copy: ties.copied((model,), copy))
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """A variable under a name that is free, with dimensions of its own."""
@@ -130,10 +124,6 @@ class LinopyModel:
         if isinstance(given, xr.DataArray):
             return given.copy(data=values)
         return like(given, values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """`solution`, `objective.value`, `status` and `termination_condition`."""
@@ -307,3 +297,23 @@ def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> tuple[Indicator,
             )
         )
     return tuple(result)
+
+
+def load_answer(model: Any, reading: Reading, answer: Answer) -> None:
+    """Replace whatever solution the model has; linopy reads one only where the status is "ok"."""
+    model.reset_solution()
+    if answer.x is None:
+        model.status = "warning"
+        model.termination_condition = WITHOUT_POINT.get(answer.status, "other")
+        model.objective._value = None  # which has no other way to be taken back
+        return
+    for _, variable in model.variables.items():
+        labels = variable.labels
+        found = (reading.column.get(label) for label in labels.values.ravel().tolist())
+        values = [np.nan if j is None else answer.x[j] for j in found]
+        variable.solution = labels.copy(data=np.reshape(values, labels.shape)).rename(None)
+    if answer.objective is not None:
+        model.objective.set_value(answer.objective)
+    model.status = "ok"
+    ended = ENDED_BY.get(answer.stop_reason, "suboptimal")
+    model.termination_condition = answer.status if answer.status in ("optimal", "unbounded") else ended

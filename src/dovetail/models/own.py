@@ -5,19 +5,19 @@ Columns are integers or names; a number with a decimal point is a fixed feature.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
+from dovetail.core.arrays import ObjectArray
+from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError
 from dovetail.core.foreign import Answer, Reading, Ties
-from dovetail.core.problem import Problem
 from dovetail.core.template import FamilyColumns
+from dovetail.models.tool_model import ToolModel
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,14 @@ class Column:
         return f"column {self.index}"
 
 
-class OwnModel:
+class OwnModel(ToolModel):
     """A `dovetail.Problem`."""
 
     tool = "Problem"
-    heavy = ()
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
 
     def read(self, *, rows: bool = True) -> Reading:
         """The problem's own host, which needs no reading."""
-        mip = self._problem.mip
+        mip = self._model.mip
         return Reading(mip, tuple(range(mip.n_columns)))
 
     def unpack(self, given: Any) -> ObjectArray:
@@ -57,40 +53,22 @@ class OwnModel:
         if isinstance(variable, Column):
             return variable.index
         if isinstance(variable, str):
-            return int(self._problem.mip.resolve("variables", np.array(variable)))
+            return int(self._model.mip.resolve("variables", np.array(variable)))
         raise ModelError(f"{variable!r} is no column of the problem; give its index or its name.")
-
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._problem,)
 
     def watch(self, ties: Ties) -> None:
         """Nothing: a problem holds its predictors itself."""
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New columns at the end."""
         size = shape[0] * shape[1]
         low, high = (0.0, 1.0) if binary else (-np.inf, np.inf)
         names = [f"{name}_{i}_{o}" for i in range(shape[0]) for o in range(shape[1])]
-        added = self._problem.add_columns(
-            np.full(size, low), np.full(size, high), np.full(size, binary), names
-        )
+        added = self._model.add_columns(np.full(size, low), np.full(size, high), np.full(size, binary), names)
         return added.reshape(shape)
 
     def discard(self, created: Any) -> None:
         """Columns of a problem keep their indices, so they stay: nothing refers to them any more."""
-
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Arrays, dictionaries and frames."""
-        return like(given, values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """A problem has no place for an answer: the result has it."""

@@ -33,8 +33,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.identity import Identity
-from dovetail.models.own_solves import ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -54,20 +53,16 @@ _FIXES = {
 """What to do about some of the others."""
 
 
-class PyomoModel:
+class PyomoModel(ToolModel):
     """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
 
     tool = "Pyomo model"
-    heavy = ()
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their variable objects."""
         _require_taken(self._model)
         columns = _Columns(self._model.component_data_objects(pyo.Var, active=True, descend_into=True))
-        lines = _Lines(columns)
+        lines = _PyomoRows(columns)
         objective = lines.add_objective(self._model) if rows else None
         if rows:
             lines.add_constraints(self._model)
@@ -130,10 +125,6 @@ class PyomoModel:
                 ask_first(owner, ["solve"], ask)
         tell_copies(BlockData, ["clone"], lambda model, copy: ties.copied(model.block_data_objects(), copy))
 
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
-
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """An indexed `Var` under a name that is free."""
         name = unique_component_name(self._model, name)
@@ -148,10 +139,6 @@ class PyomoModel:
     def like(self, given: Any, values: FloatArray) -> Any:
         """Dictionaries by index for what is indexed."""
         return like(_unfold(given), values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """`value` of every variable that is not fixed; without a point all are stale, as Pyomo says."""
@@ -205,7 +192,7 @@ class _Columns:
 
 
 @dataclass(eq=False)
-class _Lines:
+class _PyomoRows:
     """Linear rows, as far as they have been read."""
 
     columns: _Columns
@@ -339,7 +326,7 @@ def _absolutes(expression: Any) -> Iterator[Any]:
             yield from _absolutes(part)
 
 
-def _mip(columns: _Columns, lines: _Lines, objective: _Objective | None) -> Mip:
+def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> Mip:
     variables = columns.variables
     size = len(variables)
     objective = objective or _Objective()

@@ -27,9 +27,8 @@ from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.nn.barrier_function import Barrier
 from dovetail.nn.l_bfgs_b import l_bfgs_b
 from dovetail.nn.newton_cg import newton_cg
-from dovetail.nn.passes import values_only
 from dovetail.nn.projected_gradient import ProjectedGradient
-from dovetail.nn.projection import into_box, project, violation
+from dovetail.nn.projection import into_box, project, values_only, violation
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 

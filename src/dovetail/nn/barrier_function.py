@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import values_and_jacobian, values_only
+from dovetail.nn.projection import values_and_jacobian, values_only
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 TINY = 1e-300
-"""Keeps the logarithm of an infeasible slack finite; the value is infinite there anyway."""
+"""Keeps logarithms of infeasible slacks and divisions by 0 finite; what comes of them is not used."""
 
 Product = Callable[[Tensor], Tensor]
 """Curvature times a direction, sample by sample."""

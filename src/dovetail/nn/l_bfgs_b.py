@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from dovetail.nn.barrier_function import Barrier, log_sum
-from dovetail.nn.passes import values_only
-from dovetail.nn.projection import into_box
+from dovetail.nn.projection import into_box, values_only
 from dovetail.run.budget import Budget
 
 EDGE = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.nn.barrier_function import Barrier, Product
+from dovetail.nn.barrier_function import TINY, Barrier, Product
 from dovetail.run.budget import Budget
 
 TO_THE_BOUND = 0.99
@@ -18,8 +18,6 @@ FLAT = 1e-14
 """Relative to |p|^2: curvature below this is rounding, or negative."""
 SOLVED = 1e-16
 """Of the first squared residual, below which conjugate gradients have converged."""
-TINY = 1e-300
-"""Keeps a division by 0 finite whose result is not used."""
 
 
 def newton_cg(barrier: Barrier, u: Tensor, mu: float, steps: int, cg_steps: int, budget: Budget) -> Tensor:

@@ -150,3 +150,14 @@ def places(what: str, given: Any, count: int, names: tuple[str, ...] | None = No
             known = f" or one of {', '.join(names)}" if names is not None else ""
             raise PredictorError(f"{what} is {item!r}; give a number from 0 to {count - 1}{known}.")
     return np.array(found, dtype=np.int64)
+
+
+def numbers(what: str, given: Any, wanted: str) -> FloatArray:
+    """A finite number, or a vector of them; anything else is refused by what is wanted instead."""
+    try:
+        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        found = np.full(1, np.nan)
+    if found.ndim != 1 or not np.all(np.isfinite(found)):
+        raise PredictorError(f"{what} is {given!r}; give {wanted}.")
+    return found

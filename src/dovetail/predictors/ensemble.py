@@ -23,7 +23,7 @@ from dovetail.core.probe import class_threshold
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.networks.layers import Activation, Dense, Layer, program_of
 from dovetail.networks.program import Program, Recording
-from dovetail.predictors.trees.combination import combined
+from dovetail.predictors.trees.assembly import combined
 
 How = Literal["mean", "min", "max", "vote"]
 HOWS = ("mean", "min", "max", "vote")

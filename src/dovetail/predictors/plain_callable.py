@@ -50,7 +50,7 @@ class CallablePredictor:
         """The function itself, with differences for its gradient."""
 
         def forward(inputs: Tensor) -> Tensor:
-            values: Tensor = _Differences.apply(inputs, self.predict, self._slopes)  # type: ignore[no-untyped-call]
+            values: Tensor = ByNumpy.apply(inputs, self.predict, self._slopes)  # type: ignore[no-untyped-call]
             return values
 
         return forward
@@ -138,22 +138,28 @@ def _resolved(pairs: list[tuple[FloatArray, FloatArray]]) -> str:
     return "float32" if ROUNDING["float64"] < apart <= ROUNDING["float32"] else "float64"
 
 
-class _Differences(torch.autograd.Function):
+class ByNumpy(torch.autograd.Function):
+    """What only numpy computes, for torch: values of (n, d) rows, and (d, n, q) slopes; None: these are 0."""
+
     @staticmethod
     def forward(
         ctx: Any,
         inputs: Tensor,
-        predict: Callable[[FloatArray], FloatArray],
-        slopes: Callable[[FloatArray], FloatArray],
+        values: Callable[[FloatArray], FloatArray],
+        slopes: Callable[[FloatArray], FloatArray] | None,
     ) -> Tensor:
+        """The values."""
         ctx.save_for_backward(inputs)
         ctx.slopes = slopes
-        values = predict(inputs.detach().cpu().numpy())
-        return torch.as_tensor(values, dtype=torch.float64, device=inputs.device)
+        found = values(inputs.detach().cpu().numpy())
+        return torch.as_tensor(found, dtype=torch.float64, device=inputs.device)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """The gradients times the slopes."""
         (inputs,) = ctx.saved_tensors
+        if ctx.slopes is None:
+            return torch.zeros_like(inputs), None, None
         slopes = ctx.slopes(inputs.detach().cpu().numpy())
         jacobian = torch.as_tensor(slopes, dtype=torch.float64, device=inputs.device)
         return torch.einsum("no,dno->nd", gradients[0], jacobian), None, None

@@ -17,8 +17,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.pieces import Pieces, threshold_piece
+from dovetail.predictors.derived import numbers
+from dovetail.predictors.trees.assembly import ReadTree, assembled
+from dovetail.predictors.trees.pieces import LinePieces, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -42,11 +43,11 @@ class Condition(NamedTuple):
         """(n,) of each row."""
         return np.asarray(COMPARISONS[self.comparison](X[:, self.feature], self.number))
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> LinePieces:
         """What holds goes left."""
         here, below = self.number, float(np.nextafter(self.number, -np.inf))
         if self.comparison in ("==", "!="):
-            only = Pieces(np.array([below, here]), np.array([False, True, False]))
+            only = LinePieces(np.array([below, here]), np.array([False, True, False]))
             return only.turned(self.comparison == "!=")
         cut = threshold_piece(here if self.comparison in ("<=", ">") else below)
         return cut.turned(self.comparison in (">", ">="))
@@ -86,7 +87,11 @@ class _Rules:
         self._features = features if isinstance(features, int) else len(features)
         pairs = [_pair(number, rule) for number, rule in enumerate(rules)]
         self._rules = [[self._condition(one) for one in conditions] for conditions, _ in pairs]
-        values = [_value(value) for value in [*(value for _, value in pairs), otherwise]]
+        wanted = "a number, or one for each output"
+        values = [
+            numbers("RuleList: a value", value, wanted)
+            for value in [*(value for _, value in pairs), otherwise]
+        ]
         if len({value.size for value in values}) > 1:
             sizes = sorted({value.size for value in values})
             raise PredictorError(
@@ -123,9 +128,9 @@ class _Rules:
         value = np.concatenate([np.zeros((count, self._values.shape[1])), self._values])
         base = np.zeros(self._values.shape[1])
         if root >= count:  # the first rule has no conditions, or there is none
-            leaf = Tree(feature[:1] * 0, np.zeros(1), left[-1:], left[-1:], value[root : root + 1])
+            leaf = ReadTree(feature[:1] * 0, np.zeros(1), left[-1:], left[-1:], value[root : root + 1])
             return assembled([leaf], features=self._features, base=base)
-        tree = Tree(feature, np.zeros(nodes), left, right, value, pieces)
+        tree = ReadTree(feature, np.zeros(nodes), left, right, value, pieces)
         return assembled([tree], features=self._features, base=base)
 
     def _condition(self, given: Any) -> Condition:
@@ -151,13 +156,3 @@ def _pair(number: int, rule: Any) -> tuple[list[Any], Any]:
     if not isinstance(rule, (tuple, list)) or len(rule) != 2 or isinstance(rule[0], str):
         raise PredictorError(f"RuleList: rule {number} is {rule!r}; give a list of conditions, and a value.")
     return [*rule[0]], rule[1]
-
-
-def _value(given: Any) -> FloatArray:
-    try:
-        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    if found.ndim != 1 or not np.all(np.isfinite(found)):
-        raise PredictorError(f"RuleList: {given!r} is no value; give a number, or one for each output.")
-    return found

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.apart import Outer
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.networks.program import Recording
-from dovetail.predictors.derived import DerivedOutputs, places
+from dovetail.predictors.derived import DerivedOutputs, numbers, places
 
 
 class Square(DerivedOutputs):
@@ -34,7 +34,8 @@ class Square(DerivedOutputs):
         self, predictor: Any = None, output: Any = None, *, centre: Any = 0.0, keep: bool = False
     ) -> None:
         super().__init__(predictor, extra=0, keep=keep)
-        self._output, self._centre = output, _numbers(centre)
+        self._output = output
+        self._centre = numbers("Square: centre", centre, "a finite number, or one for each square")
         self._read = np.zeros(0, dtype=np.int64)
 
     def _settle(self, known: Description, features: int, outputs: int) -> None:
@@ -67,13 +68,3 @@ class Square(DerivedOutputs):
 
     def _named(self, inner: str) -> str:
         return f"square of {inner}"
-
-
-def _numbers(centre: Any) -> FloatArray:
-    try:
-        found = np.atleast_1d(np.asarray(centre, dtype=np.float64))
-    except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    if found.ndim != 1 or not np.all(np.isfinite(found)):
-        raise PredictorError(f"Square: centre is {centre!r}; give a finite number, or one for each square.")
-    return found

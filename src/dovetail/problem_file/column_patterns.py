@@ -20,7 +20,7 @@ WHOLE = re.compile(r"-?[0-9]+")
 INDEX = r"[^\[\](),]+"
 
 
-class Columns:
+class NamedColumns:
     """The names of a model's columns, to look names and patterns up in."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -30,9 +30,9 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._known
 
-    def pattern(self, text: str) -> Pattern | None:
+    def pattern(self, text: str) -> NamePattern | None:
         """What `text` stands for, if it is a pattern and no column's name."""
-        return None if text in self._known or not PLACEHOLDER.search(text) else Pattern(text, self)
+        return None if text in self._known or not PLACEHOLDER.search(text) else NamePattern(text, self)
 
     def require(self, name: str) -> None:
         """Refuse a name that no column has."""
@@ -49,10 +49,10 @@ class _Match:
     name: str
 
 
-class Pattern:
+class NamePattern:
     """A name with placeholders, and the columns it stands for."""
 
-    def __init__(self, text: str, columns: Columns) -> None:
+    def __init__(self, text: str, columns: NamedColumns) -> None:
         self.text, self._columns = text, columns
         self._parts = tuple(m[1] or f"*{k}" for k, m in enumerate(PLACEHOLDER.finditer(text)))
         """The name of each placeholder, where it stands; a star and a number for each star."""

@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import OptionError
 from dovetail.problem_file.document import Document, Place
-from dovetail.problem_file.predictor_option import read_predictor_option
 from dovetail.problem_file.schema import SOLVE, require_schema
 
-if TYPE_CHECKING:  # a mistake in a file is found before numpy and torch are loaded
+if TYPE_CHECKING:
     from dovetail.core.problem import Problem
     from dovetail.run.context import Method
 
 SUFFIX = ".toml"
 
 
+EXAMPLE = "'strength.onnx:cement,ash->strength'"
+OPENING, CLOSING = "[({", "])}"
+
+
 @dataclass(frozen=True, eq=False)
-class Description:
+class FileDescription:
     """What one problem file says, or a model file and the options of the command line."""
 
     model: Path
@@ -37,7 +40,7 @@ class Description:
     """The file that was named on the command line."""
 
     @classmethod
-    def read(cls, path: Path, predictors: Sequence[str] = ()) -> Description:
+    def read(cls, path: Path, predictors: Sequence[str] = ()) -> FileDescription:
         """A problem file, or a model file whose predictors are given as ``FILE:INPUTS->OUTPUTS``."""
         if path.suffix.lower() != SUFFIX:
             options = tuple(read_predictor_option(text) for text in predictors)
@@ -99,13 +102,50 @@ class Description:
         """The model, read, with its predictors tied to it."""
         from dovetail.core.problem import Problem
         from dovetail.models.files import read
-        from dovetail.problem_file.column_patterns import Columns
+        from dovetail.problem_file.column_patterns import NamedColumns
         from dovetail.problem_file.predictors import tie_predictor
 
         with self.document.at(("model",)) if self.document.lines else nullcontext():
             mip = read(self.model)
         problem = Problem(mip)
-        columns = Columns(mip.names or ())
+        columns = NamedColumns(mip.names or ())
         for document, place in self.predictors:
             tie_predictor(problem, columns, document, place, trust=trust)
         return problem
+
+
+def read_predictor_option(text: str) -> Document:
+    """What the option says, as a problem file would; names are split at commas outside brackets."""
+    name = f"--predictor {text!r}"
+    columns, arrow, outputs = text.rpartition("->")
+    if not arrow:
+        shell = " (the shell takes > for itself: put it in quotes)" if text.endswith("-") else ""
+        raise OptionError(f"{name} has no ->{shell}; write FILE:INPUTS->OUTPUTS, such as {EXAMPLE}.")
+    file, inputs = _split(name, columns)
+    table = {"file": file, "inputs": _names(name, inputs), "outputs": _names(name, outputs)}
+    return Document(name, Path(), {"predictor": [table]}, {})
+
+
+def _split(name: str, text: str) -> tuple[str, str]:
+    """The file and the inputs: at the first colon before which a file is named; both may hold colons."""
+    colons = [k for k, sign in enumerate(text) if sign == ":"]
+    for k in colons:
+        if Path(text[:k]).is_file():
+            return text[:k], text[k + 1 :]
+    if not colons:
+        raise OptionError(f"{name} has no colon; write FILE:INPUTS->OUTPUTS, such as {EXAMPLE}.")
+    raise OptionError(f"{name}: there is no file {text[: colons[0]]}.")
+
+
+def _names(option: str, text: str) -> list[str]:
+    names, depth = [""], 0
+    for sign in text:
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if sign == "," and depth <= 0:
+            names.append("")
+        else:
+            names[-1] += sign
+    found = [name.strip() for name in names]
+    if not all(found):
+        raise OptionError(f"{option}: a name is missing in {text!r}.")
+    return found

@@ -32,10 +32,10 @@ PLAIN = re.compile(r"[^,\]}#\n]+")
 
 def line_numbers(text: str) -> dict[Path, int]:
     """The line, from 1, on which each table, key and entry begins; `text` must be valid TOML."""
-    return _Scan(text.replace("\r\n", "\n")).run()
+    return _TomlScan(text.replace("\r\n", "\n")).run()
 
 
-class _Scan:
+class _TomlScan:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self._ends = [k for k, character in enumerate(text) if character == "\n"]

@@ -11,7 +11,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.training_range import TrainingRange
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 from dovetail.predictors.files import UntrustedFileError, load_predictor
-from dovetail.problem_file.column_patterns import Columns
+from dovetail.problem_file.column_patterns import NamedColumns
 from dovetail.problem_file.dense_weights import dense_network, require_activation
 from dovetail.problem_file.document import Document, Place
 from dovetail.problem_file.samples import Entry, read_samples
@@ -24,7 +24,7 @@ PASSED_ON = ("output_type", "threshold", "epsilon", "name")
 
 
 def tie_predictor(
-    problem: Problem, columns: Columns, document: Document, place: Place, *, trust: bool
+    problem: Problem, columns: NamedColumns, document: Document, place: Place, *, trust: bool
 ) -> None:
     """Read the predictor at a place and tie it to `problem`; errors name the line."""
     table: Mapping[str, Any] = document.content["predictor"][place[-1]]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dovetail.core.amounts import several
 from dovetail.core.errors import ModelError
 from dovetail.core.suggestion import did_you_mean
-from dovetail.problem_file.column_patterns import Columns, Pattern
+from dovetail.problem_file.column_patterns import NamedColumns, NamePattern
 from dovetail.problem_file.document import Document, Place
 
 Entry = str | float
@@ -22,14 +22,14 @@ class Samples(NamedTuple):
     outputs: list[list[Entry]]
 
 
-class _Written(NamedTuple):
+class _Entries(NamedTuple):
     """An entry where it stands."""
 
     entry: Entry
     place: Place
 
 
-def read_samples(document: Document, place: Place, columns: Columns) -> Samples:
+def read_samples(document: Document, place: Place, columns: NamedColumns) -> Samples:
     """The samples of the predictor at a place.
 
     Lists of lists are one list per sample. Otherwise there is one sample, or one for each value that the
@@ -53,19 +53,19 @@ def read_samples(document: Document, place: Place, columns: Columns) -> Samples:
     )
 
 
-def _rows(place: Place, value: Any) -> list[list[_Written]]:
+def _rows(place: Place, value: Any) -> list[list[_Entries]]:
     if isinstance(value, str):
-        return [[_Written(value, place)]]
+        return [[_Entries(value, place)]]
     if isinstance(value[0], list):
         return [_row((*place, i), row) for i, row in enumerate(value)]
     return [_row(place, value)]
 
 
-def _row(place: Place, entries: list[Entry]) -> list[_Written]:
-    return [_Written(entry, (*place, k)) for k, entry in enumerate(entries)]
+def _row(place: Place, entries: list[Entry]) -> list[_Entries]:
+    return [_Entries(entry, (*place, k)) for k, entry in enumerate(entries)]
 
 
-def _expanded(document: Document, columns: Columns, row: list[_Written]) -> list[Entry]:
+def _expanded(document: Document, columns: NamedColumns, row: list[_Entries]) -> list[Entry]:
     """A sample that was written out, but for stars."""
     found: list[Entry] = []
     for entry, place in row:
@@ -84,11 +84,15 @@ class _Placeholders:
     """One list of inputs and one of outputs: one sample for each value of the placeholders."""
 
     def __init__(
-        self, document: Document, columns: Columns, inputs: list[_Written], outputs: list[_Written]
+        self,
+        document: Document,
+        columns: NamedColumns,
+        inputs: list[_Entries],
+        outputs: list[_Entries],
     ) -> None:
         self._document, self._columns = document, columns
         self._inputs, self._outputs = inputs, outputs
-        self._patterns: dict[Place, Pattern | None] = {
+        self._patterns: dict[Place, NamePattern | None] = {
             place: columns.pattern(entry) if isinstance(entry, str) else None
             for entry, place in (*inputs, *outputs)
         }
@@ -133,7 +137,7 @@ class _Placeholders:
         for key in keys:
             yield dict(zip(self._names, key, strict=True))
 
-    def _sample(self, row: list[_Written], key: dict[str, str]) -> list[Entry]:
+    def _sample(self, row: list[_Entries], key: dict[str, str]) -> list[Entry]:
         found: list[Entry] = []
         for entry, place in row:
             with self._document.at(place):
@@ -146,7 +150,9 @@ class _Placeholders:
         return found
 
 
-def _columns(text: str, pattern: Pattern | None, key: tuple[str, ...], columns: Columns) -> list[str]:
+def _columns(
+    text: str, pattern: NamePattern | None, key: tuple[str, ...], columns: NamedColumns
+) -> list[str]:
     if pattern is None:
         columns.require(text)
         return [text]

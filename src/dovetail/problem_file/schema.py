@@ -13,7 +13,7 @@ from dovetail.solving.solve import solve
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """What a value may be."""
 
     words: str
@@ -24,7 +24,7 @@ class Kind:
 class Key:
     """One key of a table."""
 
-    kind: Kind
+    kind: ValueKind
     required: bool = False
     inner: Mapping[str, Key] | None = None
     """The keys of the table, or of each table, that it holds; None leaves them to others."""
@@ -59,13 +59,13 @@ def _are_outputs(value: Any) -> bool:
     return _are_inputs(value) and all(isinstance(entry, str) for entry in entries)
 
 
-TEXT = Kind("text in quotes", lambda value: isinstance(value, str) and value != "")
-NUMBER = Kind("a number", _is_number)
-COUNT = Kind("a whole number", _is_count)
-INPUTS = Kind("a list of names and numbers, or a list of such lists, one for each sample", _are_inputs)
-OUTPUTS = Kind("a list of names, or a list of such lists, one for each sample", _are_outputs)
-TABLE = Kind("a table", lambda value: isinstance(value, dict))
-TABLES = Kind(
+TEXT = ValueKind("text in quotes", lambda value: isinstance(value, str) and value != "")
+NUMBER = ValueKind("a number", _is_number)
+COUNT = ValueKind("a whole number", _is_count)
+INPUTS = ValueKind("a list of names and numbers, or a list of such lists, one for each sample", _are_inputs)
+OUTPUTS = ValueKind("a list of names, or a list of such lists, one for each sample", _are_outputs)
+TABLE = ValueKind("a table", lambda value: isinstance(value, dict))
+TABLES = ValueKind(
     "one or more tables",
     lambda value: isinstance(value, list) and all(isinstance(table, dict) for table in value),
 )

@@ -10,6 +10,7 @@ without them become tables instead. Each evaluation costs as many network rows a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,6 @@ from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
-from dovetail.reformulations.grid import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
@@ -39,7 +39,7 @@ MOST_COLUMNS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
+class _ChosenInputs:
     """Which inputs of a sample are chosen, and among what."""
 
     places: IntArray
@@ -77,7 +77,7 @@ def _enumerated(problem: Problem, box: Box, writer: Writer) -> tuple[list[Block]
     blocks: list[Block] = []
     fills: list[Fill] = []
     for block in problem.blocks:
-        kinds: dict[tuple[bytes, bytes] | None, tuple[_Choice | None, list[int]]] = {}
+        kinds: dict[tuple[bytes, bytes] | None, tuple[_ChosenInputs | None, list[int]]] = {}
         planned = writer.size
         for i, inputs in enumerate(block.inputs):
             choice = _choice(inputs, lower, upper, free_integer)
@@ -96,16 +96,16 @@ def _enumerated(problem: Problem, box: Box, writer: Writer) -> tuple[list[Block]
 
 def _choice(
     inputs: IntArray, lower: FloatArray, upper: FloatArray, free_integer: np.ndarray
-) -> _Choice | None:
+) -> _ChosenInputs | None:
     places = np.flatnonzero(free_integer[inputs])
     columns = inputs[places]
     if places.size == 0 or np.unique(columns).size < columns.size:
         return None
     points = grid(columns, lower, upper, MOST)
-    return None if points is None or len(points) < FEWEST else _Choice(places, points)
+    return None if points is None or len(points) < FEWEST else _ChosenInputs(places, points)
 
 
-def _choose(writer: Writer, block: Block, choice: _Choice) -> tuple[Block, list[Fill]]:
+def _choose(writer: Writer, block: Block, choice: _ChosenInputs) -> tuple[Block, list[Fill]]:
     """Write the binaries of a block whose samples all have the same choice."""
     count = len(choice.points)
     others = np.setdiff1d(np.arange(block.inputs.shape[1]), choice.places)
@@ -169,3 +169,13 @@ def _mixed(inputs: Tensor, values: Tensor) -> Tensor:
     n = len(inputs)
     table = values.reshape(n, len(values) // max(1, n), values.shape[1])
     return torch.einsum("nk,nkq->nq", inputs[:, : table.shape[1]], table)
+
+
+def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> FloatArray | None:
+    """(k, columns) every combination within the bounds, or None if there are more than `most`."""
+    low, high = np.ceil(lower[columns]), np.floor(upper[columns])
+    counts = high - low + 1.0
+    if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
+        return None
+    ranges = [first + np.arange(int(count)) for first, count in zip(low, counts, strict=True)]
+    return np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)

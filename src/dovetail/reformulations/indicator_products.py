@@ -45,7 +45,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class _Row:
+class _IndicatorRow:
     """terms'x <= limit."""
 
     place: int
@@ -112,7 +112,7 @@ class _Switches:
         """Continuous columns that may be what a row defines; those that tables added are not."""
 
     @cached_property
-    def _pairs(self) -> list[_Row]:
+    def _pairs(self) -> list[_IndicatorRow]:
         """Rows a x + b p <= r."""
         return list(self._short(np.flatnonzero(self._lengths == 2)))
 
@@ -144,7 +144,7 @@ class _Switches:
                         places.append(pair.place)
         return np.array(places, dtype=np.int64)
 
-    def _short(self, places: IntArray) -> Iterator[_Row]:
+    def _short(self, places: IntArray) -> Iterator[_IndicatorRow]:
         """Rows of these that have one side and few entries, as terms'x <= limit."""
         mip = self._mip
         for i in places[self._lengths[places] <= LONGEST]:
@@ -152,7 +152,7 @@ class _Switches:
             if np.isfinite(low) == np.isfinite(high):
                 continue
             sign = 1.0 if np.isfinite(high) else -1.0
-            yield _Row(int(i), self._terms(int(i), sign), float(high if sign > 0 else -low))
+            yield _IndicatorRow(int(i), self._terms(int(i), sign), float(high if sign > 0 else -low))
 
     def _terms(self, i: int, sign: float = 1.0) -> Terms:
         A = self._mip.A
@@ -187,7 +187,10 @@ class _Switches:
         return limits
 
     def _switch(
-        self, row: _Row, definitions: dict[int, tuple[float, Terms]], off: dict[Pair, tuple[float, float]]
+        self,
+        row: _IndicatorRow,
+        definitions: dict[int, tuple[float, Terms]],
+        off: dict[Pair, tuple[float, float]],
     ) -> _Switched | None:
         """The row with its definitions put in, if some binary switches it."""
         terms, choices, limit = dict(row.terms), set[int](), row.limit

@@ -3,7 +3,7 @@
 Every tool's indicators come here in one form. M is the most that the row can be exceeded by when it is
 switched off: what the box says, or where that says nothing, the linear relaxation. Both are proved of all
 points that the check accepts, so that M cuts nothing off. A row that nothing limits has no finite M: it
-becomes a block whose output is 0 (reformulations/indicator_block.py).
+becomes a block whose output is 0 (reformulations/indicators.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
 
 from dovetail.bounds.box import Box
 from dovetail.bounds.safe_lp import SafeLp
@@ -137,7 +139,7 @@ class _Relaxation:
 
 def _add_block(problem: Problem, indicator: Indicator) -> None:
     """An indicator without a finite M, as a block whose output is 0."""
-    from dovetail.reformulations.indicator_block import IndicatorViolation
+    from dovetail.reformulations.indicators import IndicatorViolation
 
     taken = {block.name for block in problem.blocks}
     name = f"indicator {indicator.name or len(problem.blocks)}"
@@ -146,3 +148,25 @@ def _add_block(problem: Problem, indicator: Indicator) -> None:
     (output,) = problem.add_columns(nothing, nothing, np.zeros(1, dtype=bool), [name])
     inputs = np.array([indicator.binary, *indicator.columns])
     problem.add_predictor(IndicatorViolation(indicator), inputs, [output], name=name)
+
+
+class IndicatorViolation(nn.Module):
+    """(binary, columns) -> what is missing to lower <= coefficients'x <= upper, or 0 where it is off."""
+
+    coefficients: Tensor
+
+    def __init__(self, indicator: Indicator) -> None:
+        super().__init__()
+        self._active, self._lower, self._upper = indicator.active, indicator.lower, indicator.upper
+        self.register_buffer("coefficients", torch.tensor(indicator.coefficients, dtype=torch.float64))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """One row per sample."""
+        on = rows[:, 0] if self._active else 1.0 - rows[:, 0]
+        activity = rows[:, 1:] @ self.coefficients
+        missing = torch.zeros_like(activity)
+        if self._upper < float("inf"):
+            missing = missing + torch.relu(activity - self._upper)
+        if self._lower > -float("inf"):
+            missing = missing + torch.relu(self._lower - activity)
+        return (on * missing)[:, None]

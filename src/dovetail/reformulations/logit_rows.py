@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from torch import nn
 
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
+from dovetail.core.linear import as_linear
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
@@ -41,7 +41,7 @@ SCALE = 64.0
 """Of logits, so that the tolerance on their rows is little on p; a power of two, which rounds nothing."""
 OUTWARD = 1e-12
 """Relative: more than the logarithm in a limit rounds."""
-HAIR = 4.0 * float(np.finfo(float).eps)
+P_ROUNDING = 4.0 * float(np.finfo(float).eps)
 """What limits on p are rounded by before their logarithm is taken: near 1 that is much of a logit."""
 NEVER_LIMITS = -1.0, 2.0
 """Bounds of probabilities that no block gives any more; finite ones, for methods that want a box."""
@@ -152,7 +152,7 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     points = np.minimum(lower + inside, asked.lower[at]), np.maximum(upper - inside, asked.upper[at])
     pair = copy_slack.shape[1] < at.shape[1]
     points = _as_logits(*points, pair=pair)
-    bounds = _as_logits(lower - slack - HAIR, upper + slack + HAIR, pair=pair)
+    bounds = _as_logits(lower - slack - P_ROUNDING, upper + slack + P_ROUNDING, pair=pair)
     if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
         return None  # beyond 0 or 1, which whoever proves the problem infeasible may find out
     loose = bounds[0] - copy_slack - _rounding(bounds[0]), bounds[1] + copy_slack + _rounding(bounds[1])
@@ -232,15 +232,11 @@ def _without_limits(mip: Mip, free: BoolArray) -> Mip:
 
 def _network(layers: Sequence[Layer]) -> nn.Sequential:
     """Layers as a float64 network."""
-    modules: list[nn.Module] = []
-    for layer in layers:
-        if isinstance(layer, Activation):
-            modules.append(getattr(nn, LAYERS[layer.kind].layer)())
-            continue
-        outputs, inputs = layer.weight.shape
-        linear = nn.Linear(inputs, outputs, dtype=torch.float64)
-        with torch.no_grad():
-            linear.weight.copy_(torch.from_numpy(layer.weight))
-            linear.bias.copy_(torch.from_numpy(layer.bias))
-        modules.append(linear)
-    return nn.Sequential(*modules)
+    return nn.Sequential(
+        *(
+            getattr(nn, LAYERS[layer.kind].layer)()
+            if isinstance(layer, Activation)
+            else as_linear(layer.weight, layer.bias)
+            for layer in layers
+        )
+    )

@@ -19,9 +19,12 @@ from typing import Protocol
 
 import numpy as np
 
+from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
+from dovetail.run.context import SolveContext, Start
+from dovetail.run.lifted_incumbent import LiftedIncumbent
 
 Fill = Callable[[FloatArray], FloatArray]
 """The values of some new columns, given all columns before them."""
@@ -141,3 +144,21 @@ def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) ->
             further = replace(further, relaxed=bounds.for_bounds, proves=further.proves and bounds.proves)
         given = further
     return given
+
+
+def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:
+    """The same solve over the reformulated problem; candidates are restricted before they are checked."""
+    if reformulated.previous is None:
+        return context
+    x, relaxed = context.start.x, reformulated.relaxed
+    there, back = reformulated.lift, reformulated.restrict
+    return replace(
+        context,
+        problem=reformulated.problem,
+        incumbent=LiftedIncumbent(context.incumbent, there, back, reformulated.carried),
+        start=Start(None if x is None else there(x)),
+        relaxed=None if relaxed is None else relaxed.problem,
+        archive=context.archive.restricted(back),
+        _kept={tight_box: reformulated.box} if reformulated.problem.blocks else {},
+        _whole=None,
+    )

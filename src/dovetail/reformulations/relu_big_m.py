@@ -3,8 +3,9 @@
     v = max(0, W u + b) with pre-activation between l < 0 < u:
     v >= W u + b,   v <= W u + b - l (1 - a),   v <= u a,   v >= 0,   a binary
 
-Bounds of neurons come from planes over the inputs' boxes (`neuron_ranges`); neurons that cannot change sign
-need no binary.
+Bounds of neurons come from planes over the inputs' boxes (`neuron_ranges`), which keep what
+intervals forget: that neurons of one layer read the same inputs. Neurons that cannot change sign need no
+binary, and a tighter range is a smaller M.
 
 The rows are written twice over. For *points* they say what the layers say, and class outputs keep a margin.
 For a *bound* they hold at every point that the deployed network can give: outputs may differ from the layers
@@ -15,20 +16,23 @@ operation by operation has such rows; of any other this leg proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from dovetail.analysis.host import limits_within
-from dovetail.bounds.box import Box, narrow
+from dovetail.bounds.box import Box, common, narrow
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.bounds.planes.output_ranges import output_ranges
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
-from dovetail.networks.layers import Activation, Layer, folded, thresholded
-from dovetail.reformulations.neuron_ranges import LayerRanges, neuron_ranges
+from dovetail.networks.layers import Activation, Dense, Layer, folded, program_of, thresholded
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.relu_rows import SampleRows
 from dovetail.reformulations.writer import Writer
@@ -41,6 +45,13 @@ by anything near the 1e-6 that rows may be missed by. What it does to the object
 VISIBLE = 1e-7
 """From here on a point of the rows for a bound may miss the rows of the problem: points need rows of their
 own. A tenth of the tolerance of 1e-6."""
+
+
+MOST_WORK = 2e9
+"""Multiplications, about a second: a network whose planes take more is too large to be written out anyway."""
+
+LayerRanges = tuple[tuple[FloatArray, FloatArray], ...]
+"""(n, size) least and largest values: of the inputs, then of what each layer gives."""
 
 
 def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
@@ -196,3 +207,47 @@ def relu_plan(problem: Problem, box: Box, known: ReluPlan | None = None) -> Relu
             if not block.classifies:  # what is known of outputs, for the networks that read them
                 narrow(reach.lower, reach.upper, block.outputs[samples], lower - slack, upper + slack)
     return ReluPlan(tuple(pieces), unstable)
+
+
+def neuron_ranges(
+    layers: Sequence[Layer], lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None
+) -> LayerRanges:
+    """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for them."""
+    by_planes = (
+        _by_planes(layers, lower, upper) if layers and _work(layers, len(lower)) <= MOST_WORK else None
+    )
+    low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
+    ranges = [(low, high)]
+    for place, layer in enumerate(layers, start=1):
+        low, high = _passed_on(layer, low, high)
+        for other in (by_planes, known):
+            if other is not None:
+                low, high, _ = common(low, high, *other[place])
+        ranges.append((low, high))
+    return tuple(ranges)
+
+
+def _passed_on(layer: Layer, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    program = program_of((layer,), lower.shape[1])
+    low, high = program.ranges(lower, upper)
+    return low[:, program.outputs], high[:, program.outputs]
+
+
+def _work(layers: Sequence[Layer], samples: int) -> float:
+    """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
+    total, before = 0.0, 0.0
+    for layer in layers:
+        if isinstance(layer, Dense):
+            before += layer.weight.size
+            total += 2.0 * len(layer.bias) * before
+    return samples * total
+
+
+def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges | None:
+    """Of layers that are each a step of the graph."""
+    planes = NetworkPlanes(program_of(layers, lower.shape[1]).graph())
+    if len(planes.graph.steps) != len(layers):
+        return None
+    domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
+    ranges = output_ranges(planes, domain)
+    return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

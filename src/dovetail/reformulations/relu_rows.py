@@ -16,7 +16,7 @@ Range = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Neurons:
+class NeuronRows:
     """What a ReLU layer reads: weight z[columns] + bias."""
 
     place: int
@@ -39,7 +39,7 @@ class SampleRows:
         self._ranges = ranges
         """Of the inputs, then of what each layer gives."""
         self._place = 0
-        self.neurons: list[Neurons] = []
+        self.neurons: list[NeuronRows] = []
         """One entry per ReLU layer."""
 
     def apply(self, layer: Layer) -> None:
@@ -66,7 +66,7 @@ class SampleRows:
                 np.append(columns, switch[k]), np.append(values, -low[k]), -np.inf, self._bias[k] - low[k]
             )
             writer.row([v[k], switch[k]], np.array([1.0, -high[k]]), -np.inf, 0.0)
-        self.neurons.append(Neurons(self._place - 1, before, self._weight, self._bias, open_ones))
+        self.neurons.append(NeuronRows(self._place - 1, before, self._weight, self._bias, open_ones))
         self._columns = v
         self._weight, self._bias = np.eye(low.size), np.zeros(low.size)
 

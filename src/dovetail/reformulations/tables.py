@@ -22,6 +22,7 @@ may move, the objective is lower by it, and a class that may come out either way
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -35,10 +36,11 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
+from dovetail.core.description import Description
 from dovetail.core.mip import LARGEST, Mip
+from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
-from dovetail.reformulations.asking import SHORT_ROWS, answers_within, longest_table
-from dovetail.reformulations.grid import grid
+from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
@@ -46,6 +48,21 @@ MOST_COLUMNS = 20_000
 """The most columns that tables may add."""
 SMALL = 1e-12
 """Outputs that move by less, relative to max(1, |largest|), are taken as they are: float64."""
+
+
+SHORT_ROWS = 256
+"""A table up to this length is written whatever its predictor takes: a search asks for more in a second."""
+FUNCTION_ROWS = 5_000
+"""Of a predictor of which nothing but its answers is known, so that nothing else can prove anything: a search
+asks for as many in five seconds, and HiGHS takes as long for the MIP (0.6 s for 2,000 rows)."""
+NETWORK_ROWS = 1_000
+"""Where branch and bound over its inputs is there as well: beyond that it may be the quicker one."""
+QUADRATIC_ROWS = 16
+"""Of a quadratic function: SCIP, and tangents, know more of it than of a long list of its values."""
+TRIED = 0.1
+"""Part of the time that is spent on finding out that it is not enough."""
+GROWTH = 4
+"""Of a batch over the one before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +134,7 @@ class Tables:
     """Every sample that allows it as a table."""
 
     seconds: float = 0.0
-    """For the answers of each block's long tables; without, tables are short (`asking.py`)."""
+    """For the answers of each block's long tables; without, tables are short (`answers_within`)."""
     refused: Callable[[str], None] = lambda why: None
     """Told why there is no long table."""
 
@@ -362,3 +379,41 @@ def _sides(least: FloatArray, most: FloatArray) -> list[tuple[FloatArray, Sides]
     if np.array_equal(least, most):
         return [(least, lambda base: (base, base))]
     return [(least, lambda base: (base, np.inf)), (most, lambda base: (-np.inf, base))]
+
+
+def longest_table(block: Block, seconds: float) -> int:
+    """The most rows of a table of this block, where there are so many seconds to ask for them.
+
+    Trees have methods that know where they jump.
+    """
+    left = block.predictor.evaluations_left if isinstance(block.predictor, Limited) else None
+    longest = _longest(block.description, seconds)
+    return longest if left is None else min(longest, left)
+
+
+def _longest(description: Description, seconds: float) -> int:
+    if description.quadratic is not None:
+        return QUADRATIC_ROWS
+    if seconds <= 0.0 or description.trees is not None:
+        return SHORT_ROWS
+    known = description.layers is not None or description.program is not None
+    return NETWORK_ROWS if known else FUNCTION_ROWS
+
+
+def answers_within(predictor: Predictor, X: FloatArray, seconds: float) -> FloatArray | None:
+    """What a predictor says of each row, or None where that would take longer than so many seconds.
+
+    Rows are asked for in growing batches: little is lost on a predictor that takes a second for each, and one
+    that takes as long for a thousand rows as for one is not judged by the first.
+    """
+    answers: list[FloatArray] = []
+    begin, asked, size = time.perf_counter(), 0, 1
+    while asked < len(X):
+        begun = time.perf_counter()
+        answers.append(predictor.predict(X[asked : asked + size]))
+        asked, ended = asked + size, time.perf_counter()
+        rest = (len(X) - asked) * (ended - begun) / size
+        if ended - begin > TRIED * seconds and ended - begin + rest > seconds:
+            return None
+        size *= GROWTH
+    return np.concatenate(answers) if answers else None

@@ -7,7 +7,7 @@ import time
 from enum import StrEnum
 
 from dovetail.core.deadline import OutOfTime as OutOfTime
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.memory import MemoryWatch
 
 
 class StopReason(StrEnum):

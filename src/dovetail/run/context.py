@@ -12,17 +12,63 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.run.archive import Archive, RestrictedArchive
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent_view import IncumbentView
+from dovetail.run.lifted_incumbent import AnyIncumbent
 from dovetail.run.monitor import Monitor
+from dovetail.run.remote_workers import Cluster
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.workers import Cluster
 from dovetail.run.written_model import WrittenModel
 
 T = TypeVar("T")
+
+
+Restrict = Callable[[FloatArray], FloatArray]
+
+
+class Archive:
+    """Points with their outputs as the networks have them, feasible or not.
+
+    Keeping all of them would cost memory in every solve, so that it is done only while `keeps` is True.
+    """
+
+    def __init__(self) -> None:
+        self.keeps = False
+        self.points: list[FloatArray] = []
+
+    def add(self, z: FloatArray) -> None:
+        """Keep a point, if points are kept now."""
+        if self.keeps:
+            self.points.append(z)
+
+    def restricted(self, restrict: Restrict) -> RestrictedArchive:
+        """The same archive for a problem with more columns."""
+        return RestrictedArchive(self, restrict)
+
+
+class RestrictedArchive:
+    """An archive seen from a problem with more columns: they are cut off on the way in."""
+
+    points: tuple[FloatArray, ...] = ()
+    """What is kept belongs to the original."""
+
+    def __init__(self, original: Archive | RestrictedArchive, restrict: Restrict) -> None:
+        self._original, self._restrict = original, restrict
+
+    @property
+    def keeps(self) -> bool:
+        """Whether points are kept now."""
+        return self._original.keeps
+
+    def add(self, z: FloatArray) -> None:
+        """Keep a point of the larger problem as one of the original."""
+        if self.keeps:
+            self._original.add(self._restrict(z))
+
+    def restricted(self, restrict: Restrict) -> RestrictedArchive:
+        """The same archive for a problem with yet more columns."""
+        return RestrictedArchive(self, restrict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +91,7 @@ class SolveContext:
     """One solve, as a method sees it."""
 
     problem: Problem
-    incumbent: IncumbentView
+    incumbent: AnyIncumbent
     budget: Budget
     monitor: Monitor
     stopwatch: Stopwatch

@@ -8,8 +8,11 @@ cost the user what the others find. `expendable` is the one place where such an 
 - `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
 
 Memory that runs out is a failure of the part, inside a predictor too: the part chose how many rows it asks
-about. Strict mode (`run/strict.py`) raises all failures but those of an engine: HiGHS refuses a matrix with
+about. Strict mode (`strict`) raises all failures but those of an engine: HiGHS refuses a matrix with
 entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
+
+A solve must not end because one of its parts fails; a test must not pass because a failing part was passed
+over. `DOVETAIL_STRICT=1` in the environment chooses the second; the test suite sets it.
 """
 
 from __future__ import annotations
@@ -25,15 +28,14 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from dovetail.core.amounts import several
+from dovetail.core.amounts import listed, several
 from dovetail.core.errors import EngineError
 from dovetail.run.record import require
-from dovetail.run.strict import strict
 
 _log = logging.getLogger("dovetail")
 
-LONGEST, NAMED = 200, 3
-"""Characters of an error that are repeated, and failures that a message names."""
+LONGEST = 200
+"""Characters of an error that are repeated."""
 USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
 """The attributes of an exception that the user's code raised, and of one that was counted."""
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
@@ -41,6 +43,9 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
 HOME = str(Path(__file__).parents[1]) + os.sep
 """Parts of the paths of torch's code and of dovetail's."""
+
+
+VARIABLE = "DOVETAIL_STRICT"
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,8 @@ def in_words(failures: Sequence[Failure]) -> str:
     """For the message of a result; "" where nothing failed."""
     if not failures:
         return ""
-    rest = len(failures) - NAMED
-    named = [*map(str, failures[:NAMED]), *([f"and {rest:,} more"] if rest > 0 else [])]
-    return f"{several(len(failures), 'part')} failed, and the solve went on without: {', '.join(named)}"
+    named = listed([*map(str, failures)])
+    return f"{several(len(failures), 'part')} failed, and the solve went on without: {named}"
 
 
 _solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=None)
@@ -185,3 +189,8 @@ def _in_users_gradient(error: BaseException) -> bool:
     begin = next((i for i, file in enumerate(files) if AUTOGRAD in file), len(files))
     inside = [file for file in files[begin:] if TORCH not in file]
     return bool(inside) and not any(file.startswith(HOME) for file in inside)
+
+
+def strict() -> bool:
+    """Whether faults of dovetail's own parts are raised; asked each time, so that tests may switch it."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")

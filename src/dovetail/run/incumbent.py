@@ -16,12 +16,11 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.problem import Problem
 from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
-from dovetail.run.bound import NO_BOUND, Bound, reconciled
+from dovetail.run.bound import NO_BOUND, Bound, GapLimit, reconciled
 from dovetail.run.budget import Budget
 from dovetail.run.completion import Completion
 from dovetail.run.engine import MipEngine
 from dovetail.run.failures import expendable
-from dovetail.run.gap import GapLimit
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,11 +15,10 @@ from dovetail.core.arrays import FloatArray
 from dovetail.report.log.journal import opened
 from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
-from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
+from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.solve_part import SolvePart
-from dovetail.run.ticker import Ticker
 from dovetail.run.trace import Row, Trace
 
 ALL_ROUNDS, PACE = 20, 1.0
@@ -32,6 +32,10 @@ SECTION, UNDER = "-- ", "   "
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
 """Seconds without a change until a row shows that work is going on; twice as many until the next, and so on,
 but no more than the second."""
+
+
+SECONDS = 0.25
+"""Between two ticks: often enough to be seen moving, seldom enough to cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +283,7 @@ class Monitor:
         """Whether the iteration is one of a part that is read by its residuals."""
         return bool(row.residuals) and (not self._parts or self._parts[-1].residuals)
 
-    def _columns(self, state: State) -> tuple[Column, ...]:
+    def _columns(self, state: State) -> tuple[LogColumn, ...]:
         residuals = self._parts[-1].residuals if self._parts else state.residual is not None
         return RESIDUALS if residuals else PARTS
 
@@ -305,3 +309,28 @@ class Monitor:
 def _same(one: float | None, other: float | None) -> bool:
     """Whether two numbers look the same in a row."""
     return number(one) == number(other)
+
+
+class Ticker:
+    """Calls a function again and again, from a thread of its own, between `start` and `stop`."""
+
+    def __init__(self, call: Callable[[], None], seconds: float = SECONDS) -> None:
+        self._call, self._seconds = call, seconds
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin; a process that ends does not wait for it."""
+        self._thread = threading.Thread(target=self._run, name="dovetail-log", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; when this returns, no call is under way."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._end.wait(self._seconds):
+            self._call()

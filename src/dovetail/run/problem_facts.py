@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,85 +62,12 @@ class BlockFacts:
     untouched: Untouched | None = None
 
 
-class ColumnFacts(Protocol):
-    """What is known of each column: (columns,) each."""
-
-    @property
-    def lower(self) -> FloatArray:
-        """Its limit below."""
-        ...
-
-    @property
-    def upper(self) -> FloatArray:
-        """Its limit above."""
-        ...
-
-    @property
-    def integer(self) -> BoolArray:
-        """Whether it is one."""
-        ...
-
-    @property
-    def read(self) -> BoolArray:
-        """Whether it is an input of some block."""
-        ...
-
-    @property
-    def written(self) -> BoolArray:
-        """Whether it is an output."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class ListedColumns:
-    """One by one, as a file has them."""
+class Limits(NamedTuple):
+    """What a file says of each column: (columns,) each."""
 
     lower: FloatArray
     upper: FloatArray
     integer: BoolArray
-    read: BoolArray
-    written: BoolArray
-
-
-@dataclass(frozen=True, eq=False)
-class StatedColumns:
-    """Of a program as it was stated: vectors over ten million blocks are made when somebody reads them."""
-
-    program: StatedProgram
-    inputs: tuple[IntArray, ...]
-    """Of its blocks."""
-    outputs: tuple[IntArray, ...]
-
-    @property
-    def lower(self) -> FloatArray:
-        """Of the program."""
-        return self.program.lower
-
-    @property
-    def upper(self) -> FloatArray:
-        """Of the program."""
-        return self.program.upper
-
-    @property
-    def integer(self) -> BoolArray:
-        """Of the program."""
-        return self.program.integer
-
-    @cached_property
-    def read(self) -> BoolArray:
-        """By some block."""
-        return self._among(self.inputs)
-
-    @cached_property
-    def written(self) -> BoolArray:
-        """By some block."""
-        return self._among(self.outputs)
-
-    def _among(self, columns: tuple[IntArray, ...]) -> BoolArray:
-        found = np.zeros(self.program.n_columns, dtype=bool)
-        for mine in columns:
-            found[mine] = True
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +76,12 @@ class ProblemFacts:
 
     sense: str
     n_rows: int
-    columns: ColumnFacts
+    limits: StatedProgram | Limits
+    """Of the columns; a stated program makes vectors over ten million blocks when somebody reads them."""
+    inputs: tuple[IntArray, ...]
+    """Columns that blocks read."""
+    outputs: tuple[IntArray, ...]
+    """Columns that blocks write."""
     blocks: tuple[BlockFacts, ...]
 
     @classmethod
@@ -158,32 +90,38 @@ class ProblemFacts:
         program = problem.stated
         inputs, outputs = (tuple(getattr(b, name) for b in problem.blocks) for name in ("inputs", "outputs"))
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        return cls(program.sense, program.n_rows, StatedColumns(program, inputs, outputs), blocks)
+        return cls(program.sense, program.n_rows, program, inputs, outputs, blocks)
 
     @property
     def lower(self) -> FloatArray:
         """(columns,) limits."""
-        return self.columns.lower
+        return self.limits.lower
 
     @property
     def upper(self) -> FloatArray:
         """(columns,) limits."""
-        return self.columns.upper
+        return self.limits.upper
 
     @property
     def integer(self) -> BoolArray:
         """(columns,)."""
-        return self.columns.integer
+        return self.limits.integer
 
-    @property
+    @cached_property
     def read(self) -> BoolArray:
         """(columns,) whether it is an input of some block."""
-        return self.columns.read
+        return self._among(self.inputs)
 
-    @property
+    @cached_property
     def written(self) -> BoolArray:
         """(columns,) whether it is an output."""
-        return self.columns.written
+        return self._among(self.outputs)
+
+    def _among(self, columns: tuple[IntArray, ...]) -> BoolArray:
+        found = np.zeros(self.lower.size, dtype=bool)
+        for mine in columns:
+            found[mine] = True
+        return found
 
     def to_record(self) -> dict[str, Any]:
         """As JSON has it: what is the same for many columns is written once."""
@@ -208,7 +146,10 @@ class ProblemFacts:
         sense = require("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
-        return cls(sense, int(record["n_rows"]), ListedColumns(lower, upper, **flags), blocks)
+        limits, (read, written) = Limits(lower, upper, flags["integer"]), (flags["read"], flags["written"])
+        return cls(
+            sense, int(record["n_rows"]), limits, (np.flatnonzero(read),), (np.flatnonzero(written),), blocks
+        )
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:

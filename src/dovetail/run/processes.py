@@ -27,8 +27,9 @@ from multiprocessing import connection, spawn
 from typing import Any, Protocol, TypeVar
 
 from dovetail.run.environment import gradients
-from dovetail.run.workers import Recipe
 
+Recipe = Callable[[], object]
+"""What makes one object."""
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 

@@ -1,18 +1,26 @@
-"""Workers elsewhere, whatever they are reached by: asked all at once, replaced when they are lost."""
+"""Workers: objects that live as long as a run, here or elsewhere, and are asked all at once.
+
+A *recipe* makes one object. Where objects live elsewhere, recipes, arguments and answers are pickled, and the
+recipes are all that is kept here: a worker that is lost is replaced, its objects are made again, and asked
+first what `renew_by` said. What is asked must be small; what is large stays with the object.
+"""
 
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from dovetail.core.errors import EngineError
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.processes import Line, Lost, Process, answer_of, begin, made_there
-from dovetail.run.workers import Arguments, Recipe, Traffic
+from dovetail.run.processes import Line, Lost, Process, Recipe, answer_of, begin, made_there
 from dovetail.version import __version__
 
+Arguments = Sequence[tuple[Any, ...] | None]
+"""For every object; None for one that is not asked."""
 POLL_SECONDS = 0.05
 """Between two looks at the clock while nobody answers; an answer is heard at once."""
 GRACE_SECONDS = 1.0
@@ -21,8 +29,48 @@ MOST_LOSSES = 3
 """Of one worker: what kills it so often is its own work, memory for instance."""
 
 
+@dataclass
+class Traffic:
+    """How many bytes went to the workers and came back, by the call they were for."""
+
+    calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """To all workers at once counts as one."""
+    sent: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    @property
+    def total(self) -> int:
+        """Bytes in all, both ways."""
+        return sum(self.sent.values()) + sum(self.received.values())
+
+    def per_call(self, call: str) -> float:
+        """Bytes both ways for one call to all workers."""
+        return (self.sent[call] + self.received[call]) / max(self.calls[call], 1)
+
+
+class Here:
+    """All objects in this process, asked one after the other."""
+
+    count, losses = 1, 0
+
+    def __init__(self, recipes: Sequence[Recipe]) -> None:
+        self.traffic = Traffic()
+        self._objects = [make() for make in recipes]
+
+    def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
+        """Nothing travels, and nobody has to be waited for."""
+        asked = zip(self._objects, arguments, strict=True)
+        return [None if mine is None else getattr(made, call)(*mine) for made, mine in asked]
+
+    def renew_by(self, call: str, arguments: Arguments) -> None:
+        """What is here is not lost."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
 class RemoteWorkers:
-    """See `Workers`."""
+    """Workers elsewhere, whatever they are reached by: replaced when they are lost."""
 
     def __init__(self, lines: Sequence[Callable[[], Line]], sizes: Sequence[int], budget: Budget) -> None:
         """`lines` open a line to a new worker each; `sizes` are the objects it has."""
@@ -44,20 +92,20 @@ class RemoteWorkers:
 
     @property
     def count(self) -> int:
-        """How many workers."""
+        """How many workers there are."""
         return len(self._open)
 
     @property
     def losses(self) -> int:
-        """Of all workers."""
+        """Workers that were lost so far, and replaced."""
         return sum(self._lost)
 
     def renew_by(self, call: str, arguments: Arguments) -> None:
-        """See `Workers`."""
+        """From now on objects that are made again are asked this first."""
         self._renewal = (call, arguments)
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
-        """Letters to all, then the replies."""
+        """What the method `call` of every object answers; `OutOfTime` where they do not answer in time."""
         letters = self._letters(call, arguments)
         self.traffic.calls[call] += 1
         gone = dict[int, Lost]()
@@ -75,7 +123,7 @@ class RemoteWorkers:
         return answers
 
     def close(self) -> None:
-        """End all."""
+        """End them; nothing is asked after that."""
         for line in self._lines:
             line.end()
 
@@ -168,6 +216,27 @@ class RemoteWorkers:
         except Exception as trouble:
             trouble.add_note(f"raised by worker {number + 1} of {self.count}")
             raise
+
+
+Workers = Here | RemoteWorkers
+
+
+class Cluster(Protocol):
+    """Somewhere else to work."""
+
+    @property
+    def description(self) -> str:
+        """For the log."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many may be hired."""
+        ...
+
+    def hire(self, recipes: Sequence[Sequence[Recipe]], *, on_gpu: bool, budget: Budget) -> Workers:
+        """A worker for each list of recipes: it makes these objects and keeps them."""
+        ...
 
 
 def process_workers(recipes: Sequence[Sequence[Recipe]], budget: Budget) -> RemoteWorkers:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent_view import IncumbentView
+from dovetail.run.lifted_incumbent import AnyIncumbent
 
 
-def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
+def over(incumbent: AnyIncumbent, budget: Budget) -> StopReason | None:
     """Why nothing more is to be done, by any method; None while there is."""
     if incumbent.proved:
         return StopReason.PROVED

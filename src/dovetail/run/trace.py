@@ -8,9 +8,9 @@ from math import isnan
 from typing import Any
 
 from dovetail.core.amounts import several
+from dovetail.core.errors import MissingDependencyError
 from dovetail.core.html_table import grid
 from dovetail.report.gains import Gain
-from dovetail.run.pandas_frame import frame
 
 MOST_LISTED = 12
 """Iterations in a table for notebooks."""
@@ -161,3 +161,12 @@ class Trace:
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame."""
         return frame("Trace.to_frame", [row.flat() for row in self.rows])
+
+
+def frame(what: str, records: list[dict[str, Any]]) -> Any:
+    """One row per record; `what` is the call that needs pandas."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingDependencyError(f"{what} needs pandas: pip install pandas.") from None
+    return pd.DataFrame(records)

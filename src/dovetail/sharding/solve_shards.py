@@ -24,10 +24,9 @@ from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
-from dovetail.run.processes import CannotTravel
-from dovetail.run.remote_workers import process_workers
+from dovetail.run.processes import CannotTravel, Recipe
+from dovetail.run.remote_workers import Cluster, Here, Workers, process_workers
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.workers import Cluster, Here, Recipe, Workers
 from dovetail.sharding.agreement import Agreement
 from dovetail.sharding.own_share import OwnShare, ShardAnswer
 from dovetail.sharding.shard_source import ShardSource

@@ -30,9 +30,8 @@ from dovetail.run.budget import Budget
 from dovetail.run.environment import threads
 from dovetail.run.failures import expendable, is_users
 from dovetail.run.monitor import Event, Monitor
-from dovetail.run.processes import CannotTravel, Line, Lost, Process, pickled, read_reply
+from dovetail.run.processes import CannotTravel, Line, Lost, Process, Recipe, pickled, read_reply
 from dovetail.run.result import Result
-from dovetail.run.workers import Recipe
 from dovetail.solving.options import SolveOptions
 
 Solve = Callable[..., Result]

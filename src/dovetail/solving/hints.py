@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.analysis.elastic import smallest_relaxation
 from dovetail.analysis.host import NO_POINT, HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
-from dovetail.core.amounts import several
+from dovetail.core.amounts import listed, several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.check import Violation
@@ -27,8 +27,6 @@ from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
 from dovetail.solving.status import Conclusion
 
-NAMED = 3
-"""Items that a hint names: of more, these and a count."""
 LATE, LONGER = 0.5, 4.0
 """The part of a solve after which a gain is late, and how many times as long to try then."""
 
@@ -66,7 +64,7 @@ def warning(open_inputs: Sequence[OpenInput]) -> str:
     """What is said before the search begins; "" where there is nothing to warn of."""
     if not open_inputs:
         return ""
-    named = _listed([str(each) for each in open_inputs])
+    named = listed([str(each) for each in open_inputs])
     return f"inputs without a limit: {named}; only the networks' own extrapolation ends the search there"
 
 
@@ -143,7 +141,7 @@ def _margin(found: Finding) -> Iterator[str]:
     held = [block for block in blocks if _at_its_margin(block, found.x)]
     if held:
         yield (
-            f"epsilon={held[0].epsilon / 10.0:g} for {_listed([block.name for block in held])}: what is "
+            f"epsilon={held[0].epsilon / 10.0:g} for {listed([block.name for block in held])}: what is "
             f"left, {percent(gap)}, may be the margin that classes keep from their threshold, "
             f"{held[0].epsilon:g} now; the search keeps it, a bound never does"
         )
@@ -165,7 +163,7 @@ def _bounds(found: Finding) -> Iterator[str]:
     x = found.x
     named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
     more = "" if _has_training_data(found, told) else TELL
-    yield f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation{more}"
+    yield f"bounds for {listed(named)}: nothing limits them but the networks' own extrapolation{more}"
 
 
 def _has_training_data(found: Finding, told: Sequence[OpenInput]) -> bool:
@@ -199,12 +197,7 @@ def _training_data(found: Finding) -> Iterator[str]:
 
 
 def _changes(widened: tuple[Widening, ...]) -> str:
-    return _listed([str(one) for one in widened])
-
-
-def _listed(items: list[str]) -> str:
-    shown = ", ".join(items[:NAMED])
-    return shown if len(items) <= NAMED else f"{shown} and {len(items) - NAMED} more"
+    return listed([str(one) for one in widened])
 
 
 def _round(seconds: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +13,10 @@ import numpy as np
 
 from dovetail.analysis.host import HostRelaxation, analyse_host
 from dovetail.analysis.open_inputs import OpenInput, open_inputs
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import OptionError, PredictorError
+from dovetail.core.foreign import Answer
 from dovetail.core.problem import Problem
 from dovetail.linearised.sensitivity import gained_by_missing, worth_of_rounding
 from dovetail.mip import highs_threads
@@ -23,25 +25,23 @@ from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
 from dovetail.report.log.heading import heading
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.failures import Failures, counted, expendable, in_words
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.problem_facts import ProblemFacts
+from dovetail.run.remote_workers import Cluster
 from dovetail.run.result import Result
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
 from dovetail.solving.hints import warning
-from dovetail.solving.loading import loaded
 from dovetail.solving.options import SolveOptions, open_log_file
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search
-from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
@@ -50,6 +50,9 @@ TOLERATED_SECONDS = 1.0
 of a descent."""
 UNNOTICED = 1.0
 """Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
+
+
+_log = logging.getLogger("dovetail")
 
 
 def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
@@ -291,3 +294,43 @@ def solved_apart(
     )  # fmt: skip
     with Interrupts() as interrupts:
         return solve_model(problem, options, interrupts)
+
+
+def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
+    """`start=` over the columns of the snapshot: a value for each, or an earlier result and its prices."""
+    if start is None:
+        return Start()
+    program = snapshot.problem.stated
+    if isinstance(start, Result):
+        x = start.x
+        if x is not None and start.origin is not None and snapshot.origin is not None:
+            x = snapshot.carry(x, start.origin)
+        if x is not None and np.shape(x) != (program.n_columns,):
+            raise OptionError(
+                f"start has the shape {np.shape(x)}, the problem has {program.n_columns} columns: "
+                "it is the result of another problem."
+            )
+        return Start(x, start.multipliers)
+    x = vector("start", start, program.n_columns, OptionError)
+    require_finite("start", x, program.column_name, OptionError)
+    return Start(x)
+
+
+def loaded(result: Result) -> Result:
+    """The result, once its model has it; a refusal is told and the result stands, whatever was refused.
+
+    Where no point was found, what an earlier solve loaded is withdrawn as far as the tool lets one.
+    """
+    origin = result.origin
+    if origin is None:
+        return result
+    try:
+        origin.load(Answer(result.x, result.objective, result.status.value, result.stop_reason.value))
+    except Exception as refusal:  # of the tool's own, too: a solve that took an hour is not lost for it
+        told = f"the values are in the result only: {refusal}"
+        _log.warning(told)
+        return replace(result, message=f"{result.message}; {told}")
+    except BaseException as leaving:  # a second Ctrl-C, say
+        leaving.result = result  # type: ignore[attr-defined]
+        raise
+    return result

@@ -13,9 +13,9 @@ import numpy as np
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count, require_methods, require_number, time_limit_of
 from dovetail.methods import METHODS
+from dovetail.run.bound import DEFAULT_GAP, GapLimit
 from dovetail.run.context import Method, Prepared
 from dovetail.run.environment import cores
-from dovetail.run.gap import DEFAULT_GAP, GapLimit
 from dovetail.run.monitor import Callback
 from dovetail.solving.cluster import require_cluster
 

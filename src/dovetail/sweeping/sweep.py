@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from math import inf
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TextIO
 
 import numpy as np
@@ -17,13 +23,25 @@ from dovetail.core.options import require_count
 from dovetail.run.budget import Budget
 from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
+from dovetail.run.processes import CannotTravel, Lost, pooled
 from dovetail.solving.options import log_stream
-from dovetail.sweeping.build_function import name_of
 from dovetail.sweeping.cases import Case, cases_of, key_of
-from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import COLUMNS, SweepRow
-from dovetail.sweeping.solved_cases import solved_cases
 from dovetail.sweeping.sweep_result import SweepResult
+
+FIX = (
+    "new processes import it by its name, so it has to be a function of a file: def it at the top of a "
+    "module or of the program that is run (no lambda, no function in a function, nothing typed into a "
+    "notebook)"
+)
+
+
+NOT_BEGUN = (
+    "a process for build {name!r} {end} before it began: the program that is run is imported by every "
+    'process, so put what it does, dovetail.sweep included, under `if __name__ == "__main__":`.'
+)
+LONGEST_ERROR = 2000
+"""Characters of an error's text: enough for a message with names, too few for a whole array."""
 
 
 def sweep(
@@ -119,3 +137,156 @@ class _Sweep:
     def _result(self) -> SweepResult:
         rows = tuple(self._done[key] for key in self._keys if key in self._done)
         return SweepResult(rows, len(self._keys), None if self._file is None else self._file.path)
+
+
+def name_of(build: Any, cases: Sequence[Case]) -> str:
+    """The function's name, if other processes can find the function and it takes every case."""
+    if not callable(build):
+        raise OptionError(f"build is {build!r}; give a function that returns a problem for each case.")
+    name = _name(build)
+    try:
+        pickled = pickle.dumps(build)
+    except Exception as reason:
+        raise OptionError(f"build {name!r} cannot be sent to another process ({reason}): {FIX}.") from None
+    if b"__main__" in pickled and not _main_is_a_file():
+        raise OptionError(f"build {name!r} is not in a file: {FIX}.")
+    _require_accepted(name, build, cases)
+    return name
+
+
+def _name(build: Any) -> str:
+    while isinstance(build, partial):
+        build = build.func
+    return str(getattr(build, "__qualname__", type(build).__qualname__))
+
+
+def _main_is_a_file() -> bool:
+    """Whether another process can import the program that runs, as `multiprocessing` would."""
+    main = sys.modules["__main__"]
+    if getattr(main, "__spec__", None) is not None:  # python -m
+        return True
+    file = getattr(main, "__file__", None)
+    return file is not None and Path(file).exists()
+
+
+def _require_accepted(name: str, build: Callable[..., Any], cases: Sequence[Case]) -> None:
+    try:
+        signature = inspect.signature(build)
+    except (TypeError, ValueError):  # functions written in C do not tell
+        return
+    for number, case in enumerate(cases):
+        try:
+            signature.bind(**case)
+        except TypeError as reason:
+            raise OptionError(
+                f"build {name!r} does not take case {number} of grid ({reason}); the names of grid are its "
+                "keywords."
+            ) from None
+
+
+def solved_cases(
+    name: str, build: Callable[..., Any], cases: Sequence[Case], jobs: int, keep: bool
+) -> Generator[SweepRow, None, None]:
+    """Rows as they come, in any order, one for each case; closing the generator ends what still runs.
+
+    A case that fails, or takes its process with it, is a row with an error; only what no case could survive
+    is raised.
+    """
+    work, take = partial(solved, name, build, keep=keep), partial(next, iter(cases), None)
+    try:
+        with closing(pooled(work, take, jobs, program=True)) as answers:
+            for case, row in answers:
+                if not isinstance(row, Lost):
+                    yield row
+                elif row.begun:
+                    yield SweepRow(case, name, error=f"its process {row}")
+                else:
+                    raise OptionError(NOT_BEGUN.format(name=name, end=row))
+    except CannotTravel as reason:
+        raise OptionError(f"build {name!r} cannot be imported by another process: {reason}") from None
+
+
+def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> SweepRow:
+    """The row of one case, solved here and now; whatever `build` or `solve` raise is in it."""
+    from dovetail.solving.solve import solve
+
+    begin = perf_counter()
+    stage = "build"
+    try:
+        model, options = _model_and_options(build(**case))
+        build_seconds = perf_counter() - begin
+        stage = "solve"
+        result = solve(model, **{"log": False, "load": False, **options})
+        return SweepRow.solved(case, name, result, build_seconds, keep=keep)
+    except (Exception, SystemExit) as reason:
+        return SweepRow(case, name, error=f"{stage}: {_said(reason)}")
+
+
+def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
+    """What `build` returned: a model, or a model and keywords of `solve`."""
+    if not isinstance(built, tuple):
+        return built, {}
+    if len(built) != 2 or not isinstance(built[1], Mapping):
+        raise OptionError(
+            "build returned a tuple; give a problem, or a problem and a mapping of keywords for solve."
+        )
+    return built
+
+
+def _said(reason: BaseException) -> str:
+    """An error in one line, and where it was raised."""
+    text = "".join(traceback.format_exception_only(reason)).strip()
+    frames = traceback.extract_tb(reason.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return text[:LONGEST_ERROR] + where
+
+
+class ResultsFile:
+    """Rows on the disk. Of two rows of one case the later one counts."""
+
+    def __init__(self, path: Path, rows: dict[str, SweepRow], cut_off: bool) -> None:
+        self.path, self.rows = path, rows
+        self.cut_off = cut_off
+        """Whether the last line was half a line, as a killed sweep leaves it; it is gone."""
+
+    @classmethod
+    def open(cls, path: Path, build: str) -> ResultsFile:
+        """The file, made where it is not there; one of another `build` is refused."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab"):  # made, or found to be writable
+                pass
+            text = path.read_bytes()
+        except OSError as reason:
+            raise OptionError(
+                f"out is {str(path)!r}, which cannot be written ({reason.strerror}); give another file."
+            ) from None
+        end = text.rfind(b"\n") + 1
+        rows: dict[str, SweepRow] = {}
+        for number, line in enumerate(text[:end].splitlines(), start=1):
+            row = _row(path, number, line)
+            if row.build != build:
+                raise OptionError(
+                    f"{path} has rows of {row.build!r}, this is a sweep of {build!r}: give another out=."
+                )
+            rows[key_of(row.case)] = row
+        if end < len(text):
+            os.truncate(path, end)
+        return cls(path, rows, end < len(text))
+
+    def add(self, row: SweepRow) -> None:
+        """Append a row and make sure it is on the disk."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(row.to_line() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _row(path: Path, number: int, line: bytes) -> SweepRow:
+    try:
+        return SweepRow.from_line(line.decode("utf-8"))
+    except (UnicodeDecodeError, OptionError) as reason:
+        raise OptionError(
+            f"{path}, line {number}: {reason}; it was changed, or is another file: give another out=, or "
+            "take the line out."
+        ) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from dovetail.core.file_writing import write_file
-from dovetail.run.pandas_frame import frame
+from dovetail.run.trace import frame
 from dovetail.sweeping.row import COLUMNS, SweepRow
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dovetail_peers.migration.program import Program, called, last_name
+from dovetail_peers.migration.program import PeerProgram, called, last_name
 
 SOLVER, MODEL = "a solver of Pyomo's", "a model"
 """What `SolverFactory` and `Model` make; the other kinds are the program's own classes, by name."""
@@ -19,7 +19,7 @@ MODELS = ("Model", "ConcreteModel")
 class Bindings:
     """The kinds that names have."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PeerProgram) -> None:
         self._program = program
         self._classes = {node.name: node for node in program.all(ast.ClassDef)}
         self._functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {

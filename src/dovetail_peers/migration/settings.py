@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dovetail_peers.migration.bindings import SOLVER, Bindings
-from dovetail_peers.migration.left import Left
-from dovetail_peers.migration.program import Program, called
+from dovetail_peers.migration.program import PeerProgram, called
 
 OPTIONS = {
     "time_limit": ("timelimit", "limits/time", "time_limit", "sec", "seconds", "tmlim", "reslim"),
@@ -65,7 +64,7 @@ class Setting:
             self.option == "n_jobs" and isinstance(said, (int, float)) and said <= 0
         )
 
-    def argument(self, program: Program) -> str:
+    def argument(self, program: PeerProgram) -> str:
         """The option's value, as `dovetail.solve` takes it."""
         assert self.value is not None
         if self.option == "log":
@@ -73,12 +72,12 @@ class Setting:
         return program.text(self.value)
 
 
-class Settings:
+class SolverSettings:
     """All settings of a program."""
 
-    def __init__(self, program: Program, bindings: Bindings) -> None:
+    def __init__(self, program: PeerProgram, bindings: Bindings) -> None:
         self._program = program
-        reader = _Reader(program, bindings)
+        reader = _SettingsReader(program, bindings)
         found = [each for node in ast.walk(program.tree) for each in reader.settings(node)]
         self._all = sorted(found, key=lambda each: (each.node.lineno, each.node.col_offset))
         self._taken: set[int] = set()
@@ -140,10 +139,10 @@ class Settings:
         return names <= {"self"} and setting.holder.startswith("self.")
 
 
-class _Reader:
+class _SettingsReader:
     """Finds the settings that nodes of the tree make."""
 
-    def __init__(self, program: Program, bindings: Bindings) -> None:
+    def __init__(self, program: PeerProgram, bindings: Bindings) -> None:
         self._program, self._bindings = program, bindings
         self._has_gurobi = any(name.startswith("gurobipy") for name in program.imported.values())
 
@@ -214,7 +213,7 @@ class _Reader:
 
 
 def in_dictionary(
-    program: Program, node: ast.expr, holder: str, given: ast.expr, shown: str = ""
+    program: PeerProgram, node: ast.expr, holder: str, given: ast.expr, shown: str = ""
 ) -> Iterator[Setting]:
     """The settings of a dictionary; all in one where it is not written out."""
     if isinstance(given, ast.Dict) and None not in given.keys:
@@ -228,3 +227,46 @@ def in_dictionary(
 def _word(node: ast.expr) -> str:
     """A parameter's name: a word, or `GRB.Param.TimeLimit`."""
     return str(node.value) if isinstance(node, ast.Constant) else str(getattr(node, "attr", ""))
+
+
+@dataclass(frozen=True)
+class Left:
+    """One line that is left to its owner."""
+
+    line: int
+    what: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what} -> {self.instead}"
+
+
+START = "not heard: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
+
+REFUSED = "as it is, a model with predictors refuses it when the program runs"
+
+READS = {
+    "Status": "result.status (a word: 'optimal', 'feasible', ...)",
+    "status": "result.status (a word: 'optimal', 'feasible', ...)",
+    "ObjBound": "result.bound",
+    "ObjBoundC": "result.bound",
+    "MIPGap": "result.gap",
+    "Runtime": "result.seconds",
+    "NodeCount": "result.iterations",
+    "SolCount": "result.x is not None",
+    "getStatus": "result.status",
+    "getDualbound": "result.bound",
+    "getPrimalbound": "result.objective",
+    "getGap": "result.gap",
+    "getSolvingTime": "result.seconds",
+    "getNNodes": "result.iterations",
+    "getNSols": "result.x is not None",
+    "addSol": START,
+    "trySol": START,
+    "computeIIS": "result.message and result.hints, which name the rows that have to give way",
+    "cbGet": "dovetail.solve(..., callback=function)",
+    "getTransformedVar": "the variable itself",
+    "writeProblem": "the model without its predictors: nothing of them is written into it",
+    "write": "the model without its predictors: nothing of them is written into it",
+}
+"""Attributes and methods of a model with predictors that speak of the solver's own run."""

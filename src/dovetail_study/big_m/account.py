@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.memory import MemoryWatch
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.written_model import ModelEnd, WrittenModel
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from dovetail_study.best_known import Pairs
+from dovetail_study.best_known import Pairs, pairs
 from dovetail_study.claims.quality import Quality
-from dovetail_study.ends import done
-from dovetail_study.run import Record
+from dovetail_study.ends import done, searched, tally
+from dovetail_study.experiment import Rows
+from dovetail_study.paper import BUDGETS
+from dovetail_study.run import FEW, Record
 from dovetail_study.statistics import (
     average,
     converged,
@@ -170,4 +173,44 @@ def judged_time(
         "or, where it has none, better than the start in "
         f"{100 * (1 - quality.MOST_STUCK):g} % of the runs on networks that are not constant",
         rows=rows,
+    )
+
+
+def read(rows: Rows, budgets: str) -> Rows:
+    """The rows with budgets of one kind; a row that names none is of totals."""
+    return [row for row in rows if row.get("budgets", "total") == budgets]
+
+
+def in_both(rows: Rows, judge: Callable[[Rows], list[Verdict]]) -> list[Verdict]:
+    """Every claim with each kind of budgets that was run."""
+    run = [budgets for budgets in BUDGETS if read(rows, budgets)] or BUDGETS[:1]
+    return [
+        replace(verdict, reading=f"budgets {budgets}")
+        for budgets in run
+        for verdict in judge(read(rows, budgets))
+    ]
+
+
+def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, float]) -> Verdict:
+    """Of a method's loop over big-M; `claimed` is the paper's range."""
+    least, most = claimed
+    every = pairs(rows, method, "big-m")
+    compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
+    ratio = geometric_mean([times_as_long(scip, mine) for mine, scip in compared])
+    ours, fast = [mine for mine, _ in compared], ratio >= least
+    theirs = [scip for _, scip in every]
+    return judged_time(
+        claim,
+        f"{least:g}–{most:g}x",
+        f"{ratios_said(compared)} (geometric means; writing and search); SCIP searched in {len(compared)} of "
+        f"{len(every)} pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}"
+        if compared
+        else f"{NOTHING_SEARCHED}: SCIP searched in 0 of {len(every)} pairs ({tally(theirs) or 'no runs'})",
+        fast=fast if len(compared) >= FEW else None,
+        solved=all_solved(ours),
+        quality=Quality.of(ours, rows),
+        open_end=bool(compared) and not fast and not all(done(scip) for _, scip in compared),
+        rule=f"geometric mean at least {least:g}x over at least {FEW} pairs, to the end of the "
+        "loop's iterations",
+        rows=[row for pair in every for row in pair],
     )

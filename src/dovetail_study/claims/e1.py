@@ -6,16 +6,16 @@ import math
 from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, pairs, worth
-from dovetail_study.claims.budgets import in_both
 from dovetail_study.claims.duration import (
     NOTHING_SEARCHED,
     all_solved,
     apart,
+    in_both,
+    judged_speed_up,
     judged_time,
     said,
 )
 from dovetail_study.claims.quality import Quality
-from dovetail_study.claims.speed_up import judged_speed_up
 from dovetail_study.ends import End, done, end, searched, spent, tally
 from dovetail_study.experiment import Rows
 from dovetail_study.origin import in_order

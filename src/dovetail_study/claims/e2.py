@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail_study.claims.adam import floor
-from dovetail_study.claims.budgets import in_both
-from dovetail_study.claims.duration import all_solved, crowd, judged_time, said
+from dovetail_study.claims.duration import all_solved, crowd, in_both, judged_time, said
 from dovetail_study.claims.quality import Quality
 from dovetail_study.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail_study.experiment import Rows

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Collection
 
 from dovetail_study.best_known import Reachable, pairs
-from dovetail_study.claims.budgets import in_both
 from dovetail_study.claims.duration import (
     all_solved,
     apart,
+    in_both,
     judged_time,
     ratios_said,
     said,

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, worth
 from dovetail_study.claims.adam import floor
-from dovetail_study.claims.budgets import in_both
-from dovetail_study.claims.duration import all_solved, judged_time, said
+from dovetail_study.claims.duration import all_solved, in_both, judged_time, said
 from dovetail_study.claims.quality import Quality
 from dovetail_study.experiment import Rows
 from dovetail_study.paper import (

@@ -9,13 +9,13 @@ from dovetail_study.best_known import Pairs, Reachable, pairs, worth
 from dovetail_study.claims.duration import (
     all_solved,
     crowd,
+    judged_speed_up,
     judged_time,
     said,
     timed,
     times_as_long,
 )
 from dovetail_study.claims.quality import Quality
-from dovetail_study.claims.speed_up import judged_speed_up
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows
 from dovetail_study.paper import (

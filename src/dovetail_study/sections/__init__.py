@@ -1,1 +1,1 @@
-"""What the page shows of each experiment: its tables, its figure, and a short reading."""
+"""What the tables of several experiments share."""

@@ -10,7 +10,7 @@ from dovetail_study.experiment import Rows
 from dovetail_study.origin import order
 from dovetail_study.run import Record
 from dovetail_study.statistics import average, count_of, found, known, present, spread_of, text, where
-from dovetail_study.table import Table
+from dovetail_study.table import ResultTable
 
 MEASURED = (
     "writing, s",
@@ -33,16 +33,16 @@ READING = (
 )
 
 
-def tables(name: str, title: str, rows: Rows, *fields: str) -> list[Table]:
+def tables(name: str, title: str, rows: Rows, *fields: str) -> list[ResultTable]:
     """The runs of each form of big-M that was run, grouped by these fields."""
     return [_table(name, title, where(rows, method=method), fields) for method in present(BASELINES, rows)]
 
 
-def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> Table:
+def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> ResultTable:
     method = mine[0]["method"]
     ways = [how for how in WORDS if any(end(row) is how for row in mine)]
     header = (*fields, "runs", *[WORDS[how] for how in ways], *MEASURED)
-    made = Table(
+    made = ResultTable(
         f"{name}-{method}",
         f"{title}: how {method} ended",
         header,

@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host
+from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import network
-from dovetail_study.zoo.sizes import by_size
 
 SENSOR = (0.0, 100.0)
 STAGES = 3

@@ -17,9 +17,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.testing.architectures import Convolutional, Recurrent
-from dovetail_study.zoo.host import Host
+from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import minimise
-from dovetail_study.zoo.sizes import by_size
 
 LEVELS = 3
 """The most advertising of a week."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 import dovetail as dt
 from dovetail.core.arrays import IntArray
+from dovetail.core.errors import OptionError
 
 Term = tuple[float, int]
 """A coefficient and the variable that it stands before."""
+
+
+Value = TypeVar("Value")
+
+SIZES = (1, 2, 3)
 
 
 class Host:
@@ -90,3 +96,10 @@ class Host:
             row_names=[name for name, _, _, _ in self._rows],
         )
         return dt.Problem(mip)
+
+
+def by_size(size: int, small: Value, middle: Value, large: Value) -> Value:
+    """The one of three values that belongs to `size`."""
+    if size not in SIZES:
+        raise OptionError(f"size is {size!r}; give 1 (small), 2 (middle) or 3 (large).")
+    return (small, middle, large)[size - 1]

@@ -14,9 +14,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host
+from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import Learner, network, values
-from dovetail_study.zoo.sizes import by_size
 
 LEVELS = np.array([4.0, 5.0, 6.5, 8.0])
 

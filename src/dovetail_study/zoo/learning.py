@@ -1,7 +1,7 @@
 """Networks that are trained on a few hundred rows in some hundredths of a second.
 
 A learner takes rows, targets, a size and a seed, and gives a trained predictor: `network` here, `forest` and
-`boosting` in `trees.py`. A family of problems takes its learner as an argument, so that the same decision can
+`boosting`. A family of problems takes its learner as an argument, so that the same decision can
 be made with networks or with trees.
 """
 
@@ -17,7 +17,7 @@ from torch import nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.predictor import as_predictor
 from dovetail_study.problems.networks import Scale, build, fold
-from dovetail_study.zoo.sizes import by_size
+from dovetail_study.zoo.host import by_size
 
 Learner = Callable[[FloatArray, FloatArray, int, int], Any]
 """(rows, targets, size, seed) -> a trained predictor."""
@@ -68,3 +68,29 @@ def values(predictor: Any, X: FloatArray) -> FloatArray:
     """What a trained predictor of one output says of each row."""
     said: FloatArray = as_predictor(predictor).predict(np.asarray(X, dtype=np.float64))[:, 0]
     return said
+
+
+def forest(X: FloatArray, y: FloatArray, size: int, seed: int) -> Any:
+    """A random forest: few deep trees, their mean."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    trees, depth = by_size(size, (6, 4), (20, 5), (60, 6))
+    return RandomForestRegressor(trees, max_depth=depth, random_state=seed).fit(X, y)
+
+
+def boosting(X: FloatArray, y: FloatArray, size: int, seed: int) -> Any:
+    """Gradient boosting: many shallow trees, their sum."""
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    trees, rate = by_size(size, (12, 0.3), (40, 0.15), (120, 0.08))
+    return GradientBoostingRegressor(
+        n_estimators=trees, learning_rate=rate, max_depth=3, random_state=seed
+    ).fit(X, y)
+
+
+def boosted_classes(X: FloatArray, positive: FloatArray, size: int, seed: int) -> Any:
+    """Gradient boosting of two classes, 0 and 1."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    trees = by_size(size, 12, 40, 100)
+    return GradientBoostingClassifier(n_estimators=trees, max_depth=3, random_state=seed).fit(X, positive)

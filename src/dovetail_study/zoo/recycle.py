@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host
+from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import network, values
-from dovetail_study.zoo.sizes import by_size
 
 FEED, FULL = (2.0, 6.0), 5.0
 """Bounds of the feed, and the most that can come back."""

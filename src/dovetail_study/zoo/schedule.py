@@ -14,9 +14,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host
+from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import network
-from dovetail_study.zoo.sizes import by_size
 
 CREW = (1, 4)
 LONGEST = 15.0

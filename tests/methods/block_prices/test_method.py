@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.methods.block_prices import BlockPrices, method, priced_blocks
 from dovetail.methods.block_prices.block_program import BlockProgram
-from dovetail.methods.block_prices.kinds import alike
+from dovetail.methods.block_prices.method import alike
 from dovetail.methods.sequential_linear import SequentialLinear
 from tests.conftest import FULL
 from tests.contexts import context_of

@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail.bounds.confirmed import EngineSettings
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_columns import choice as module
-from dovetail.methods.cell_columns.choice import Choice
+from dovetail.methods.cell_columns.choice import BoxChoice
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -22,7 +22,9 @@ def choice_of(h):
     use = np.array([[-1.0, 2.0, 0.0], [-1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
     host = dt.Mip(np.zeros(1), lower=0.0, upper=0.0)
     owner = np.repeat([0, 1], 3)
-    return Choice(host, np.array([0]), sp.csr_array((2, 1)), np.array(h), owner, np.concatenate([use, use]))
+    return BoxChoice(
+        host, np.array([0]), sp.csr_array((2, 1)), np.array(h), owner, np.concatenate([use, use])
+    )
 
 
 def test_scarce_rows_have_prices():

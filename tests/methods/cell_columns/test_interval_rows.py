@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.methods.cell_columns.interval_rows import IntervalRows, Propagation
+from dovetail.methods.cell_columns.component import BoxPropagation, IntervalRows
 
 A = np.array([[1.0, -2.0, 0.0], [0.0, 0.0, 0.0], [0.5, 1.0, 3.0]])
 
@@ -25,7 +25,7 @@ def test_no_point_is_lost_and_empty_boxes_are_seen():
     X = X[np.max(mip.row_violation(X), axis=1) <= 0.0]
     low, high = (np.sort(rng.uniform(-4.0, 4.0, (2, 200, 3)), axis=0)[k] for k in (0, 1))
     lower, upper = low.copy(), high.copy()
-    empty = Propagation(mip).tighten(lower, upper)
+    empty = BoxPropagation(mip).tighten(lower, upper)
     held = lost = 0
     for k in range(len(low)):
         inside = X[np.all((low[k] <= X) & (high[k] >= X), axis=1)]

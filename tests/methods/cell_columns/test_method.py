@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
 from dovetail.methods.cell_columns import CellColumns
-from dovetail.methods.cell_columns.choice import Choice, Priced
+from dovetail.methods.cell_columns.choice import BoxChoice, PricedRows
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.split_mip import SplitMip
@@ -129,7 +129,7 @@ def test_that_there_is_no_point_is_proved_and_ends_the_solve():
 
 
 def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):
-    monkeypatch.setattr(Choice, "prices", lambda self, budget, settings: Priced(MipStatus.LIMIT))
+    monkeypatch.setattr(BoxChoice, "prices", lambda self, budget, settings: PricedRows(MipStatus.LIMIT))
     result = dt.solve(water, CellColumns(), time_limit=60.0, log=False)
     assert "left, " in result.message and "no choice" not in result.message
 

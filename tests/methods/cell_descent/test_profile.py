@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.methods.cell_descent.profile import Profile
+from dovetail.methods.cell_descent.profile import MoveProfile
 from tests.analysis.test_tree_problem import trees_of
 from tests.tree_problems import random_problem
 
@@ -12,7 +12,7 @@ from tests.tree_problems import random_problem
 def test_every_move_has_its_own_scores(seed):
     trees, rng = trees_of(random_problem(seed)), np.random.default_rng(seed)
     for sample in trees.samples:
-        profile, cells = Profile(sample.boxes, trees.cells), rng.integers(trees.cells.counts)
+        profile, cells = MoveProfile(sample.boxes, trees.cells), rng.integers(trees.cells.counts)
         scores = profile.scores(cells)
         assert len(scores) == trees.cells.counts[profile.columns].sum()
         for flat, said in zip(profile.flat, scores, strict=True):

@@ -3,9 +3,8 @@
 import numpy as np
 
 import dovetail as dt
-from dovetail.methods.cell_descent.descent import Descent
-from dovetail.methods.cell_descent.profile import Profile
-from dovetail.methods.cell_descent.turning import turned
+from dovetail.methods.cell_descent.descent import MoveDescent, turned
+from dovetail.methods.cell_descent.profile import MoveProfile
 from dovetail.run.budget import Budget
 from tests.analysis.test_tree_problem import trees_of
 
@@ -27,10 +26,10 @@ def both_are_large():
 def test_several_moves_of_a_sample_turn_its_class():
     problem = both_are_large()
     trees = trees_of(problem)
-    descent, (sample,) = Descent(trees, seed=0, threads=1), trees.samples
+    descent, (sample,) = MoveDescent(trees, seed=0, threads=1), trees.samples
     at = descent.point(np.zeros(2, dtype=np.int64), Budget(10.0))
     assert at.outputs[2] == 0.0
-    found = turned(trees, sample, Profile(sample.boxes, trees.cells), at)
+    found = turned(trees, sample, MoveProfile(sample.boxes, trees.cells), at)
     assert found is not None and np.all(found[1] > 0)
     assert trees.outputs_at(found[1])[2] == 1.0
     best = descent.descend(np.zeros(2, dtype=np.int64), Budget(10.0))
@@ -40,7 +39,7 @@ def test_several_moves_of_a_sample_turn_its_class():
 def test_a_class_that_is_as_wanted_stays():
     problem = both_are_large()
     trees = trees_of(problem)
-    descent, (sample,) = Descent(trees, seed=0, threads=1), trees.samples
+    descent, (sample,) = MoveDescent(trees, seed=0, threads=1), trees.samples
     at = descent.point(trees.cells.counts - 1, Budget(10.0))
     assert at.outputs[2] == 1.0
-    assert turned(trees, sample, Profile(sample.boxes, trees.cells), at) is None
+    assert turned(trees, sample, MoveProfile(sample.boxes, trees.cells), at) is None

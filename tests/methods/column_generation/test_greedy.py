@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dovetail.methods.column_generation import greedy
-from dovetail.methods.column_generation.pool import Pool
+from dovetail.methods.column_generation import restricted_master as greedy
+from dovetail.methods.column_generation.pool import ColumnPool
 
 
 def pool_of(owner, cost, activity):
@@ -18,7 +18,7 @@ def pool_of(owner, cost, activity):
         activity=np.array(activity, float),
         components=SimpleNamespace(count=1 + max(owner, default=-1)),
     )
-    pool.ranked = partial(Pool.ranked, pool)
+    pool.ranked = partial(ColumnPool.ranked, pool)
     return pool
 
 

@@ -11,7 +11,7 @@ import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.restricted_master import RestrictedMaster
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -63,8 +63,8 @@ def opened(problem, seed=0, points=0):
     context = context_of(problem, seed=seed)
     scaled = ScaledProblem.of(context)
     parts = components(problem)
-    coupling = CouplingRows.of(scaled, parts)
-    pool = Pool(scaled, parts, coupling)
+    coupling = CouplingLimits.of(scaled, parts)
+    pool = ColumnPool(scaled, parts, coupling)
     rng = np.random.default_rng(seed)
     for _ in range(points):
         pool.add(completed(scaled, rng))

@@ -8,7 +8,7 @@ import numpy as np
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.integer_search import IntegerLocalSearch, local_search
 from dovetail.methods.integer_search.local_search import LocalSearch
-from dovetail.methods.integer_search.yielding import LEAST, Yielding
+from dovetail.methods.integer_search.method import LEAST, Yielding
 from dovetail.run.budget import StopReason
 from tests.blends import blend
 from tests.contexts import context_of

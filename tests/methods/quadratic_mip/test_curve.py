@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dovetail.core.quadratic import QuadraticFunction
-from dovetail.methods.quadratic_mip.curve import Curve
-from dovetail.reformulations.quadratic_form import QuadraticForm
+from dovetail.methods.quadratic_mip.curve import QuadCurve
+from dovetail.reformulations.quadratic_blocks import QuadraticForm
 
 SLACK = 1e-12
 
@@ -15,7 +15,7 @@ SLACK = 1e-12
 def curve_of(Q, centre, lower, upper):
     function = QuadraticFunction.form(Q, centre)
     n = len(Q)
-    return Curve.of(n, np.arange(n), function, (lower, upper), SLACK), QuadraticForm(Q, centre)
+    return QuadCurve.of(n, np.arange(n), function, (lower, upper), SLACK), QuadraticForm(Q, centre)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -79,19 +79,19 @@ def test_columns_that_are_not_read_are_left_out():
             np.array([3.0 if fixed else np.inf] * 2),
         )
         upper[1] = np.inf
-        curve = Curve.of(5, np.array([7, 8]), QuadraticFunction.square(1, 2.0), (lower, upper), np.inf)
+        curve = QuadCurve.of(5, np.array([7, 8]), QuadraticFunction.square(1, 2.0), (lower, upper), np.inf)
         assert curve.inputs.tolist() == [8] and curve.single
-        assert Curve.of(
+        assert QuadCurve.of(
             5, np.array([7, 8]), QuadraticFunction.form(np.diag([0.0, 1.0])), (lower, upper), 0.0
         ).single
-    constant = Curve.of(5, np.array([7, 8]), QuadraticFunction.square(0, 1.0), (lower, upper), np.inf)
+    constant = QuadCurve.of(5, np.array([7, 8]), QuadraticFunction.square(0, 1.0), (lower, upper), np.inf)
     assert not constant.single and constant.inputs.size == 0
     assert constant.below(np.zeros(9)).constant == pytest.approx(4.0)
     assert -constant.above(np.zeros(9)).constant == pytest.approx(4.0)
 
 
 def test_what_is_handed_on_needs_no_limits():
-    curve = Curve.of(2, np.arange(2), QuadraticFunction.entry(1), (-ENDLESS, ENDLESS), np.inf)
+    curve = QuadCurve.of(2, np.arange(2), QuadraticFunction.entry(1), (-ENDLESS, ENDLESS), np.inf)
     z = np.array([0.0, 4.0, 4.0])
     assert [curve.below(z).missed(z), curve.above(z).missed(z)] == [0.0, 0.0]
     assert curve.above(z).missed(z + np.eye(3)[2]) == 1.0
@@ -99,7 +99,7 @@ def test_what_is_handed_on_needs_no_limits():
 
 def test_a_product_of_fixed_columns_may_be_negative():
     ends = np.array([-1.0, 1.0])
-    curve = Curve.of(2, np.arange(2), QuadraticFunction.product(0, 1), (ends, ends), 0.0)
+    curve = QuadCurve.of(2, np.arange(2), QuadraticFunction.product(0, 1), (ends, ends), 0.0)
     assert not curve.convex and not curve.squares
     assert curve.below(np.zeros(3)).constant == pytest.approx(-1.0)
 
@@ -109,7 +109,7 @@ def test_small_squares_beside_a_product_are_not_forgotten(ends):
     Q = 1e-15 * np.array([[1.0, 1.0], [1.0, 1.0]])
     upper = np.array(ends)
     curve, form = curve_of(Q, np.zeros(2), -upper, upper)
-    curve_with = Curve.of(
+    curve_with = QuadCurve.of(
         2, np.arange(2), QuadraticFunction.form(np.array([[1e-15, 0.5], [0.5, 0.0]])), (-upper, upper), 0.0
     )
     X = np.array([[a, b] for a in (-1.0, -0.3, 0.5, 1.0) for b in (-1.0, 0.0, 1.0)]) * upper
@@ -125,7 +125,7 @@ def test_constants_that_cancel_leave_their_rounding(limit):
     form = QuadraticForm(np.outer(weights, weights), np.zeros(5))
     at = np.array([1e9, 1e9 + 1.0, 3e8 + 0.1, 3e8])
     lower, upper = np.append(-limit, at), np.append(limit, at)
-    curve = Curve.of(5, np.arange(5), form.function, (lower, upper), np.inf)
+    curve = QuadCurve.of(5, np.arange(5), form.function, (lower, upper), np.inf)
     assert curve.single
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-3.0, 3.0, 100), *(np.full(100, value) for value in at)])
@@ -139,6 +139,6 @@ def test_constants_that_cancel_leave_their_rounding(limit):
 
 
 def test_a_single_square_is_known_once_it_has_limits():
-    curve = Curve.of(2, np.arange(2), QuadraticFunction.square(1), (-ENDLESS, ENDLESS), np.inf)
+    curve = QuadCurve.of(2, np.arange(2), QuadraticFunction.square(1), (-ENDLESS, ENDLESS), np.inf)
     assert curve.slack == np.inf
     assert 0.0 < curve.within(np.full(3, -10.0), np.full(3, 10.0)).slack < 1e-9

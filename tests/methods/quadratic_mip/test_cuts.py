@@ -4,15 +4,15 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.quadratic import QuadraticFunction
-from dovetail.methods.quadratic_mip.curve import Curve
-from dovetail.methods.quadratic_mip.cuts import given_way, propagated
+from dovetail.methods.quadratic_mip.curve import QuadCurve
+from dovetail.methods.quadratic_mip.method import given_way, propagated
 
 INPUTS = np.arange(2)
 
 
 def square_of(lower, upper, slack, place=0):
     function = QuadraticFunction.square(place)
-    return Curve.of(2, INPUTS, function, (np.array(lower), np.array(upper)), slack)
+    return QuadCurve.of(2, INPUTS, function, (np.array(lower), np.array(upper)), slack)
 
 
 def test_rows_and_bounds_give_way_by_what_is_rounded():
@@ -27,7 +27,9 @@ def test_rows_and_bounds_give_way_by_what_is_rounded():
 
 def test_what_is_not_known_leaves_its_rows_open():
     mip = dt.Mip([1.0, 0.0, 0.0], [[1.0, 0.0, -2.0], [1.0, 1.0, 0.0]], [1.0, 0.0], [2.0, 3.0], 0.0, 5.0)
-    product = Curve.of(2, INPUTS, QuadraticFunction.product(0, 1), (np.zeros(2), np.full(2, np.inf)), np.inf)
+    product = QuadCurve.of(
+        2, INPUTS, QuadraticFunction.product(0, 1), (np.zeros(2), np.full(2, np.inf)), np.inf
+    )
     wide = given_way(mip, [product])
     assert wide.row_lower.tolist() == [-np.inf, 0.0] and wide.row_upper.tolist() == [np.inf, 3.0]
 
@@ -43,5 +45,5 @@ def test_a_bounded_square_bounds_what_is_squared_and_no_other():
 def test_a_product_of_fixed_columns_bounds_nothing():
     ends = np.array([-1.0, 1.0])
     mip = dt.Mip([0.0, 0.0, 1.0], lower=[-1.0, 1.0, -9.0], upper=[-1.0, 1.0, 9.0])
-    curve = Curve.of(2, INPUTS, QuadraticFunction.product(0, 1), (ends, ends), 0.0)
+    curve = QuadCurve.of(2, INPUTS, QuadraticFunction.product(0, 1), (ends, ends), 0.0)
     assert propagated(mip, [curve]).lower[2] == -9.0

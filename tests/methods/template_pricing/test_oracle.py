@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from dovetail.methods.template_pricing.descent_rows import State
+from dovetail.methods.template_pricing.descent_rows import DescentState
 from dovetail.methods.template_pricing.oracle import _cheapest
 
 
@@ -23,7 +23,7 @@ def test_the_closed_form_is_the_linear_program(seed):
     now = rng.uniform(low, high)
     tensors = [torch.as_tensor(a) for a in (now, gain, short)]
     nothing = torch.zeros(n, dtype=torch.float64)
-    state = State(tensors[0], tensors[0], nothing, nothing, nothing, tensors[2], tensors[1], None)
+    state = DescentState(tensors[0], tensors[0], nothing, nothing, nothing, tensors[2], tensors[1], None)
     found = _cheapest(*(torch.as_tensor(a) for a in (low, high, right, left)), state).numpy()
     assert np.all(found >= low - 1e-12)
     assert np.all(found <= high + 1e-12)

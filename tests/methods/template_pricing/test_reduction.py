@@ -8,8 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.analysis.templates import FIXED, templates
-from dovetail.methods.template_pricing.plan import coupling_sides, template_plan
-from dovetail.methods.template_pricing.reduction import move_program
+from dovetail.methods.template_pricing.plan import coupling_sides, move_program, template_plan
 from tests.analysis.stated_problems import treatments
 from tests.analysis.test_templates import shuffled, treated
 from tests.contexts import context_of

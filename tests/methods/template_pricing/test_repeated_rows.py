@@ -8,10 +8,9 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing, descent_rows, plan
-from dovetail.methods.template_pricing.block_data import BlockData
-from dovetail.methods.template_pricing.descent_rows import Batch, Rows, State
+from dovetail.methods.template_pricing.block_data import BlockData, is_repeated, of, repeated, stored
+from dovetail.methods.template_pricing.descent_rows import Batch, DescentRows, DescentState
 from dovetail.methods.template_pricing.plan import plan_of
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.budget import Budget
 from tests.methods.template_pricing.families import blends, judged, offers
@@ -51,9 +50,9 @@ def test_the_last_row_leaves(n, outputs):
     """One by one: every row ends where it was when it left."""
     k, nothing = 3, torch.zeros(n)
     at = torch.arange(float(n))[:, None].expand(n, k)
-    state = State(at, at[:, :1] if outputs else None, nothing, nothing, nothing, nothing, at, None)
+    state = DescentState(at, at[:, :1] if outputs else None, nothing, nothing, nothing, nothing, at, None)
     common = torch.zeros(1, k)
-    rows = Rows(
+    rows = DescentRows(
         [torch.zeros(n, k)], common, common, common, common, common[:, :1], common[:, 0],
         common[:, None, :1], None, common[:, :1], common[:, :1], some_free=False,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
-from dovetail.methods.template_pricing.share import Range, Sample, make_share
+from dovetail.methods.template_pricing.share import BlockSample, Range, make_share
 from dovetail.methods.template_pricing.shares import ranges
 from dovetail.solving import job
 from tests.analysis.test_templates import treated
@@ -112,7 +112,7 @@ def test_ranges_share_every_template_out():
 
 
 def test_a_sample_is_the_same_however_blocks_are_shared_out():
-    sample = Sample(3, 0.2)
+    sample = BlockSample(3, 0.2)
     whole = sample.within(Range(0, 0, 90, 90))
     assert len(whole) == sample.size(90) == 18
     parts = [sample.within(Range(0, first, first + 30, 90)) + first for first in (0, 30, 60)]

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 
-from dovetail.methods.template_pricing.travelling_block import travelling
+from dovetail.methods.template_pricing.hiring import travelling
 from dovetail.run.budget import Budget
 from dovetail.run.guard import Guard
 from tests.analysis.test_templates import treated

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from dovetail.methods.template_pricing.descent_rows import State
+from dovetail.methods.template_pricing.descent_rows import DescentState
 from dovetail.methods.template_pricing.oracle import LEAST_SLOPE, _cheapest, fused_step
 
 if not torch.cuda.is_available():
@@ -36,7 +36,7 @@ def test_it_is_the_closed_form(k, rows_differ, n):
     region = torch.maximum(lower, moves - size), torch.minimum(upper, moves + size)
     nothing = torch.zeros(n, device=DEVICE)
     expected = _cheapest(
-        *region, right, left, State(moves, moves, nothing, nothing, nothing, short, gain, None)
+        *region, right, left, DescentState(moves, moves, nothing, nothing, nothing, short, gain, None)
     )
     expected = torch.minimum(torch.maximum(expected, lower), upper)
     found = cheapest(moves, gain, short, radius, (right, left), (lower, upper), scale, LEAST_SLOPE)

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 import dovetail as dt
-from dovetail.predictors.onnx import wire_format
+from dovetail.predictors.onnx import file as wire_format
 from tests.robustness.damage import model
 
 node = helper.make_node

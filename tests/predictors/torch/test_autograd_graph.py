@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dovetail.predictors.torch.autograd_graph import ends_in_sigmoid, is_smooth
+from dovetail.predictors.torch.module import ends_in_sigmoid, is_smooth
 
 
 def graph(*parts):

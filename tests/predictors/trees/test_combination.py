@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.core.predictor import as_predictor
-from dovetail.predictors.trees.combination import combined
+from dovetail.predictors.trees.assembly import combined
 from tests.conftest import FULL
 
 rng = np.random.default_rng(0)

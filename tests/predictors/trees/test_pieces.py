@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.predictors.trees import pieces
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import ReadTree, assembled
 from dovetail.predictors.trees.pieces import category_pieces, threshold_piece
 
 
@@ -47,7 +47,7 @@ def random_tree(rng, depth):
     feature = rng.integers(0, 2, nodes)
     value = np.arange(nodes, dtype=float)[:, None]
     right = np.where(left < 0, -1, left + 1)
-    return Tree(feature, np.zeros(nodes), left, right, value, split)
+    return ReadTree(feature, np.zeros(nodes), left, right, value, split)
 
 
 def reached(tree, row):

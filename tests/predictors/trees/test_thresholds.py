@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dovetail.predictors.trees.thresholds import float32_at_most, float32_below, largest_going_left
+from dovetail.predictors.trees.assembly import float32_at_most, float32_below, largest_going_left
 
 
 def test_it_is_the_last_number_answered_with_yes():

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from dovetail.report.log.width import LEAST, MOST, is_terminal, width_of
+from dovetail.report.log.outlet import LEAST, MOST, is_terminal, width_of
 
 
 class Terminal(io.StringIO):

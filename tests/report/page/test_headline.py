@@ -10,8 +10,8 @@ from dovetail.core.extrapolation import Extrapolation
 from dovetail.report.page.checks import checks, extrapolations, hints, warnings
 from dovetail.report.page.course import Course
 from dovetail.report.page.headline import STATUS, headline
-from dovetail.report.page.time_shares import time_shares
-from dovetail.report.stop_reasons import ENDED
+from dovetail.report.page.result_page import time_shares
+from dovetail.report.sources import ENDED
 from dovetail.run.budget import StopReason
 from dovetail.run.result import Status
 from dovetail.run.stopwatch import Profile

@@ -8,7 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail.mip import own_thread
 from dovetail.mip.scip import watched_model
-from dovetail.run import memory, memory_watch
+from dovetail.run import memory
 from dovetail.run.budget import Budget, StopReason
 from dovetail.testing.problems import busy
 from dovetail_study.big_m import scip_formulation
@@ -38,7 +38,7 @@ def machine(monkeypatch):
     told = {"held": 0.5}
     monkeypatch.setattr(memory, "resident", lambda: told["held"])
     monkeypatch.setattr(memory, "spare", lambda: None)
-    monkeypatch.setattr(memory_watch, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(memory, "LOOK_SECONDS", 0.0)
     return told
 
 

@@ -17,16 +17,14 @@ from dovetail.bounds.box import Box
 from dovetail.bounds.confirmed import hidden
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
 from dovetail.core.problem import Problem
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
-from dovetail.mip import engine_for
+from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
-from dovetail.run.engine import MipStatus, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipStatus
 
 BOX_SECONDS, TIGHTEN_SHARE = 2.0, 0.1
 """For the box of a component's inputs; and of the time that one question has, for LPs under its cutoff."""
@@ -107,14 +105,10 @@ class BlockProgram:
             .bound
         )
         bound = min(bound, cutoff)
-        nothing = np.empty(0, dtype=np.int64)
-        session = engine_for(engine, mip, nothing).load(
-            mip, nothing, seed=context.seed, threads=context.threads
-        )
-        goal = Quadratic.linear(mip.cost, mip.offset)
-        said = None
-        with expendable("MIP of a block", EngineError):
-            said = session.solve(goal, budget=budget, start=written.lift(known), gap=GAP, cutoff=cutoff)
+        said = answer_of(
+            "MIP of a block", mip, budget, seed=context.seed, threads=context.threads, engine=engine,
+            start=written.lift(known), gap=GAP, cutoff=cutoff,
+        )  # fmt: skip
         if said is None or said.x is None:  # the word of an engine that lost its start counts for nothing
             return BlockAnswer(bound, None, False)
         word = min(said.bound - hidden(mip, said.x), cutoff)

@@ -9,6 +9,9 @@
 
 Idea: an engine sees nothing of a whole problem with several networks; one network with its own rows is closed
 in seconds. Weakness: what convex combinations gain over true points stays as a gap.
+
+Components are alike that have the same rows, bounds, costs, networks and entries in coupling rows. They cost
+the same at any prices, so that one proof serves all of them: every column of one is a column of the others.
 """
 
 from __future__ import annotations
@@ -17,20 +20,24 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.analysis.boxes import tight_box
+from dovetail.analysis.component_problem import component_columns
+from dovetail.analysis.components import Components
 from dovetail.bounds.box import UNIT, propagate
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.problem import Problem
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
-from dovetail.methods.block_prices.kinds import alike
 from dovetail.methods.block_prices.sign_search import blocks_at, neurons_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.run.bound import Bound, Support
@@ -64,7 +71,7 @@ class PricedBlocks:
     """What is known of a problem that can be bounded so."""
 
     scaled: ScaledProblem
-    coupling: CouplingRows
+    coupling: CouplingLimits
     programs: tuple[BlockProgram, ...]
 
     @property
@@ -77,7 +84,7 @@ def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     """Whether and how a problem can be bounded by prices; made once (see `SolveContext.once`)."""
     scaled, problem = context.once(scaled_problem), context.relaxed or context.problem
     parts = scaled.parts
-    coupling = CouplingRows.of(scaled, parts)
+    coupling = CouplingLimits.of(scaled, parts)
     shared = np.flatnonzero(parts.shared)
     if parts.count < 2 or coupling.h.size == 0 or not np.all(context.once(tight_box).finite[shared]):
         return None
@@ -109,7 +116,7 @@ class BlockPrices:
             f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
             f"up to {known.unstable} neurons"
         )
-        run, progress, short = _Run(context, known), Progress(context), False
+        run, progress, short = _BlockBounds(context, known), Progress(context), False
         while not context.over and not short:
             value = run.round()
             progress.record(value)
@@ -120,13 +127,13 @@ class BlockPrices:
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, yielded=short)
 
 
-class _Run:
+class _BlockBounds:
     """Columns, master and blocks of one problem."""
 
     def __init__(self, context: SolveContext, known: PricedBlocks) -> None:
         self._context, self._coupling, self._scaled = context, known.coupling, known.scaled
         parts = known.scaled.parts
-        self._pool = Pool(known.scaled, parts, known.coupling)
+        self._pool = ColumnPool(known.scaled, parts, known.coupling)
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
         self._coupled = context.once(coupled_problem)
@@ -267,3 +274,58 @@ class _Run:
         z = np.clip(0.0, self._scaled.host.lower, self._scaled.host.upper)  # what is fixed, where it is fixed
         z[pool.members[component]] = pool.points[mine[int(np.argmin(prices_of))]]
         return np.asarray(z[first])
+
+
+def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:
+    """(members, columns) of each kind of component, and the rows of its first; None: over `most` kinds.
+
+    Columns are matched by their order in the problem: components that were written in different orders count
+    as different, which costs time and nothing else.
+    """
+    kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
+    by_column = sp.csc_array(problem.mip.A)
+    networks = {block.name: _network(block) for block in problem.blocks}
+    for c, columns in enumerate(component_columns(problem, parts)):
+        rows = np.flatnonzero(parts.row_owner == c)
+        key = _key(problem, networks, by_column, columns, rows)
+        kinds.setdefault(key, ([], rows))[0].append(columns)
+        if len(kinds) > most:
+            return None
+    return [(np.array(columns), rows) for columns, rows in kinds.values()]
+
+
+def _key(
+    problem: Problem, networks: dict[str, bytes], by_column: sp.csc_array, columns: IntArray, rows: IntArray
+) -> bytes:
+    """Everything that tells components apart; own rows by their order, coupling rows by number."""
+    mip = problem.mip
+    place = np.full(mip.n_columns, -1)
+    place[columns] = np.arange(columns.size)
+    number = np.arange(mip.n_rows) + rows.size  # coupling rows keep their own numbers
+    number[rows] = np.arange(rows.size)
+    entries = sp.csc_array(by_column[:, columns]).tocoo()
+    order = np.lexsort((entries.col, number[entries.row]))
+    parts = [
+        number[entries.row][order], entries.col[order], entries.data[order], mip.cost[columns],
+        mip.lower[columns], mip.upper[columns], mip.integer[columns],
+        mip.row_lower[rows], mip.row_upper[rows],
+    ]  # fmt: skip
+    own = []
+    for block in problem.blocks:
+        mine = np.flatnonzero(place[block.outputs[:, 0]] >= 0)
+        if mine.size:
+            parts += [place[block.inputs[mine]].ravel(), place[block.outputs[mine]].ravel()]
+            own.append(networks[block.name])
+    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *own])
+
+
+def _network(block: Block) -> bytes:
+    """What a network computes, and how; of one whose layers are not known, which it is."""
+    known = None
+    if block.description.layers_if_known() is not None:
+        known = block.description.program_if_known(block.inputs.shape[1])
+    if known is None or known.arithmetic is None:
+        return block.name.encode()
+    parts = [part for operation in known.operations for part in operation.parts()]
+    kind = f"{block.classifies} {block.threshold} {known.arithmetic}".encode()
+    return b"|".join([kind, *(part.encode() if isinstance(part, str) else part.tobytes() for part in parts)])

@@ -29,7 +29,7 @@ NOTHING = 1e-12
 """A price of the cost that is none: there are engines' roundings, and nothing to divide by."""
 
 
-class Priced(NamedTuple):
+class PricedRows(NamedTuple):
     """What an LP says."""
 
     status: MipStatus
@@ -40,7 +40,7 @@ class Priced(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class BoxChoice:
     """The boxes of all components, as one program."""
 
     host: Mip
@@ -56,7 +56,7 @@ class Choice:
     @classmethod
     def of(
         cls, host: Mip, parts: Components, coupling: tuple[sp.csr_array, FloatArray], uses: list[FloatArray]
-    ) -> Choice:
+    ) -> BoxChoice:
         """Of the (boxes, 1 + R) least uses of each component."""
         owner = np.repeat(np.arange(len(uses)), [len(use) for use in uses])
         return cls(host, np.flatnonzero(parts.shared), *coupling, owner, np.concatenate(uses))
@@ -87,7 +87,7 @@ class Choice:
             offset=host.offset,
         )
 
-    def prices(self, budget: Budget, settings: EngineSettings) -> Priced:
+    def prices(self, budget: Budget, settings: EngineSettings) -> PricedRows:
         """Of the coupling rows, by the LP."""
         mip = self.mip
         return self._priced(mip, mip.n_rows - self.h.size, budget, settings)
@@ -120,16 +120,16 @@ class Choice:
         return np.array([0.0, *rows]) if own <= NOTHING else np.array([own, *rows]) / own
 
     @staticmethod
-    def _priced(mip: Mip, first: int, budget: Budget, settings: EngineSettings) -> Priced:
+    def _priced(mip: Mip, first: int, budget: Budget, settings: EngineSettings) -> PricedRows:
         """Of the rows from `first` on."""
         with expendable("LP of a choice", EngineError):
             live = LoadedHighs(Program.of(mip.relaxed()), seed=settings.seed, threads=settings.threads)
             live.set_objective(mip.cost, mip.offset)
             status, _, value = live.run(budget, 0.0)
             if status is not MipStatus.OPTIMAL:
-                return Priced(status)
-            return Priced(status, np.maximum(0.0, -live.row_duals()[first:]), value)
-        return Priced(MipStatus.LIMIT)
+                return PricedRows(status)
+            return PricedRows(status, np.maximum(0.0, -live.row_duals()[first:]), value)
+        return PricedRows(MipStatus.LIMIT)
 
     def chosen(self, x: FloatArray) -> IntArray:
         """(components,) the box of each with most weight at a point of the program."""

@@ -13,7 +13,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_columns.component import TreeComponent
 from dovetail.methods.cell_columns.cutting import cuts_of, widest
-from dovetail.methods.cell_descent.descent import Descent
+from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -32,7 +32,7 @@ class Frontier:
 
     def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
         self._component, self._settings = component, (seed, threads)
-        self._descent: Descent | None = None
+        self._descent: MoveDescent | None = None
         host, counts = component.trees.host, component.trees.cells.counts
         self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
         self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
@@ -152,7 +152,7 @@ class Frontier:
             return
         trees, price = self._component.trees, self._component.prices_of @ prices
         if self._descent is None:
-            self._descent = Descent(trees, seed=self._settings[0], threads=self._settings[1])
+            self._descent = MoveDescent(trees, seed=self._settings[0], threads=self._settings[1])
         self._descent.set_cost(price)
         best = int(np.argmin(self.used @ prices))
         found = self._descent.descend(trees.cells.of_point(self.points[best]), budget)

@@ -28,18 +28,16 @@ from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
-from dovetail.methods.cell_columns.choice import Choice, Priced
+from dovetail.methods.cell_columns.choice import BoxChoice, PricedRows
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
-from dovetail.mip import engine_for
+from dovetail.mip.turns import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
@@ -98,18 +96,18 @@ class CellColumns:
         return run.run(context)
 
 
-def _run(context: SolveContext) -> _Run | None:
+def _run(context: SolveContext) -> _BoxColumns | None:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
     parts, trees = context.once(tree_parts), context.once(loose_tree_problem)
     ensembles = context.once(tree_ensembles)
     if parts is None or trees is None or ensembles is None:
         return None
     found = list(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
-    run = _Run(context, trees, parts, found)
+    run = _BoxColumns(context, trees, parts, found)
     return run if all(np.all(np.isfinite(frontier.use)) for frontier in run.frontiers) else None
 
 
-class _Run:
+class _BoxColumns:
     """The boxes of all components, and what they prove."""
 
     def __init__(
@@ -191,11 +189,11 @@ class _Run:
             return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
-    def _choice(self, uses: list[FloatArray]) -> Choice | None:
+    def _choice(self, uses: list[FloatArray]) -> BoxChoice | None:
         """Of such uses; None where a component has none."""
         if any(len(use) == 0 for use in uses):
             return None
-        return Choice.of(self._host, self._parts, self._coupling, uses)
+        return BoxChoice.of(self._host, self._parts, self._coupling, uses)
 
     @property
     def _target(self) -> float:
@@ -209,7 +207,7 @@ class _Run:
 
     def _price(self) -> MipStatus:
         """Prices of the LP over the boxes that are cheapest at those before; how it ended."""
-        context, priced = self._context, Priced(MipStatus.INFEASIBLE)
+        context, priced = self._context, PricedRows(MipStatus.INFEASIBLE)
         few = self._cheapest(self._guide)
         # the few may not fit, where all of them do
         for which in (few, [np.arange(frontier.size) for frontier in self.frontiers]):
@@ -248,7 +246,7 @@ class _Run:
         """Of each component a few boxes that cost least."""
         return [np.argsort(frontier.keys(prices), kind="stable")[:LP_BOXES] for frontier in self.frontiers]
 
-    def _choice_among(self, which: list[IntArray]) -> Choice | None:
+    def _choice_among(self, which: list[IntArray]) -> BoxChoice | None:
         return self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
 
     def _leave_out(self) -> None:
@@ -350,12 +348,10 @@ class _Run:
             x[component.columns] = known[number]
         search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
 
-    def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
-        context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
-        with expendable("MIP of a choice", EngineError), context.stopwatch.measure("engine"):
-            session = engine_for("highs", mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            goal = Quadratic.linear(mip.cost, mip.offset)
-            return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
-        return None
+    def _solved(self, choice: BoxChoice, cutoff: float, budget: Budget) -> MipAnswer | None:
+        context = self._context
+        with context.stopwatch.measure("engine"):
+            return answer_of(
+                "MIP of a choice", choice.mip, budget, seed=context.seed, threads=context.threads, gap=GAP,
+                cutoff=cutoff,
+            )  # fmt: skip

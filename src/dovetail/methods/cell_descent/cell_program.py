@@ -15,12 +15,11 @@ import scipy.sparse as sp
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
+from dovetail.linearised.merit import ROW_PENALTY
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 
-ROW_PENALTY = 10.0
-"""Missing a row by its largest entry costs so many times what all columns together are worth."""
 WIDEST = 1e4
 """A column counts for its cost times its width, but no wider than this: free columns may be endless."""
 HELD = 1e-7

@@ -18,17 +18,14 @@ import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, tree_problem
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
-from dovetail.methods.cell_descent.descent import Descent
-from dovetail.mip import engine_for
-from dovetail.mip.turns import FOR_POINTS, answers_in_turn
+from dovetail.methods.cell_descent.descent import MoveDescent
+from dovetail.mip.turns import FOR_POINTS, answer_of, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
-from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 RESTART = 20
@@ -95,7 +92,7 @@ class CellSearch:
 
     def __init__(self, context: SolveContext, trees: TreeProblem) -> None:
         self.trees = trees
-        self._descent = Descent(trees, seed=context.seed, threads=context.threads)
+        self._descent = MoveDescent(trees, seed=context.seed, threads=context.threads)
         self._rng = np.random.default_rng(context.seed + 7)
         self._settings = context.seed, context.threads
         self._best: CellPoint | None = None
@@ -155,15 +152,10 @@ class CellSearch:
 
     def _cheapest(self, context: SolveContext) -> FloatArray | None:
         """The relaxed host's best point, outputs free of cost."""
-        host, nothing, (seed, threads) = (
-            self.trees.host.relaxed(),
-            np.empty(0, dtype=np.int64),
-            self._settings,
-        )
-        with expendable("LP of the host", EngineError):
-            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
-            return session.solve(self._without_outputs(host), budget=context.budget).x
-        return None
+        host, (seed, threads) = self.trees.host.relaxed(), self._settings
+        goal = self._without_outputs(host)
+        answer = answer_of("LP of the host", host, context.budget, seed=seed, threads=threads, objective=goal)
+        return None if answer is None else answer.x
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
         """The same with integers whole; asked again only with twice the time, since it failed with less."""
@@ -196,14 +188,10 @@ class CellSearch:
 
     def _whole(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
         """The host alone in the cells, outputs held, integers whole."""
-        host, nothing = self.trees.host, np.empty(0, dtype=np.int64)
         seed, threads = self._settings
         budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))
-        with expendable("MIP within cells", EngineError):
-            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
-            return session.solve(
-                Quadratic.linear(host.cost, host.offset),
-                budget=budget,
-                bounds=self.trees.bounds_in(at.cells, at.outputs),
-            ).x
-        return None
+        bounds = self.trees.bounds_in(at.cells, at.outputs)
+        answer = answer_of(
+            "MIP within cells", self.trees.host, budget, seed=seed, threads=threads, bounds=bounds
+        )
+        return None if answer is None else answer.x

@@ -18,7 +18,7 @@ from dovetail.analysis.leaf_boxes import LeafBoxes
 from dovetail.core.arrays import FloatArray, IntArray
 
 
-class Profile:
+class MoveProfile:
     """Of one sample; made once, asked about many points."""
 
     def __init__(self, boxes: LeafBoxes, cells: InputCells) -> None:

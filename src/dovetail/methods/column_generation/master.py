@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -34,7 +34,7 @@ GAP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class MasterPrices:
     """What a unit of each coupling row is worth, in units of `on_cost` times the objective."""
 
     on_cost: float
@@ -42,7 +42,7 @@ class Prices:
     rows: FloatArray
     """(R,) minus the duals of G z <= h, never negative: what lowering h by a unit costs."""
 
-    def of_columns(self, scaled: ScaledProblem, coupling: CouplingRows) -> FloatArray:
+    def of_columns(self, scaled: ScaledProblem, coupling: CouplingLimits) -> FloatArray:
         """Each host column's cost at these prices."""
         return np.asarray(self.on_cost * scaled.host.cost + coupling.G.T @ self.rows)
 
@@ -57,13 +57,13 @@ class MasterSolution:
     """(K,) the weight of each column."""
     shared: FloatArray
     """The host's columns that belong to no component."""
-    prices: Prices
+    prices: MasterPrices
     convexity: FloatArray
     """(C,) duals of the convexity rows: what each component costs at these prices."""
     elastic: float
     """How much of the coupling rows it misses, in their scales, summed."""
 
-    def reduced_cost(self, pool: Pool) -> FloatArray:
+    def reduced_cost(self, pool: ColumnPool) -> FloatArray:
         """What each column costs beyond its component's best at these prices."""
         prices = self.prices
         return np.asarray(
@@ -74,7 +74,7 @@ class MasterSolution:
 class Master:
     """A live LP over a growing pool."""
 
-    def __init__(self, context: SolveContext, pool: Pool) -> None:
+    def __init__(self, context: SolveContext, pool: ColumnPool) -> None:
         self._context, self._pool = context, pool
         self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
         self._shared = np.flatnonzero(pool.components.shared)
@@ -119,7 +119,7 @@ class Master:
         self, x: FloatArray, duals: FloatArray, own_cost: FloatArray, *, is_level: bool
     ) -> MasterSolution:
         count, rows, shared = self._components.count, self._coupling.h.size, self._shared.size
-        prices = Prices(
+        prices = MasterPrices(
             max(0.0, -float(duals[count + rows])) if is_level else 1.0,
             np.maximum(0.0, -duals[count : count + rows]) / self._coupling.scale,
         )
@@ -169,7 +169,7 @@ class Master:
         return LoadedHighs(program, seed=self._context.seed, threads=self._context.threads)
 
 
-def lp_columns(pool: Pool, which: IntArray) -> sp.csc_array:
+def lp_columns(pool: ColumnPool, which: IntArray) -> sp.csc_array:
     """Some of the pool as columns of a program: convexity rows, coupling rows in their scales, cost."""
     convexity = sp.csc_array(
         (np.ones(which.size), (pool.owner[which], np.arange(which.size))),

@@ -13,6 +13,7 @@ is local (the prices and columns are what a certified bound would start from).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,15 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.column_generation import greedy
-from dovetail.methods.column_generation.master import Master, MasterSolution, Prices
-from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.master import Master, MasterPrices, MasterSolution
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.pricing import Pricing
-from dovetail.methods.column_generation.restricted_master import RestrictedMaster
-from dovetail.methods.column_generation.stalling import Stalling
+from dovetail.methods.column_generation.restricted_master import (
+    RestrictedMaster,
+    improve,
+    least_use,
+    round_lp,
+)
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -52,6 +56,13 @@ FULL, KEPT = 40, 20
 """Columns per component at which the pool is thinned out, and what is kept: the LP grows with it."""
 POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
 """Of a descent from a new incumbent: near it, for no more of the time left, and few outer steps."""
+
+
+ROUNDS = 12
+"""Without a gain, at least: three restricted masters, each with columns of its own (water, 4x32: the first
+two bring nothing where the third one does)."""
+GAINED = 1e-4
+"""Relative, of the master's value: less is no more than the LP over slightly different columns."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ class ColumnGeneration:
     mip_every: int = 4
     """Rounds from one restricted master to the next: the pool has to grow in between."""
     yields: bool = False
-    """Whether it ends, as if its time were over, when it has brought nothing for long (see `stalling.py`)."""
+    """Whether it ends, as if its time were over, when it has brought nothing for long (`Stalling`)."""
 
     name = "column-generation"
 
@@ -129,8 +140,8 @@ class ColumnGenerationRun:
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
         self._context, self._scaled, self._options = context, scaled, options
         self._components = scaled.parts
-        self.coupling = CouplingRows.of(scaled, self._components)
-        self.pool = Pool(scaled, self._components, self.coupling)
+        self.coupling = CouplingLimits.of(scaled, self._components)
+        self.pool = ColumnPool(scaled, self._components, self.coupling)
         self._master = Master(context, self.pool)
         self._restricted = RestrictedMaster(context, self.pool)
         self._pricing = Pricing(context, scaled, self._components)
@@ -156,7 +167,9 @@ class ColumnGenerationRun:
         master = self._master.solve(budget)
         prices = self._prices(master, number)
         noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
-        cost = Prices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(self._scaled, self.coupling)
+        cost = MasterPrices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(
+            self._scaled, self.coupling
+        )
         start = self._start(master, number)
         if start is not None:
             self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
@@ -171,9 +184,9 @@ class ColumnGenerationRun:
         last = options.rounds is not None and number == options.rounds - 1
         return number == 1 or last or number % options.mip_every == options.mip_every - 1
 
-    def _prices(self, master: MasterSolution | None, number: int) -> Prices:
+    def _prices(self, master: MasterSolution | None, number: int) -> MasterPrices:
         """Of the master; in odd rounds, and where those vanish, of the level LP."""
-        nothing = Prices(1.0, np.zeros(self.coupling.h.size))
+        nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
         if master is None:
             return nothing
         vanished = np.max(master.prices.rows * self.coupling.scale, initial=0.0) < VANISHED
@@ -223,13 +236,13 @@ class ColumnGenerationRun:
         pool, weights = self.pool, self._row_weights(master)
         room = self.coupling.h - self.coupling.G[:, shared] @ base[shared]
         known = self._known_columns()
-        least = greedy.least_use(pool, weights, self._components.count)
+        least = least_use(pool, weights, self._components.count)
         choices = []
         if np.all(known >= 0):
-            choices.append(greedy.improve(pool, known, room, weights))
-            choices.append(greedy.round_lp(pool, master.theta, known, room, weights))
+            choices.append(improve(pool, known, room, weights))
+            choices.append(round_lp(pool, master.theta, known, room, weights))
         if least is not None:
-            choices.append(greedy.round_lp(pool, master.theta, least, room, weights))
+            choices.append(round_lp(pool, master.theta, least, room, weights))
         return choices
 
     def _known_columns(self) -> IntArray:
@@ -266,3 +279,21 @@ class ColumnGenerationRun:
         known = self._known_columns()
         pool.keep(np.union1d(kept, known[known >= 0]))
         self._master.rebuild()
+
+
+class Stalling:
+    """Looks at every round; it has stalled after as long without a gain as it took to get to the last one."""
+
+    def __init__(self, seconds: float) -> None:
+        self._begin = self._gain = seconds
+        self._value, self._objective, self._idle = math.inf, math.nan, 0
+
+    def after(self, seconds: float, value: float, objective: float) -> bool:
+        """Whether a round that ended now has stalled: master's value in minimisation form, and incumbent."""
+        cheaper = value < self._value - GAINED * (1.0 + abs(value))
+        if cheaper or objective != self._objective:
+            self._gain, self._idle = seconds, 0
+            self._value, self._objective = min(value, self._value), objective
+            return False
+        self._idle += 1
+        return self._idle >= ROUNDS and seconds - self._gain >= self._gain - self._begin

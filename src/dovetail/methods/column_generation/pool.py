@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR
+from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
 
 ROOM = 1e-7
@@ -20,14 +21,12 @@ ROOM = 1e-7
 columns are added up."""
 DIGITS = 9
 """Columns that agree in cost and scaled use to so many decimals are one: engines tell no more apart."""
-WIDEST = 1e6
-"""A column of the host counts for its entry times its width in a row's scale, but no wider than this."""
 SMALLEST_SCALE = 1e-6
 """Of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
-class CouplingRows:
+class CouplingLimits:
     """The rows that tie components together: G z <= h."""
 
     G: sp.csr_array
@@ -36,7 +35,7 @@ class CouplingRows:
     """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
 
     @classmethod
-    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingRows:
+    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingLimits:
         """Upper and lower sides of the rows that are nobody's."""
         G, h = components.coupling(scaled.host)
         typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST) ** 2)
@@ -44,10 +43,10 @@ class CouplingRows:
         return cls(G, h, np.maximum(np.abs(h), if_zero))
 
 
-class Pool:
+class ColumnPool:
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
-    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingRows) -> None:
+    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
         self.scaled, self.components, self.coupling = scaled, components, coupling
         self.members = components.members
         entries = coupling.G.tocoo()

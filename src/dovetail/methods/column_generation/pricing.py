@@ -12,8 +12,9 @@ import numpy as np
 
 from dovetail.analysis.components import Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.linearised.merit import DECREASE
 from dovetail.linearised.networks import Linearisation
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import SAFETY, WIDEST, ScaledProblem
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
@@ -25,12 +26,8 @@ SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1.0
 """In widths of the inputs: a component whose steps are smaller is done, but the others go on."""
 ESCAPE = 2.0
 """How much all regions grow where they hold no point together."""
-DECREASE = 1e-9
-"""Relative to 1 + |merit|: what falls by less is rounding."""
-WIDEST = 1e10
-"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
-SAFETY, SMALLEST_WORTH = 2.0, 1e-6
-"""Penalties are so many times what a component is worth, or this much where it is worth nothing."""
+SMALLEST_WORTH = 1e-6
+"""What a component counts for in penalties where it is worth nothing."""
 
 
 class Pricing:
@@ -130,11 +127,8 @@ class Pricing:
 
 
 def _cheapest_class(cost: FloatArray, columns: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """The class that costs least among those the bounds allow."""
-    if columns.size == 1:
-        one_hot = np.array([1.0 if cost[columns[0]] <= 0.0 else 0.0])
-    else:
-        allowed = np.where(upper[columns] > 0.5, cost[columns], np.inf)
-        allowed[lower[columns] > 0.5] = -np.inf  # held at 1: no other can be
-        one_hot = np.eye(columns.size)[int(np.argmin(allowed))]
+    """Of several classes the one that costs least among those the bounds allow."""
+    allowed = np.where(upper[columns] > 0.5, cost[columns], np.inf)
+    allowed[lower[columns] > 0.5] = -np.inf  # held at 1: no other can be
+    one_hot = np.eye(columns.size)[int(np.argmin(allowed))]
     return np.asarray(np.clip(one_hot, lower[columns], upper[columns]))

@@ -16,10 +16,10 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.core.sparse import entries_of
-from dovetail.linearised.merit import CompletedMerit
+from dovetail.linearised.merit import DECREASE, CompletedMerit
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.reformulations.grid import grid
+from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.stopping import over
@@ -37,8 +37,6 @@ KICKS = (2, 6)
 STRIDE, LONGEST = 8.0, 1e9
 """Steps of an integer are of 1, 8, 64, ... as far as its bounds reach, which may be endless (two integers in
 [-1000, 1000]: 13,000 evaluations where steps of 1 alone took 36,000). Up to eight values have steps of 1."""
-DECREASE = 1e-9
-"""Relative to 1 + |merit|: what falls by less is rounding."""
 
 Moves = tuple[IntArray, FloatArray]
 """(k, 4) columns and (k, 4) changes; a move of fewer columns has zeros at its end."""

@@ -14,6 +14,7 @@ starts); nothing is proved.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,13 +25,17 @@ from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.methods.integer_search.local_search import LocalSearch
-from dovetail.methods.integer_search.yielding import Yielding, yielding
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.run.stopping import worthwhile
 
 NOTHING = "integer search: no gain for as long as it took to the last one"
 """What it says when it leaves its time to others."""
+
+
+LEAST = 0.2
+"""Seconds, at least: a few hundred batches of a small problem."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class IntegerLocalSearch:
     kicks: int = 50
     """Of the best local optimum so far, from one start."""
     yields: bool = False
-    """Whether it leaves its time to others where it has brought nothing for long (`yielding.py`)."""
+    """Whether it leaves its time to others where it has brought nothing for long (`Yielding`)."""
 
     name = "integer-search"
 
@@ -104,3 +109,51 @@ def _descent(context: SolveContext) -> Descent:
 
 def _never() -> bool:
     return False
+
+
+class Yielding:
+    """When a search has brought nothing for so long that its time is worth more elsewhere.
+
+    As in `Stalling` of column generation: as long without a gain as the solve took to the last one. Here all
+    phases of the search count together, and it may go on when others have found something. Without an
+    incumbent there is nothing to leave the time to.
+    """
+
+    def __init__(self, context: SolveContext) -> None:
+        self._context = context
+        self._known, self._idle, self._since = context.incumbent.objective, 0.0, context.monitor.elapsed
+        gains = [row.elapsed for row in context.monitor.trace if row.source]
+        self._gain = gains[-1] if gains else context.monitor.elapsed
+        self.rounds = 0
+        """That ended in a row without a gain."""
+
+    def begin(self) -> None:
+        """The search is at work from here; what others gained since it was counts as well."""
+        self._since = self._context.monitor.elapsed
+        self._look()
+
+    def end(self) -> None:
+        """Others are at work from here."""
+        self._idle += self._context.monitor.elapsed - self._since
+
+    def end_round(self) -> None:
+        """One has ended."""
+        self.rounds += 1
+        self._look()
+
+    def due(self) -> bool:
+        """Whether it has searched in vain for as long as the solve had taken to the last gain."""
+        self._look()
+        idle = self._idle + self._context.monitor.elapsed - self._since
+        return not math.isnan(self._known) and idle >= max(LEAST, self._gain)
+
+    def _look(self) -> None:
+        best = self._context.incumbent.objective
+        if worthwhile(self._known, best):
+            self._known, self._idle, self.rounds = best, 0.0, 0
+            self._gain = self._since = self._context.monitor.elapsed
+
+
+def yielding(context: SolveContext) -> Yielding:
+    """That of all phases of a solve (see `SolveContext.once`)."""
+    return Yielding(context)

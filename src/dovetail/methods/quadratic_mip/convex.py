@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import SMALLEST, Mip
-from dovetail.methods.quadratic_mip.curve import Curve
+from dovetail.methods.quadratic_mip.curve import QuadCurve
 from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
@@ -25,7 +25,7 @@ from dovetail.run.failures import expendable
 class ConvexProgram:
     """`mip`, in minimisation form, without integers, its curves as weights."""
 
-    def __init__(self, mip: Mip, curves: Sequence[Curve]) -> None:
+    def __init__(self, mip: Mip, curves: Sequence[QuadCurve]) -> None:
         self._own, self._curves = mip, curves
         outputs = np.array([curve.output for curve in curves], dtype=np.int64)
         rows = [curve.F for curve in curves]

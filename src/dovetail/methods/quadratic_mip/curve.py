@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import SMALLEST
 from dovetail.core.quadratic import QuadraticFunction
 
-UNIT = 2.0**-53
 ROUNDINGS = 32
 """Operations on the way to a plane, beside those that grow with the number of columns."""
 RELATIVE = 1e-14
@@ -44,7 +44,7 @@ class Plane:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class QuadCurve:
     """Column `output` is f of columns `inputs`, which are between `lower` and `upper`."""
 
     output: int
@@ -71,7 +71,7 @@ class Curve:
         function: QuadraticFunction,
         box: tuple[FloatArray, FloatArray],
         slack: float,
-    ) -> Curve:
+    ) -> QuadCurve:
         """A function of a sample's inputs, these columns; those that are fixed are numbers in it."""
         (F, G), linear, places = function.factors, function.linear, function.places
         lower, upper = (limits[places] for limits in box)
@@ -143,7 +143,7 @@ class Curve:
         up, down = self.F @ x + self.e, self.G @ x + self.h
         return float(up @ up - down @ down + self.linear @ x) + self.constant
 
-    def within(self, lower: FloatArray, upper: FloatArray) -> Curve:
+    def within(self, lower: FloatArray, upper: FloatArray) -> QuadCurve:
         """The same within bounds of all columns, where these are tighter than its own."""
         low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
         fine = low <= high  # where nothing is left, the rows will say so

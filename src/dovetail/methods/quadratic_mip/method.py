@@ -17,26 +17,25 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
+import scipy.sparse as sp
 
+from dovetail.bounds.box import PAD, Box, narrow, propagate
 from dovetail.bounds.confirmed import EngineSettings, hidden, stands
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
-from dovetail.methods.quadratic_mip.curve import Curve, Plane
-from dovetail.methods.quadratic_mip.cuts import as_rows, given_way, propagated, with_planes
+from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
-from dovetail.mip import engine_for
 from dovetail.mip.scip_quadratic import solve_quadratic
+from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
@@ -60,6 +59,12 @@ POINTS_SHARE = 0.5
 NONE = "no quadratic functions, or predictors beside them that cannot be written as rows"
 
 
+ROUNDS = 4
+"""Of passing bounds on, from rows to squares and from squares to what is squared."""
+
+Rows = tuple[sp.csr_array, FloatArray, FloatArray]
+
+
 @dataclass(frozen=True)
 class QuadraticMip:
     """Solves a problem of rows, quadratic functions, and networks that can be written as rows."""
@@ -75,15 +80,15 @@ class QuadraticMip:
         looked_at: list[FloatArray] = []
         if plan.written.relaxed is not None or not plan.written.proves:
             share = POINTS_SHARE if plan.written.proves else 1.0
-            run = _Run(context, plan, plan.written, proves=False)
+            run = _PlanesMip(context, plan, plan.written, proves=False)
             run.run(context.budget.part(share * context.budget.left))
             looked_at = run.looked_at
         if plan.written.proves and not context.over:
-            _Run(context, plan, plan.written.for_bounds, looked_at, proves=True).run(context.budget)
+            _PlanesMip(context, plan, plan.written.for_bounds, looked_at, proves=True).run(context.budget)
         return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace))
 
 
-class _Run:
+class _PlanesMip:
     """One program and its planes."""
 
     def __init__(
@@ -193,16 +198,11 @@ class _Run:
 
     def _asked(self, mip: Mip, budget: Budget, gap: float) -> MipAnswer | None:
         """One MILP, and what it proves."""
-        context, nothing = self._context, np.empty(0, dtype=np.int64)
-        known = context.incumbent.x
-        start = None if known is None else self._written.lift(known)
-        objective = Quadratic.linear(mip.cost, mip.offset)
-        answer = None
-        with expendable("MIP of planes", EngineError):
-            session = engine_for("highs", mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=self._cutoff)
+        context, known = self._context, self._context.incumbent.x
+        answer = answer_of(
+            "MIP of planes", mip, budget, seed=context.seed, threads=context.threads,
+            start=None if known is None else self._written.lift(known), gap=gap, cutoff=self._cutoff,
+        )  # fmt: skip
         if answer is None:
             return None
         if self._proves:
@@ -265,9 +265,79 @@ class _Run:
         self._progress.record(found.value, exact=found.exact)
 
 
-def _as_function(curve: Curve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
+def _as_function(curve: QuadCurve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
     """Output, inputs, and Q, linear part and constant of x'Qx + linear'x + constant."""
     Q = curve.F.T @ curve.F - curve.G.T @ curve.G
     linear = 2.0 * (curve.e @ curve.F - curve.h @ curve.G) + curve.linear
     constant = float(curve.e @ curve.e - curve.h @ curve.h) + curve.constant
     return curve.output, curve.inputs.tolist(), Q, linear, constant
+
+
+def as_rows(planes: Sequence[Plane], columns: int) -> Rows:
+    """sign y - slopes'x >= constant."""
+    place = np.concatenate([np.append(plane.inputs, plane.output) for plane in planes])
+    data = np.concatenate([np.append(-plane.slopes, plane.sign) for plane in planes])
+    indptr = np.cumsum([0, *(plane.inputs.size + 1 for plane in planes)])
+    matrix = sp.csr_array((data, place, indptr), shape=(len(planes), columns))
+    matrix.eliminate_zeros()
+    constants = np.array([plane.constant for plane in planes])
+    return matrix, constants, np.full(len(planes), np.inf)
+
+
+def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
+    """`mip` with the planes as rows at its end."""
+    if not planes:
+        return mip
+    rows, lower, upper = as_rows(planes, mip.n_columns)
+    return replace(
+        mip,
+        A=sp.vstack([mip.A, rows], format="csr"),
+        row_lower=np.concatenate([mip.row_lower, lower]),
+        row_upper=np.concatenate([mip.row_upper, upper]),
+        row_names=None,
+    )
+
+
+def given_way(mip: Mip, curves: Sequence[QuadCurve]) -> Mip:
+    """`mip` with room in the rows and bounds of curves' outputs for what the deployed blocks may round."""
+    room = np.zeros(mip.n_columns)
+    np.maximum.at(room, [curve.output for curve in curves], [curve.slack for curve in curves])
+    rows = sp.csr_array(abs(mip.A)) @ room
+    return replace(
+        mip,
+        row_lower=mip.row_lower - rows,
+        row_upper=mip.row_upper + rows,
+        lower=mip.lower - room,
+        upper=mip.upper + room,
+    )
+
+
+def propagated(mip: Mip, curves: Sequence[QuadCurve]) -> Box:
+    """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
+    lower, upper = mip.lower.copy(), mip.upper.copy()
+    squares = np.array([curve.output for curve in curves if curve.squares], dtype=np.int64)
+    narrow(lower, upper, squares, np.zeros(squares.size), np.full(squares.size, np.inf))
+    box = Box(lower, upper)
+    for _ in range(ROUNDS):
+        box = propagate(replace(mip, lower=box.lower, upper=box.upper))
+        before = box.lower.copy(), box.upper.copy()
+        for curve in curves:
+            if curve.single:
+                _root(curve, box)
+        if np.array_equal(before[0], box.lower) and np.array_equal(before[1], box.upper):
+            break
+    return box
+
+
+def _root(curve: QuadCurve, box: Box) -> None:
+    """|a x + e| is at most the root of what its square is at most."""
+    most = box.upper[curve.output]
+    if not np.isfinite(most):
+        return
+    a, e, j = float(curve.F[0, 0]), float(curve.e[0]), int(curve.inputs[0])
+    root = float(np.sqrt(max(most, 0.0))) * (1.0 + PAD) + PAD + curve.rounded[1]
+    ends = sorted(((-root - e) / a, (root - e) / a))
+    pad = PAD * (1.0 + max(map(abs, ends)))
+    low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)
+    if low <= high:  # where nothing is left, the rows will say so
+        box.lower[j], box.upper[j] = low, high

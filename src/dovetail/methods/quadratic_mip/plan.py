@@ -15,7 +15,7 @@ from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.problem import Problem
 from dovetail.core.quadratic import QuadraticFunction
-from dovetail.methods.quadratic_mip.curve import Curve
+from dovetail.methods.quadratic_mip.curve import QuadCurve
 from dovetail.methods.split_mip import split_form
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
@@ -31,7 +31,7 @@ class QuadraticPlan:
     """The problem with its networks as rows, and its curves."""
 
     written: Reformulated
-    curves: tuple[Curve, ...]
+    curves: tuple[QuadCurve, ...]
     unstable: int = 0
     """Neurons that may change sign."""
 
@@ -66,7 +66,7 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     return QuadraticPlan(reformulate(written, (ReluBigM(plan),)), curves, plan.unstable)
 
 
-def _with_trees(context: SolveContext, curves: tuple[Curve, ...]) -> QuadraticPlan | None:
+def _with_trees(context: SolveContext, curves: tuple[QuadCurve, ...]) -> QuadraticPlan | None:
     """Where everything but the curves is tree ensembles: rows for points, and looser ones for a bound."""
     trees, bounds = context.once(tree_problem), context.once(split_form)
     if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
@@ -89,7 +89,9 @@ def _functions(block: Block) -> tuple[QuadraticFunction, ...] | None:
     return None if twice else describe(block.inputs.shape[1])
 
 
-def _curves(context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction, ...]]) -> tuple[Curve, ...]:
+def _curves(
+    context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction, ...]]
+) -> tuple[QuadCurve, ...]:
     """All of them, over a box that holds whatever passes the check."""
     problem = context.relaxed or context.problem
     loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
@@ -107,7 +109,7 @@ def _curves(context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction,
         for i, (inputs, outputs) in enumerate(zip(block.inputs, block.outputs, strict=True)):
             for k, function in enumerate(quadratic[block.name]):
                 off = float(slack[i, k]) + _mismatch(function, low[i], high[i])
-                curves.append(Curve.of(int(outputs[k]), inputs, function, (low[i], high[i]), off))
+                curves.append(QuadCurve.of(int(outputs[k]), inputs, function, (low[i], high[i]), off))
     return tuple(curves)
 
 

@@ -12,9 +12,9 @@ from dovetail.core.pieces import piece_of, pieces
 from dovetail.methods.template_pricing.move_program import (
     Conditions,
     CouplingSides,
-    Gain,
     MoveProgram,
     NetworkReading,
+    PartGain,
     one_row,
 )
 
@@ -60,7 +60,7 @@ class Assembly:
             _scale(lower, upper, networks),
         )  # fmt: skip
 
-    def _columns(self) -> tuple[list[FloatArray], list[Gain]]:
+    def _columns(self) -> tuple[list[FloatArray], list[PartGain]]:
         """Columns at rest, (1,) or (N,) each, and what they gain by parts."""
         template, k, one = self._template, self._k, np.ones(1)
         limits = [(one_row(template.lower[:, j]), one_row(template.upper[:, j])) for j in self._all]
@@ -72,9 +72,11 @@ class Assembly:
             quiet[j] = np.zeros(1)
         gains = []
         for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
-            gains.append(Gain(right, number, one))
-            gains.append(Gain(right, k + number, -one) if left == NONE else Gain(left, k + number, one))
-        gains += [Gain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
+            gains.append(PartGain(right, number, one))
+            gains.append(
+                PartGain(right, k + number, -one) if left == NONE else PartGain(left, k + number, one)
+            )
+        gains += [PartGain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
         for column, row in self._defined.items():
             scale = self._entry[row, column]
             others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
@@ -82,7 +84,7 @@ class Assembly:
             quiet[column] = one_row(_shifted(template.row_lower[:, row], one_row(taken), one_row(scale)))
             for gain in [gain for gain in gains if gain.column in others]:
                 amount = -gain.amount * others[gain.column] / scale
-                gains.append(Gain(column, gain.part, amount[:1] if same(amount) else amount))
+                gains.append(PartGain(column, gain.part, amount[:1] if same(amount) else amount))
         return quiet, gains
 
     @property

@@ -1,4 +1,9 @@
-"""A block program as tensors: what blocks cost at prices, use of the coupling rows, and must satisfy."""
+"""A block program as tensors: what blocks cost at prices, use of the coupling rows, and must satisfy.
+
+Tensors have one row per block, or per descent. Where all rows are the same, one is stored and expanded: its
+first stride is 0, and its length is still the number of rows. The stride, never the length, says whether rows
+are repeated: a batch that has shrunk to one row is no special case.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
-from dovetail.methods.template_pricing.repeated_rows import of, repeated, stored
 
 MOST_TARGETS = 8
 """Combinations of classes that are aimed at, one by one: each costs as much as all blocks without classes."""
@@ -29,7 +33,7 @@ more.)"""
 class Target:
     """One class for every class output, and what holds then: on_values v + on_moves m >= least.
 
-    Arrays have one row per block, a repeated one (see `repeated_rows`) where all blocks have the same.
+    Arrays have one row per block, a repeated one (see `repeated`) where all blocks have the same.
     """
 
     classes: Tensor
@@ -48,7 +52,7 @@ class Target:
 
 class BlockData:
     """The arrays of a template on a device, in the format of the search; rows that all blocks
-    have in common are repeated (see `repeated_rows`)."""
+    have in common are repeated (see `repeated`)."""
 
     dtype = torch.float32
 
@@ -170,3 +174,26 @@ def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
 def _writable(array: FloatArray) -> FloatArray:
     """What torch takes without a copy, if it can be."""
     return np.require(array, requirements="W")
+
+
+def repeated(rows: Tensor, count: int) -> Tensor:
+    """`count` rows of a tensor that has as many, or one that stands for all."""
+    return rows if rows.shape[0] == count else rows.expand(count, *rows.shape[1:])
+
+
+def is_repeated(array: Tensor) -> bool:
+    """Whether one row is stored for all."""
+    return array.stride(0) == 0 and array.shape[0] > 0
+
+
+def stored(array: Tensor) -> Tensor:
+    """The one row that is repeated, or all rows: it broadcasts to what was given."""
+    return array[:1] if is_repeated(array) else array
+
+
+def of(array: Tensor, which: Tensor) -> Tensor:
+    """The rows with these numbers; a repeated row stays repeated."""
+    if not is_repeated(array):
+        return array[which]
+    count = which.shape[0]
+    return array[:count] if count <= array.shape[0] else repeated(array[:1], count)

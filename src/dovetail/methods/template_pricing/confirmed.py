@@ -7,10 +7,9 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.batch_rounding import double_copy
 from dovetail.core.block import Block
+from dovetail.core.mip import HAIR
 from dovetail.methods.template_pricing.move_program import MoveProgram
 
-HAIR = 1e-9
-"""Relative: sums of conditions are rounded."""
 NEAR, MOST_NEAR = 1e-5, 256
 """Of the largest value: a lead in float32 below which the class may be another elsewhere. Few rows of a
 million are so near; the nearest ones are looked at."""

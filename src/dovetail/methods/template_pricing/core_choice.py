@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.methods.template_pricing.core_columns import CoreColumns
+from dovetail.methods.template_pricing.choice import CoreColumns
 from dovetail.methods.template_pricing.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated
+from dovetail.methods.template_pricing.block_data import is_repeated, of, repeated
 
 LEAVING = 0.125
 """Part of a batch that leaves it at once: the others are copied then."""
@@ -23,9 +23,9 @@ varies."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DescentRows:
     """What stays the same in all steps of a descent: arrays with n rows, repeated ones (see
-    `repeated_rows`) where all descents have the same."""
+    `repeated`) where all descents have the same."""
 
     rests: list[Tensor]
     """What networks read of blocks at rest."""
@@ -52,7 +52,7 @@ class Rows:
             if isinstance(one, Tensor) and one.shape[0] != count:  # one row for all, or an error
                 object.__setattr__(self, name, repeated(one, count))
 
-    def some(self, which: Tensor) -> Rows:
+    def some(self, which: Tensor) -> DescentRows:
         """Those of some rows."""
         fields = vars(self).items()
         arrays: dict[str, Any] = {name: of(one, which) for name, one in fields if isinstance(one, Tensor)}
@@ -90,7 +90,7 @@ class Looked(Stand):
 
 
 @dataclass(eq=False)
-class State(Stand):
+class DescentState(Stand):
     """Where each row has got to, and the networks to first order there."""
 
     gain: Tensor
@@ -99,7 +99,7 @@ class State(Stand):
     """(n, k) slope of the cost of outputs."""
 
     @classmethod
-    def at(cls, new: Looked, *, slopes: bool) -> State:
+    def at(cls, new: Looked, *, slopes: bool) -> DescentState:
         """Where rows begin; without `slopes` they also end there."""
         gain, slope = new.slopes(None) if slopes else (new.moves, None)
         return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
@@ -130,9 +130,9 @@ class State(Stand):
             saved = saved + (self.slope * (self.moves - goal)).sum(dim=1)
         return torch.where(self.lack > 0.0, torch.inf, saved)
 
-    def some(self, which: Tensor) -> State:
+    def some(self, which: Tensor) -> DescentState:
         """That of some rows."""
-        return State(
+        return DescentState(
             self.moves[which], None if self.outputs is None else self.outputs[which],
             self.spent[which], self.cost[which], self.lack[which], self.short[which], self.gain[which],
             None if self.slope is None else self.slope[which],
@@ -142,7 +142,7 @@ class State(Stand):
 class Batch:
     """Rows that still go on, and where the others ended."""
 
-    def __init__(self, rows: Rows, state: State, radius: Tensor) -> None:
+    def __init__(self, rows: DescentRows, state: DescentState, radius: Tensor) -> None:
         self.rows, self.state, self.radius = rows, state, radius
         self._whole, self._at = (state, radius), torch.arange(len(radius), device=radius.device)
 
@@ -156,7 +156,7 @@ class Batch:
         self.radius = self.radius[going]
         return going
 
-    def end(self) -> tuple[State, Tensor]:
+    def end(self) -> tuple[DescentState, Tensor]:
         """Of all rows: where they are, and their trust regions."""
         (whole, radius), now, at = self._whole, self.state, self._at
         if len(at) == len(radius):

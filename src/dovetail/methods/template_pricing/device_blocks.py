@@ -16,10 +16,11 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
+from dovetail.core.mip import HAIR
 from dovetail.core.predictor import OnDevice
-from dovetail.methods.template_pricing.confirmed import HAIR, MOST_NEAR, NEAR, turning
+from dovetail.methods.template_pricing.block_data import of, repeated
+from dovetail.methods.template_pricing.confirmed import MOST_NEAR, NEAR, turning
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
-from dovetail.methods.template_pricing.repeated_rows import of, repeated
 
 ROWS = 1 << 20
 """That predictors are asked about at once: a GPU is not busy with much fewer."""

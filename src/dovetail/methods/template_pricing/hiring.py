@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
+from dovetail.core.block import Block
 from dovetail.core.errors import OptionError
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.points import PointShares
 from dovetail.methods.template_pricing.shard import PricingOptions
 from dovetail.methods.template_pricing.share import Range
 from dovetail.methods.template_pricing.shares import ranges, recipes
-from dovetail.methods.template_pricing.travelling_block import travelling
+from dovetail.networks.layers import Layer
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
+from dovetail.run.guard import unguarded
 from dovetail.run.processes import CannotTravel
-from dovetail.run.remote_workers import process_workers
-from dovetail.run.workers import Here, Workers
+from dovetail.run.remote_workers import Here, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of
@@ -87,3 +90,26 @@ def _on_cluster(
                 "its machines have as well, or leave cluster= out."
             ) from None
     return workers, [r for mine in where for r in mine]
+
+
+def travelling(block: Block) -> Block:
+    """No columns and no closures: layers are looked up here, and the owner's predictor itself is sent."""
+    layers = block.description.layers_if_known()
+    description = replace(
+        block.description,
+        layers=None if layers is None else partial(_known, layers),
+        program=None,
+        other_forms=(),
+    )
+    return replace(
+        block,
+        predictor=unguarded(block.predictor),
+        description=description,
+        inputs=block.inputs[:0],
+        outputs=block.outputs[:0],
+        training_range=None,
+    )
+
+
+def _known(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    return layers

@@ -89,14 +89,14 @@ def _solved(
     context: SolveContext, plan: TemplatePlan, options: TemplatePricing
 ) -> tuple[MethodOutcome, TemplatePrices | None]:
     with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
-        run = _Run(context, plan, options, shares)
+        run = _Pricing(context, plan, options, shares)
         outcome = run.solve()
         if not plan.as_components:
             return outcome, None
         return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
 
 
-class _Run:
+class _Pricing:
     """Rounds of one problem, and what is told of them."""
 
     def __init__(

@@ -60,7 +60,7 @@ class NetworkReading:
 
 
 @dataclass(frozen=True, eq=False)
-class Gain:
+class PartGain:
     """What a local column gains by one unit of a part: (1,) the same in all blocks, or (N,)."""
 
     column: int
@@ -108,7 +108,7 @@ class MoveProgram:
     networks: tuple[NetworkReading, ...]
     rest: tuple[FloatArray, ...]
     """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
-    gains: tuple[Gain, ...]
+    gains: tuple[PartGain, ...]
     scale: FloatArray
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
 
@@ -136,7 +136,7 @@ class MoveProgram:
         """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs;
         (1,) where all have the same."""
         some, k = slice(first, first + len(moves)), self.coordinates
-        gains: list[list[Gain]] = [[] for _ in self.rest]
+        gains: list[list[PartGain]] = [[] for _ in self.rest]
         for gain in self.gains:
             gains[gain.column].append(gain)
         for column, mine in enumerate(gains):

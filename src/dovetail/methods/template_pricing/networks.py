@@ -7,6 +7,7 @@ autograd: three times faster for small ones); all others by their owners' float6
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from torch import Tensor
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
-from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
 from dovetail.networks.layers import Activation, Dense
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
@@ -30,6 +30,10 @@ WIDE = 512
 Pull = Callable[[Tensor, Tensor | None], Tensor]
 """(m, q) weights of values of m rows, and their numbers (None: all) -> (m, d) gradients of weighted sums by
 inputs."""
+
+
+LEAST_SIDE = 16
+"""Of a matrix that tensor cores multiply."""
 
 
 class TemplateNetworks:
@@ -47,7 +51,7 @@ class TemplateNetworks:
         if rests is None:
             rests = [uploaded(reading.at_rest, device) for reading in program.networks]
         self._readings = [
-            _Reading(blocks[r.block], r, rest.to(dtype), device, dtype)
+            _NetworkValues(blocks[r.block], r, rest.to(dtype), device, dtype)
             for r, rest in zip(program.networks, rests, strict=True)
         ]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
@@ -102,7 +106,7 @@ class TemplateNetworks:
         return values, pulled
 
 
-class _Reading:
+class _NetworkValues:
     def __init__(
         self, block: Block, reading: NetworkReading, at_rest: Tensor, device: str, dtype: torch.dtype
     ) -> None:
@@ -226,3 +230,62 @@ def _tensor(array: object, device: str, dtype: torch.dtype) -> Tensor:
 
 def _is_eye(matrix: Tensor) -> bool:
     return matrix.shape[0] == matrix.shape[1] and bool(torch.equal(matrix, torch.eye(len(matrix)).to(matrix)))
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedNetwork:
+    """One value per row: `hidden` layers with a ReLU after each, and a last one without."""
+
+    first: Tensor
+    """(side, inputs), padded."""
+    inner: Tensor
+    """(hidden - 1, side, side), each as (out, in); one of zeros where there is none."""
+    biases: Tensor
+    """(hidden, side)."""
+    last: Tensor
+    """(side,)."""
+    last_bias: Tensor
+    """(1,)."""
+    inputs: int
+    """As many as there are."""
+    hidden: int
+
+    @property
+    def side(self) -> int:
+        """Units of a hidden layer, padded."""
+        return int(self.biases.shape[1])
+
+    @property
+    def entry(self) -> int:
+        """Inputs, padded."""
+        return int(self.first.shape[1])
+
+
+def padded_network(layers: list[tuple[Tensor, Tensor, bool]]) -> PaddedNetwork | None:
+    """Of weights, biases and whether a ReLU follows: after all layers but the last, which has one output.
+
+    None for any other network. Zeros change nothing: what comes out of them is 0, and nothing reads it.
+    """
+    *hidden, (last, last_bias, rectified) = layers
+    if not hidden or rectified or len(last) != 1 or not all(follows for _, _, follows in hidden):
+        return None
+    inputs = int(hidden[0][0].shape[1])
+    side, entry = _padded_size(max(len(weight) for weight, _, _ in hidden)), _padded_size(inputs)
+    first = _padded(hidden[0][0], side, entry)
+    inner = [_padded(weight, side, side) for weight, _, _ in hidden[1:]]
+    biases = [_padded(bias[None], 1, side)[0] for _, bias, _ in hidden]
+    return PaddedNetwork(
+        first, torch.stack(inner or [first.new_zeros((side, side))]), torch.stack(biases),
+        _padded(last, 1, side)[0], last_bias, inputs, len(hidden),
+    )  # fmt: skip
+
+
+def _padded_size(size: int) -> int:
+    """The power of two that holds it."""
+    return max(LEAST_SIDE, 1 << (size - 1).bit_length())
+
+
+def _padded(matrix: Tensor, rows: int, columns: int) -> Tensor:
+    whole = matrix.new_zeros((rows, columns))
+    whole[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return whole

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.block_data import BlockData, Target
-from dovetail.methods.template_pricing.descent_rows import Batch, Looked, Rows, State
+from dovetail.methods.template_pricing.block_data import BlockData, Target, of, repeated, stored
+from dovetail.methods.template_pricing.descent_rows import Batch, DescentRows, DescentState, Looked
 from dovetail.methods.template_pricing.networks import TemplateNetworks
-from dovetail.methods.template_pricing.repeated_rows import of, repeated, stored
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
@@ -149,12 +148,12 @@ class Oracle:
         return answer
 
     def _stepped(
-        self, rows: Rows, moves: Tensor, radius: Tensor, target: Target, steps: int, little: float,
+        self, rows: DescentRows, moves: Tensor, radius: Tensor, target: Target, steps: int, little: float,
         *, rough: bool = False,
-    ) -> tuple[State, Tensor]:  # fmt: skip
+    ) -> tuple[DescentState, Tensor]:  # fmt: skip
         """Where rows are after some steps, and their trust regions then."""
         asks = steps > 0
-        state = State.at(
+        state = DescentState.at(
             self._look(rows, moves, rows.price(moves), target, slopes=asks, rough=rough), slopes=asks
         )
         batch = Batch(rows, state, radius)
@@ -181,7 +180,7 @@ class Oracle:
         batch.radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
         state.update(new, kept, slopes=slopes)
 
-    def _goal(self, rows: Rows, state: State, radius: Tensor) -> Tensor:
+    def _goal(self, rows: DescentRows, state: DescentState, radius: Tensor) -> Tensor:
         """Where rows go from here, within the trust region."""
         right, left = rows.right, rows.left
         if state.slope is not None:
@@ -200,10 +199,10 @@ class Oracle:
         goal = _cheapest(low, high, stored(right), stored(left), state, some_free=rows.some_free)
         return self._within(goal, rows)
 
-    def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> Rows:
+    def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> DescentRows:
         data, k = self._data, self._data.coordinates
         costs = stored(part_costs)
-        return Rows(
+        return DescentRows(
             self._networks.rests(which), of(data.lower, which), of(data.upper, which),
             costs[:, :k], costs[:, k : 2 * k], costs[:, 2 * k : -1] * ~data.classifies,
             self._fixed(part_costs, target), of(target.on_values, which),
@@ -218,13 +217,20 @@ class Oracle:
         of_classes = (costs[:, 2 * self._data.coordinates : -1] * target.classes).sum(dim=1)
         return repeated(of_classes + costs[:, -1], len(part_costs))
 
-    def _within(self, moves: Tensor, rows: Rows) -> Tensor:
+    def _within(self, moves: Tensor, rows: DescentRows) -> Tensor:
         if self._some_whole:
             moves = torch.where(self._data.whole, moves.round(), moves)
         return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
 
     def _look(
-        self, rows: Rows, moves: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool = False
+        self,
+        rows: DescentRows,
+        moves: Tensor,
+        spent: Tensor,
+        target: Target,
+        *,
+        slopes: bool,
+        rough: bool = False,
     ) -> Looked:
         """What rows are at their moves, which cost so much; whether anybody will ask for `slopes` there."""
         data = self._data
@@ -296,7 +302,7 @@ def _of_kept(conditions: Tensor, worst: Tensor | None) -> Tensor:
 
 
 def _cheapest(
-    low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: State, *, some_free: bool = True
+    low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: DescentState, *, some_free: bool = True
 ) -> Tensor:
     """(n, k) moves between `low` and `high` at least cost that make up for what the condition lacks, to first
     order: `right` and `left` are what a move costs on either side of 0, less than nothing for `some_free`.

@@ -14,7 +14,7 @@ from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.share import Column, Range
 from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
-from dovetail.run.workers import Workers
+from dovetail.run.remote_workers import Workers
 
 MADE = 4
 """Numbers of a block that are at hand at a time: columns are made one by one, a family's side by side."""

@@ -22,7 +22,7 @@ class SomeColumns:
     cost: Tensor
 
 
-class Pool:
+class BlockPool:
     """(N, K) columns; the first of a block is the quietest point that was found for it, and stays.
 
     An empty place costs infinity. Others are ordered by cost at the prices of their last merge.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.methods.template_pricing.pool import Pool
+from dovetail.methods.template_pricing.pool import BlockPool, SomeColumns
 
 SMOOTHING = (0.08, 0.02, 0.005)
 """tau in units of a usual column's cost: from far off the first converges in a few steps, the last is within
@@ -53,21 +52,7 @@ class Smoothed:
         return Smoothed(self.value + other.value, self.use + other.use, spread)
 
 
-class PricedColumns(Protocol):
-    """What prices ask of columns: a pool has it, or some of its blocks."""
-
-    @property
-    def use(self) -> Tensor:
-        """(n, K, R)."""
-        ...
-
-    @property
-    def cost(self) -> Tensor:
-        """(n, K)."""
-        ...
-
-
-def smoothed(columns: PricedColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
+def smoothed(columns: BlockPool | SomeColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
     """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
     uses, costs = columns.use, columns.cost
     price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)
@@ -199,7 +184,7 @@ def _first_order(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) 
     return np.asarray(found.x)
 
 
-def exact_value(pool: Pool, prices: FloatArray) -> float:
+def exact_value(pool: BlockPool, prices: FloatArray) -> float:
     """What blocks cost in all, each at its cheapest column at the prices."""
     price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
     least = pool.priced(price).min(dim=1).values

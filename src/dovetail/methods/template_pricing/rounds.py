@@ -16,7 +16,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.template_pricing.core_choice import improve
 from dovetail.methods.template_pricing.prices import SMOOTHING, Smoothed, Sum, best_prices
-from dovetail.methods.template_pricing.share import Sample, Which
+from dovetail.methods.template_pricing.share import BlockSample, Which
 from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
 from dovetail.run.stopwatch import Stopwatch
@@ -116,11 +116,11 @@ class Rounds:
 
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
-        sample = Sample(self._chance(), SAMPLE / self.count)
+        sample = BlockSample(self._chance(), SAMPLE / self.count)
         for _ in range(SAMPLE_ROUNDS):
             self._price(sample, NOISE[0], self._sampled(sample) / self.count * self._limit)
 
-    def _sampled(self, sample: Sample) -> int:
+    def _sampled(self, sample: BlockSample) -> int:
         """Blocks of a sample."""
         return sum(sample.size(total) for total in self._totals)
 
@@ -129,9 +129,9 @@ class Rounds:
 
     def _price(self, which: Which, noise: float, limit: FloatArray) -> None:
         """New columns of some blocks, and the prices of all columns; once more where a share was lost."""
-        seed, sample = self._chance(), which if isinstance(which, Sample) else None
+        seed, sample = self._chance(), which if isinstance(which, BlockSample) else None
         if sample is None and self.count > PRICED:
-            sample = Sample(self._seed, PRICED / self.count)
+            sample = BlockSample(self._seed, PRICED / self.count)
             limit = limit * (self._sampled(sample) / self.count)
 
         def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:

@@ -17,14 +17,13 @@ from torch import Tensor
 from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_data import BlockData, Target
+from dovetail.methods.template_pricing.block_data import BlockData, Target, is_repeated, of, repeated, stored
 from dovetail.methods.template_pricing.confirmed import confirmed
 from dovetail.methods.template_pricing.device_blocks import device_blocks
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
-from dovetail.methods.template_pricing.pool import Pool
-from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
+from dovetail.methods.template_pricing.pool import BlockPool
 from dovetail.run.budget import Budget
 
 COLD = (0.4, 0.12, 1.2, 0.8)
@@ -77,7 +76,7 @@ class Shard:
         networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
-        self.pool = Pool(self.data, places, len(program.output_columns))
+        self.pool = BlockPool(self.data, places, len(program.output_columns))
         on_cpu = torch.device(device).type == "cpu"
         self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
         self._pace = 0.0

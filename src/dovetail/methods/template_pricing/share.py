@@ -16,8 +16,7 @@ import torch
 from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.choice import Choice
-from dovetail.methods.template_pricing.core_columns import CoreColumns, core_columns, margins
+from dovetail.methods.template_pricing.choice import ColumnChoice, CoreColumns, core_columns, margins
 from dovetail.methods.template_pricing.move_program import MoveProgram
 from dovetail.methods.template_pricing.pool import SomeColumns
 from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed
@@ -54,7 +53,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Sample:
+class BlockSample:
     """Some blocks of every template, always the same ones, however they are shared out."""
 
     seed: int
@@ -71,7 +70,7 @@ class Sample:
         return drawn[(drawn >= where.first) & (drawn < where.last)] - where.first
 
 
-Which = Sample | Literal["all", "undecided"]
+Which = BlockSample | Literal["all", "undecided"]
 Column = tuple[np.ndarray, np.ndarray]
 """(n, k) moves and (n, q) outputs, as the search has them."""
 
@@ -81,9 +80,9 @@ class Share:
 
     def __init__(self, shard: Shard, where: Range) -> None:
         self._shard, self._where = shard, where
-        self._begun: Choice | None = None
+        self._begun: ColumnChoice | None = None
         self._sampled = cache(lambda sample: sample.within(where))
-        self._sampled_columns: tuple[Sample, SomeColumns] | None = None
+        self._sampled_columns: tuple[BlockSample, SomeColumns] | None = None
         """Of the last sample, until they change."""
 
     def usual(self) -> Usual:
@@ -100,16 +99,16 @@ class Share:
         self._shard.price(blocks, prices, noise, unit, np.random.default_rng(seed), budget)
 
     def _blocks(self, which: Which, prices: FloatArray, border: float) -> IntArray:
-        if isinstance(which, Sample):
+        if isinstance(which, BlockSample):
             return np.asarray(self._sampled(which))
         return self._shard.undecided(prices, border) if which == "undecided" else np.arange(self._shard.count)
 
-    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
+    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
         """The dual's sum over the blocks."""
         pool = self._shard.pool
         return smoothed(pool if sample is None else self._columns_of(sample), prices, tau, second=second)
 
-    def _columns_of(self, sample: Sample) -> SomeColumns:
+    def _columns_of(self, sample: BlockSample) -> SomeColumns:
         """Picked once for all steps that look for prices."""
         if self._sampled_columns is None or self._sampled_columns[0] != sample:
             which = torch.as_tensor(self._sampled(sample), device=self._shard.data.device)
@@ -127,13 +126,13 @@ class Share:
 
     def begin(self, lasting: bool) -> tuple[FloatArray, bool]:
         """A new choice, every block at its first column: what it uses, and whether every block has one."""
-        self._begun = Choice(self._shard, lasting=lasting)
+        self._begun = ColumnChoice(self._shard, lasting=lasting)
         return self._begun.use, self._begun.complete
 
     @property
-    def _choice(self) -> Choice:
+    def _choice(self) -> ColumnChoice:
         if self._begun is None:  # made again in the middle of a choice
-            self._begun = Choice(self._shard)
+            self._begun = ColumnChoice(self._shard)
         return self._begun
 
     def rank(self, prices: FloatArray) -> float:

@@ -14,14 +14,14 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.choice import fitting
-from dovetail.methods.template_pricing.core_columns import CoreColumns
+from dovetail.methods.template_pricing.choice import CoreColumns, fitting
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
-from dovetail.methods.template_pricing.share import Range, Sample, Usual, Which, make_share
+from dovetail.methods.template_pricing.share import BlockSample, Range, Usual, Which, make_share
 from dovetail.run.budget import Budget
-from dovetail.run.workers import Recipe, Workers
+from dovetail.run.processes import Recipe
+from dovetail.run.remote_workers import Workers
 
 LEVELS, PASSES = 33, 4
 """The last levels are a millionth of the largest gain apart."""
@@ -94,11 +94,11 @@ class Shares:
 
     def renew_at(self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int) -> None:
         """A share that is lost and made again has no columns: it is priced at these prices first."""
-        again = which if isinstance(which, Sample) else "all"
+        again = which if isinstance(which, BlockSample) else "all"
         asked = (again, prices, noise, unit, seed, self._budget)
         self.workers.renew_by("price", [asked] * self._size)
 
-    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
+    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
         """Summed over all blocks, or those of the sample."""
         parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
         return sum(parts[1:], start=parts[0])

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dovetail.methods.template_pricing.padded_network import PaddedNetwork
+from dovetail.methods.template_pricing.networks import PaddedNetwork
 from dovetail.methods.template_pricing.triton_step import goal_of
 
 MOST_SIDE = 32

@@ -14,7 +14,7 @@ RESERVED = (*INFINITE, b"nan", b"free")
 """Words that some reader takes for a number; no column is called so."""
 
 
-class Expressions:
+class LpExpressions:
     """Takes them from the tokens; columns that are named enter the program."""
 
     def __init__(self, tokens: Tokens, program: LpProgram, meter: Meter) -> None:

@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 from dovetail.core.file_limits import Meter
-from dovetail.models.lp.expressions import INFINITE, Expressions
-from dovetail.models.lp.program import LpProgram, Row
+from dovetail.models.lp.expressions import INFINITE, LpExpressions
+from dovetail.models.lp.program import LpProgram, LpRow
 from dovetail.models.lp.tokens import Token, Tokens
 from dovetail.models.text import NAME, shown
 
@@ -24,7 +24,7 @@ class _Parser:
         self._meter = meter
         self._tokens = Tokens(path, meter)
         self._program = LpProgram()
-        self._read = Expressions(self._tokens, self._program, meter)
+        self._read = LpExpressions(self._tokens, self._program, meter)
 
     def run(self) -> LpProgram:
         seen: list[str] = []
@@ -68,7 +68,7 @@ class _Parser:
                 raise self._tokens.wrong_here("or the one before has a row without columns")
             compare = self._read.compare()
             self._meter.add_elements(NAME, "the file names or numbers")
-            self._program.rows.append(Row(coefficients, compare, self._read.limit()))
+            self._program.rows.append(LpRow(coefficients, compare, self._read.limit()))
 
     def _bounds(self) -> None:
         while (ahead := self._tokens.next).kind in ("sign", "number", "name"):

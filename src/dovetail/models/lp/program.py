@@ -17,7 +17,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass
-class Row:
+class LpRow:
     """coefficients, a sign (<=, >= or =), and the number behind it."""
 
     coefficients: dict[bytes, float]
@@ -32,7 +32,7 @@ class LpProgram:
     maximises: bool = False
     cost: dict[bytes, float] = field(default_factory=dict)
     offset: float = 0.0
-    rows: list[Row] = field(default_factory=list)
+    rows: list[LpRow] = field(default_factory=list)
     lower: dict[bytes, float] = field(default_factory=dict)
     upper: dict[bytes, float] = field(default_factory=dict)
     """Limits that are given; 0 and infinity are those of all others."""

@@ -37,7 +37,7 @@ def limits(values: list[float], infinity: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ScipColumns:
     """The original variables; they are known by the addresses SCIP has them at."""
 
     variables: list[Any]
@@ -48,7 +48,7 @@ class Columns:
     integer: BoolArray
 
     @classmethod
-    def of(cls, model: Any) -> Columns:
+    def of(cls, model: Any) -> ScipColumns:
         """All of a model."""
         variables, infinity = original_variables(model), model.infinity()
         return cls(

@@ -11,8 +11,8 @@ from dovetail.core.arrays import BoolArray, IntArray
 from dovetail.core.errors import ModelError
 from dovetail.core.foreign import Slack
 from dovetail.core.indicator import Indicator
-from dovetail.models.scip.columns import GONE, Columns
-from dovetail.models.scip.rows import Constraints, Rows, removed
+from dovetail.models.scip.columns import GONE, ScipColumns
+from dovetail.models.scip.rows import Constraints, LinearRows, removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class SlackIndicator:
     row: int
     """GONE where it is not in the model any more."""
 
-    def owns_its_slack(self, columns: Columns, rows: Rows, used: IntArray) -> bool:
+    def owns_its_slack(self, columns: ScipColumns, rows: LinearRows, used: IntArray) -> bool:
         """Whether nothing but this row has to do with the slack, and only in one direction."""
         i, j = self.row, self.slack
         if i == GONE or used[j] != 1 or columns.cost[j] != 0.0:
@@ -35,7 +35,7 @@ class SlackIndicator:
         falls = bool(np.any(data[indices == j] < 0.0))
         return falls and (columns.lower[j], columns.upper[j], rows.lower[i]) == (0.0, np.inf, -np.inf)
 
-    def indicator(self, rows: Rows, kept: BoolArray, place: IntArray) -> Indicator:
+    def indicator(self, rows: LinearRows, kept: BoolArray, place: IntArray) -> Indicator:
         """The row without its slack, or where the slack is kept, that it is 0; columns by their `place`."""
         binary = int(place[self.binary])
         if kept[self.slack]:
@@ -45,7 +45,7 @@ class SlackIndicator:
         limit = float(rows.upper[self.row])
         return Indicator(binary, self.active, place[indices[own]], data[own], -np.inf, limit, self.name)
 
-    def left_out(self, columns: Columns, rows: Rows, place: IntArray) -> Slack:
+    def left_out(self, columns: ScipColumns, rows: LinearRows, place: IntArray) -> Slack:
         """The slack of a row that is told without it: as small as its row lets it be."""
         indices, data = rows.entries(self.row)
         own, falls = indices != self.slack, -float(data[indices == self.slack][0])
@@ -59,7 +59,7 @@ class SlackIndicator:
         )
 
 
-def slack_indicators(model: Any, columns: Columns, constraints: Constraints) -> list[SlackIndicator]:
+def slack_indicators(model: Any, columns: ScipColumns, constraints: Constraints) -> list[SlackIndicator]:
     """All of a model."""
     slacks = [model.getSlackVarIndicator(constraint) for constraint in constraints.indicators]
     firsts = [model.getConsVars(constraint)[0] for constraint in constraints.indicators]

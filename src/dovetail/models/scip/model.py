@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -11,26 +11,25 @@ import pyscipopt
 from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
+from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
+from dovetail.models.scip.columns import BEING_WRITTEN, ScipColumns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
-from dovetail.models.scip.rows import LINEAR, Constraints, Rows
-from dovetail.models.scip.solution import load_point
+from dovetail.models.scip.rows import LINEAR, Constraints, LinearRows
+from dovetail.models.tool_model import ToolModel
 
 
-class ScipModel:
+class ScipModel(ToolModel):
     """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
 
     tool = "PySCIPOpt model"
-    heavy = ()
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        super().__init__(model)
         self._originals: dict[int, int] = {}
 
     def read(self, *, rows: bool = True) -> Reading:
@@ -39,7 +38,7 @@ class ScipModel:
         With rows, the slack columns that SCIP adds to indicator constraints are left out; without, they
         are among the columns, since only the rows tell whether anything else uses them.
         """
-        columns = Columns.of(self._model)
+        columns = ScipColumns.of(self._model)
         self._originals = {key: key for key in columns.keys}
         if not rows:
             return Reading(_mip(self._model, columns), columns.keys)
@@ -72,10 +71,6 @@ class ScipModel:
             f"{variable!r} is not a variable of this {self.tool}; pass what its addVar or addMatrixVar gave."
         )
 
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
     def watch(self, ties: Ties) -> None:
         """Put a `_Refusal` into the model: PySCIPOpt's classes cannot be changed."""
         if self._model not in _watched:
@@ -84,10 +79,6 @@ class ScipModel:
             self._model.includeEventhdlr(refusal, "dovetail", "refuses to solve without predictors")
             refusal.model = None  # which would keep the model alive
             _watched.add(self._model)
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New variables, as `addMatrixVar` makes them."""
@@ -110,10 +101,6 @@ class ScipModel:
                     )
         for variable in np.asarray(created).flat:
             self._model.delVar(variable)
-
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Arrays and dictionaries."""
-        return like(given, values)
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
         """A `MatrixVariable`."""
@@ -191,7 +178,7 @@ def _refuse_callbacks(model: Any) -> None:
             )
 
 
-def _with_rows(model: Any, columns: Columns) -> Reading:
+def _with_rows(model: Any, columns: ScipColumns) -> Reading:
     """The whole program; slack columns and rows that SCIP added for its indicators are left out."""
     constraints = Constraints.of(model)
     rows = constraints.rows(model, columns)
@@ -217,7 +204,9 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
     )
 
 
-def _mip(model: Any, columns: Columns, rows: Rows | None = None, keep: BoolArray | None = None) -> Mip:
+def _mip(
+    model: Any, columns: ScipColumns, rows: LinearRows | None = None, keep: BoolArray | None = None
+) -> Mip:
     """The program of the columns that are kept, with all `rows`."""
     kept = np.ones(len(columns.keys), dtype=bool) if keep is None else keep
     return Mip(
@@ -233,3 +222,24 @@ def _mip(model: Any, columns: Columns, rows: Rows | None = None, keep: BoolArray
         names=distinct(columns.variables[j].name for j in np.flatnonzero(kept)),
         row_names=None if rows is None or not rows.names else distinct(rows.names),
     )
+
+
+def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
+    """Let `getVal` and `getObjVal` of a model that is open for changes say the point.
+
+    SCIP keeps the candidates it is given in an order of its own and reads values off the first. Where
+    another one stands there (that of an earlier solve, say), it is written over.
+    """
+    at = dict(zip(reading.with_slacks.keys, point.tolist(), strict=True))
+    values = [(variable, at.get(variable.ptr(), 0.0)) for variable in model.getVars()]
+    candidate = model.createOrigSol()
+    _write(model, candidate, values)
+    model.addSol(candidate)
+    first = model.getBestSol()
+    if any(model.getSolVal(first, variable) != value for variable, value in values):
+        _write(model, first, values)
+
+
+def _write(model: Any, solution: Any, values: list[tuple[Any, float]]) -> None:
+    for variable, value in values:
+        model.setSolVal(solution, variable, value)

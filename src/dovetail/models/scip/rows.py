@@ -1,8 +1,16 @@
-"""The linear and quadratic rows of a PySCIPOpt model, and its logical constraints as rows."""
+"""The linear and quadratic rows of a PySCIPOpt model, and its logical constraints as rows.
+
+PySCIPOpt cannot be asked about special ordered sets, cardinality and exclusive or: they are read off SCIP's
+own text of the model, in which variables and constraints are numbered in their order.
+"""
 
 from __future__ import annotations
 
+import re
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +19,17 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.core.special_constraints import logic_rows
-from dovetail.models.scip.columns import GONE, Columns, limits
-from dovetail.models.scip.special import BY_HAND, KINDS, Listed, listed
-from dovetail.models.scip.text import constant_in, constraint_texts
+from dovetail.core.special_constraints import SpecialConstraints, logic_rows
+from dovetail.models.scip.columns import GONE, ScipColumns, limits
+
+KINDS = frozenset({"SOS1", "SOS2", "cardinality", "xor"})
+
+BY_HAND = "write it with binary variables and linear constraints"
+"""What to do about a constraint that nothing can be made of."""
+
+_VARIABLE = re.compile(r"<x(\d+)>")
+_LAST_NUMBER = re.compile(r"<?= (\d+)$")
+
 
 LINEAR = frozenset({"linear", "knapsack", "setppc", "logicor", "varbound"})
 """Kinds of constraints of which SCIP itself gives coefficients and limits."""
@@ -33,8 +48,13 @@ REFUSED = {
 """Kinds that are not taken, in words, and what to do about them."""
 
 
+_LINE = re.compile(r"^\s*\[(\w+)\] <c(\d+)>: (.*);\s*$")
+_NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+_CONSTANT = re.compile(rf"^(?:{_NUMBER} <= )?({_NUMBER})(?=[-+])")
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LinearRows:
     """Linear rows over all columns."""
 
     A: sp.csr_array
@@ -47,10 +67,10 @@ class Rows:
         inside = slice(self.A.indptr[i], self.A.indptr[i + 1])
         return self.A.indices[inside], self.A.data[inside]
 
-    def some(self, kept: BoolArray) -> Rows:
+    def some(self, kept: BoolArray) -> LinearRows:
         """Those that are kept."""
         names = [self.names[i] for i in np.flatnonzero(kept)]
-        return Rows(self.A[kept], self.lower[kept], self.upper[kept], names)
+        return LinearRows(self.A[kept], self.lower[kept], self.upper[kept], names)
 
 
 @dataclass(eq=False)
@@ -69,7 +89,7 @@ class Constraints:
     """Indicator constraints, as PySCIPOpt has them."""
     products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
     """Of quadratic rows: the row, two variables and a coefficient each."""
-    special: list[Listed] = field(default_factory=list)
+    special: list[ListedConstraint] = field(default_factory=list)
     """Those that are no rows."""
 
     @classmethod
@@ -131,7 +151,7 @@ class Constraints:
         self.upper.append(upper)
         self.names.append(name)
 
-    def quadratics(self, model: Any, columns: Columns) -> list[QuadraticTerms]:
+    def quadratics(self, model: Any, columns: ScipColumns) -> list[QuadraticTerms]:
         """What is quadratic in the rows, over all columns."""
         result = []
         for row, *sides, weights in self.products:
@@ -145,7 +165,7 @@ class Constraints:
             result.append(QuadraticTerms(row, found[0][0], found[1][0], np.array(weights)))
         return result
 
-    def rows(self, model: Any, columns: Columns) -> Rows:
+    def rows(self, model: Any, columns: ScipColumns) -> LinearRows:
         """The matrix; a (1 - x) becomes -a x, and a goes to the limits."""
         data = np.array(self.entries, dtype=np.float64)
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
@@ -162,7 +182,7 @@ class Constraints:
         A.eliminate_zeros()
         infinity = model.infinity()
         lower, upper = limits(self.lower, infinity) - shift, limits(self.upper, infinity) - shift
-        return Rows(A, lower, upper, self.names)
+        return LinearRows(A, lower, upper, self.names)
 
 
 def _refusal(name: str, kind: str) -> UnsupportedError:
@@ -178,3 +198,63 @@ def removed(constraint: str) -> ModelError:
         f"the constraint {constraint} has a variable that was removed from the PySCIPOpt model; SCIP cannot "
         "solve that either. Take the constraint out with delCons, and state it again."
     )
+
+
+def constraint_texts(model: Any) -> dict[int, tuple[str, str]]:
+    """Kind and text of every constraint, by its number."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.cip"
+        model.writeProblem(str(path), trans=False, genericnames=True, verbose=False)
+        lines = path.read_text().splitlines()
+    return {int(match[2]): (match[1], match[3]) for match in map(_LINE.match, lines) if match}
+
+
+def constant_in(text: str) -> float:
+    """The constant of a quadratic expression, which SCIP writes before its terms.
+
+    >>> constant_in("-1 <= 3.5+(<x0>)^2+2*<x1> <= 5"), constant_in("2*<x0>*<x1> <= 5")
+    (3.5, 0.0)
+    """
+    match = _CONSTANT.match(text)
+    return float(match[1]) if match else 0.0
+
+
+@dataclass(frozen=True)
+class ListedConstraint:
+    """One such constraint: its kind, its variables by their places in the model, and its number."""
+
+    name: str
+    kind: str
+    variables: list[int]
+    number: int
+    """Of a special ordered set its type, else the limit."""
+
+    def write(self, written: SpecialConstraints, place: IntArray) -> None:
+        """Where variables are columns by `place`."""
+        columns = [int(place[j]) for j in self.variables]
+        if self.kind.startswith("SOS"):
+            written.ordered(self.name, self.number, columns)
+        elif self.kind == "xor":
+            written.parity(self.name, columns, bool(self.number))
+        else:
+            written.at_most(self.name, columns, self.number)
+
+
+def listed(texts: Mapping[int, tuple[str, str]], names: Mapping[int, str]) -> list[ListedConstraint]:
+    """Constraints by their numbers; an `UnsupportedError` for one that is written in another way."""
+    return [_read(name, *texts.get(number, ("", ""))) for number, name in names.items()]
+
+
+def _read(name: str, kind: str, text: str) -> ListedConstraint:
+    variables = [int(number) for number in _VARIABLE.findall(text)]
+    limit = _LAST_NUMBER.search(text)
+    if kind not in KINDS or not variables or len(variables) != text.count("<") - text.count("<="):
+        raise UnsupportedError(
+            f"the constraint {name} is one that SCIP writes down as {text!r}, which cannot be read; "
+            f"{BY_HAND}."
+        )
+    if kind.startswith("SOS"):
+        return ListedConstraint(name, kind, variables, int(kind[-1]))
+    if limit is None:
+        raise UnsupportedError(f"the constraint {name} has no limit that is a number; give one.")
+    return ListedConstraint(name, kind, variables, int(limit[1]))

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.node import Attribute, Node
-from dovetail.predictors.onnx.opset import supported_opset
+from dovetail.predictors.onnx.node import Attribute, OnnxNode
 from dovetail.predictors.onnx.weights import WeightReader
 
 MOST_NODES = 200_000
@@ -23,6 +22,12 @@ LONGEST_LIST = 1 << 20
 """Entries of a list of numbers or words among the attributes of a node; tensors may be longer."""
 DEEPEST = 32
 """How far functions may call functions."""
+
+
+OLDEST, NEWEST = 7, 28
+"""Opsets whose operators mean what is computed here. Up to 12, lists of axes and limits were attributes, and
+a softmax was over all axes from one on: each operator's file says what it meant then. Before 7, arithmetic
+broadcast in a way of its own."""
 
 
 class _Scope(NamedTuple):
@@ -56,11 +61,11 @@ class NodeReader:
         self._count = 0
         self._words = 0
 
-    def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[Node]:
+    def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[OnnxNode]:
         """The nodes of the graph in their order."""
         yield from self._within(protos, _Scope(opset, {}, "", {}, 0))
 
-    def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[Node]:
+    def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[OnnxNode]:
         """The nodes of the graph or of a function's body."""
         for proto in protos:
             self._require_few(proto)
@@ -73,11 +78,11 @@ class NodeReader:
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             values = {name: self._attribute(a, label) for name, a in attributes.items()}
             inputs, outputs = scope.renamed(proto.input), scope.renamed(proto.output)
-            yield Node(proto.op_type, label, inputs, outputs, scope.opset, values, domain)
+            yield OnnxNode(proto.op_type, label, inputs, outputs, scope.opset, values, domain)
 
     def _call(
         self, proto: Any, function: Any, label: str, attributes: dict[str, Any], scope: _Scope
-    ) -> Iterator[Node]:
+    ) -> Iterator[OnnxNode]:
         """The nodes of a function's body, for one call of it."""
         if scope.depth == DEEPEST:
             raise UnsupportedError(f"{self._name}: functions call each other more than {DEEPEST} deep.")
@@ -92,7 +97,7 @@ class NodeReader:
         yield from self._within(function.node, _Scope(opset, names, prefix, given, scope.depth + 1))
         for name, target in zip(function.output, outputs, strict=False):
             if name in handed_on:
-                yield Node("Identity", label, (names[name],), (target,), opset, {})
+                yield OnnxNode("Identity", label, (names[name],), (target,), opset, {})
 
     def _require_few(self, proto: Any) -> None:
         """Count a node, and refuse one too many."""
@@ -136,3 +141,19 @@ def require_text(*words: Any) -> None:
             raise PredictorError(f"a name in the model is not text ({word!r}); the file is damaged.")
         if len(word) > LONGEST_NAME:
             raise PredictorError(f"a name in the model has {len(word)} characters ({word[:40]!r}...).")
+
+
+def supported_opset(imports: Iterable[Any], where: str) -> int:
+    """The version that a model or function imports; `where` names both it and the file."""
+    version = max((item.version for item in imports if item.domain in ("", "ai.onnx")), default=0)
+    if version < OLDEST:
+        raise UnsupportedError(
+            f"{where} uses opset {version}; {OLDEST} to {NEWEST} are supported. Export it "
+            f"again, or convert it: onnx.version_converter.convert_version(model, 17)."
+        )
+    if version > NEWEST:
+        raise UnsupportedError(
+            f"{where} uses opset {version}, newer than this dovetail knows; export it with "
+            f"opset_version={NEWEST} or lower."
+        )
+    return int(version)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.shape import SHAPES_ONLY
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class OnnxGraph:
     """A network: one input, one output, and the nodes between them in the order of their computation."""
 
     name: str
@@ -21,12 +21,12 @@ class Graph:
     sizes: tuple[int | None, ...]
     """The input's shape; None where the file leaves it open."""
     output: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[OnnxNode, ...]
     constants: dict[str, Tensor]
     narrowest_dtype: torch.dtype
     """The narrowest float type anywhere in it."""
 
-    def makers(self) -> dict[str, Node]:
+    def makers(self) -> dict[str, OnnxNode]:
         """The node that makes each value, by the value's name."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.limits import LARGEST
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.memory import LARGEST
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.shape import SHAPES_ONLY
 from dovetail.predictors.onnx.operators.table import is_differentiable
 
@@ -26,7 +26,7 @@ MOST_FEATURES = LARGEST // 16
 """Of one sample: a batch of a few, and what comes of it, must stay below the largest tensor."""
 
 
-def piecewise_constant_nodes(graph: Graph) -> list[Node]:
+def piecewise_constant_nodes(graph: OnnxGraph) -> list[OnnxNode]:
     """Nodes whose result moves in steps, or not at all, as the data move."""
     varying = graph.varying()
     return [
@@ -36,7 +36,7 @@ def piecewise_constant_nodes(graph: Graph) -> list[Node]:
     ]
 
 
-def require_gradient(graph: Graph) -> None:
+def require_gradient(graph: OnnxGraph) -> None:
     """Refuse a network whose output has no gradient anywhere: an index of a class, say."""
     if graph.output not in graph.varying():
         raise PredictorError(f"{graph.name}: output {graph.output!r} does not depend on the input.")
@@ -53,7 +53,7 @@ def require_gradient(graph: Graph) -> None:
         )
 
 
-def ends_in_sigmoid(graph: Graph) -> bool | None:
+def ends_in_sigmoid(graph: OnnxGraph) -> bool | None:
     """True or False where the last operation shows it, None where it does not."""
     makers = graph.makers()
     varying = graph.varying()
@@ -72,7 +72,7 @@ def ends_in_sigmoid(graph: Graph) -> bool | None:
     return None
 
 
-def row_shape(graph: Graph, constants: Mapping[str, Tensor]) -> tuple[int, ...]:
+def row_shape(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> tuple[int, ...]:
     """The axes of one sample."""
     first, *rest = graph.sizes
     if len(rest) == 1 and rest[0] is None:
@@ -92,7 +92,7 @@ def row_shape(graph: Graph, constants: Mapping[str, Tensor]) -> tuple[int, ...]:
     return sizes
 
 
-def _width(graph: Graph, constants: Mapping[str, Tensor]) -> int | None:
+def _width(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> int | None:
     """How many features there are, from the weights they meet first."""
     for node in graph.nodes:
         if node.operator in ("Gemm", "MatMul") and node.inputs[0] == graph.input:

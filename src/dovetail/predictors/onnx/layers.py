@@ -10,10 +10,10 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.layers import ACTIVATIONS as KINDS
 from dovetail.networks.layers import Activation, Dense, Layer
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.graph_traits import RESHAPING
 from dovetail.predictors.onnx.module import OnnxModule
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 
 ACTIVATIONS = {kind.capitalize(): kind for kind in KINDS}
 """Operators that are an activation of `networks.layers`, and its name there."""
@@ -21,7 +21,7 @@ ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 """Operators that, with a constant, scale and shift."""
 
 
-def layers_of(graph: Graph, module: OnnxModule) -> Iterator[Layer]:
+def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
     """A layer for every node that computes something; an error that names the node that is none."""
     shapes, rows = module.shapes()
     for node, data in _chain(graph):
@@ -40,7 +40,7 @@ def layers_of(graph: Graph, module: OnnxModule) -> Iterator[Layer]:
             raise _not_a_layer(node)
 
 
-def _chain(graph: Graph) -> list[tuple[Node, str]]:
+def _chain(graph: OnnxGraph) -> list[tuple[OnnxNode, str]]:
     """The nodes from input to output, each with the one value it works on."""
     makers = graph.makers()
     varying = graph.varying()
@@ -55,11 +55,11 @@ def _chain(graph: Graph) -> list[tuple[Node, str]]:
     return chain[::-1]
 
 
-def _is_on_rows(node: Node, shape: tuple[int, ...]) -> bool:
+def _is_on_rows(node: OnnxNode, shape: tuple[int, ...]) -> bool:
     return len(shape) == 2 and node.integer("axis", -1 if node.opset >= 13 else 1) in (1, -1)
 
 
-def _dense(node: Node, module: OnnxModule) -> Dense:
+def _dense(node: OnnxNode, module: OnnxModule) -> Dense:
     weight = module.constant(node.inputs[1])
     if weight is None or weight.ndim > 2 or (node.operator == "Gemm" and node.integer("transA", 0)):
         raise _not_a_layer(node)
@@ -73,7 +73,7 @@ def _dense(node: Node, module: OnnxModule) -> Dense:
     return Dense(weight, node.number("beta", 1.0) * _spread(bias, (len(weight),), node))
 
 
-def _scaling(node: Node, data: str, shape: tuple[int, ...], module: OnnxModule) -> Dense:
+def _scaling(node: OnnxNode, data: str, shape: tuple[int, ...], module: OnnxModule) -> Dense:
     """Arithmetic with a constant: a scaler before a network, or the bias after a MatMul."""
     comes_first = node.inputs[0] == data
     constant = _spread(module.constant(node.inputs[1 if comes_first else 0]), shape[1:], node)
@@ -87,7 +87,7 @@ def _scaling(node: Node, data: str, shape: tuple[int, ...], module: OnnxModule) 
     return Dense(np.diag(constant if node.operator == "Mul" else 1.0 / constant), zeros)
 
 
-def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: Node) -> FloatArray:
+def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: OnnxNode) -> FloatArray:
     """A constant, the same for all rows, as one number per value of a row."""
     try:
         if constant is not None:
@@ -97,7 +97,7 @@ def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: Node) -> 
     raise _not_a_layer(node)
 
 
-def _not_a_layer(node: Node) -> UnsupportedError:
+def _not_a_layer(node: OnnxNode) -> UnsupportedError:
     return UnsupportedError(
         f"{node} cannot be written out as a layer; only a chain of Gemm, MatMul, Add, Relu, Sigmoid, Tanh, "
         'Softplus and Softmax can. method="auto" takes any network.'

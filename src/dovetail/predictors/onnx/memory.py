@@ -8,7 +8,7 @@ only then is it run. Thus no operator needs a rule of its own, and none can be f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +18,19 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
+from dovetail.core.errors import PredictorError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.torch.dispatch import DispatchMode
+from dovetail.predictors.torch.recorder import DispatchMode
 
 SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""
+
+
+LARGEST = 1 << 28
+"""Elements of a tensor that a file may ask for by its shape alone (a few bytes can ask for terabytes)."""
+
+LONGEST = 1 << 16
+"""Entries of a shape, of a list of axes, or steps of a sequence: each is taken one by one."""
 
 
 @dataclass(frozen=True)
@@ -118,3 +126,19 @@ def _on_shapes(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 def _without_data(tensor: Tensor) -> Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+def require_room(sizes: Sequence[int]) -> None:
+    """Refuse a tensor of absurd size before it is made."""
+    if math.prod(sizes) > LARGEST or min(sizes, default=0) < 0:
+        raise PredictorError(
+            f"a tensor of shape {tuple(sizes)} is asked for; the limit is {LARGEST} numbers."
+        )
+
+
+def listed(values: Tensor) -> list[Any]:
+    """A shape, axes or the like, number by number."""
+    if values.numel() > LONGEST:
+        raise PredictorError(f"a list of {values.numel()} sizes or axes is given; the limit is {LONGEST}.")
+    numbers: list[Any] = values.tolist()
+    return numbers

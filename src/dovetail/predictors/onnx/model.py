@@ -16,7 +16,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.networks.layers import Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
 from dovetail.predictors.onnx.layers import layers_of
 from dovetail.predictors.onnx.module import OnnxModule
@@ -53,7 +53,7 @@ class OnnxPredictor(TorchPredictor):
         output: str | None = None,
         *,
         limits: FileLimits | None = None,
-        read: tuple[Graph, Meter] | None = None,
+        read: tuple[OnnxGraph, Meter] | None = None,
     ) -> None:
         meter = read[1] if read is not None else metered(model, limits)
         graph = read[0] if read is not None else read_graph(model, output, meter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -11,12 +12,16 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.batching import TRIAL, one_by_one, takes_one, trial_batch
-from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.graph_traits import require_gradient, row_shape
 from dovetail.predictors.onnx.memory import room
 from dovetail.predictors.onnx.operators.table import compiled
-from dovetail.predictors.onnx.plan import LIKE, Step, folded_constants, planned
+from dovetail.predictors.onnx.plan import LIKE, PlannedStep, folded_constants, planned
+
+TRIAL = 3
+"""Rows of the batch a model is tried on when it is read: two could be a size that stands in the file."""
+
+Batch = Callable[[Tensor], Tensor]
 
 
 class OnnxModule(nn.Module):
@@ -30,7 +35,7 @@ class OnnxModule(nn.Module):
     precision: Tensor
     narrowest: Tensor
 
-    def __init__(self, graph: Graph, meter: Meter) -> None:
+    def __init__(self, graph: OnnxGraph, meter: Meter) -> None:
         super().__init__()
         self.register_buffer("precision", torch.zeros((), dtype=graph.dtype))
         self.register_buffer("narrowest", torch.zeros((), dtype=graph.narrowest_dtype))
@@ -105,7 +110,7 @@ class OnnxModule(nn.Module):
     def _values(self, x: Tensor, frees: bool = True) -> list[Tensor | None]:
         """Every step in turn; what no later step reads is dropped on the way."""
         values = self._at_first(x)
-        step: Step | None = None
+        step: PlannedStep | None = None
         try:
             for step in self._plan.steps:
                 result = step.kernel(*[values[slot] for slot in step.inputs])
@@ -156,3 +161,60 @@ class OnnxModule(nn.Module):
             self._masks.append(slot)
         else:
             raise PredictorError(f"{self._name}: {name!r} holds NaN or infinity; train or load it again.")
+
+
+def one_by_one(run: Batch, x: Tensor) -> Tensor:
+    """Every row as a batch of its own, vectorised."""
+    rows: Tensor = torch.vmap(lambda row: run(row.unsqueeze(0)).squeeze(0))(x)
+    return rows
+
+
+def trial_batch(features: int, dtype: torch.dtype) -> Tensor:
+    """A few rows in [-1, 1], the same every time."""
+    rng = torch.Generator().manual_seed(0)
+    x = torch.rand(TRIAL, features, generator=rng, dtype=torch.float64) * 2.0 - 1.0
+    return x.to(dtype)
+
+
+def takes_one(run: Batch, x: Tensor, declared: int | None, meter: Meter) -> bool:
+    """Whether rows must be taken one by one, found out on the few of `x`.
+
+    Rows that influence each other in a graph made for many are left for the probe to refuse.
+    """
+    together = _tried(lambda: [run(x[: TRIAL - 1]), run(x)][1], meter)
+    apart = _tried(lambda: torch.cat([run(row.unsqueeze(0)) for row in x]), meter)
+    if isinstance(together, Tensor) and (declared != 1 or isinstance(apart, Exception)):
+        return False
+    if isinstance(together, Tensor) and isinstance(apart, Tensor) and _close(together, apart):
+        return False
+    vectorised = apart if isinstance(apart, Exception) else _tried(lambda: one_by_one(run, x), meter)
+    if isinstance(vectorised, Exception):
+        reason = together if isinstance(together, Exception) else vectorised
+        raise _unusable(meter.name, declared, reason)
+    return True
+
+
+def _unusable(name: str, declared: int | None, reason: Exception) -> PredictorError:
+    fixed = "" if declared is None else f" It was exported for batches of {declared}."
+    return PredictorError(
+        f"{name} cannot take a batch of samples: {reason}{fixed} Export it with an open first "
+        'axis: torch.onnx.export(..., dynamic_shapes=({0: torch.export.Dim("n")},)).'
+    )
+
+
+def _tried(action: Callable[[], Tensor], meter: Meter) -> Tensor | Exception:
+    try:
+        with torch.no_grad(), room(meter):
+            return action()
+    except UnsupportedError:
+        raise
+    except Exception as reason:
+        if meter.met:
+            raise
+        return reason
+
+
+def _close(a: Tensor, b: Tensor) -> bool:
+    """Equal but for the order of sums: a batch of three is not added up as one row is."""
+    tolerance = 1e-9 if a.dtype == torch.float64 else 1e-4
+    return a.shape == b.shape and torch.allclose(a, b, tolerance, tolerance, equal_nan=True)

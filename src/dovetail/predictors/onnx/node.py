@@ -21,7 +21,7 @@ DTYPES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class OnnxNode:
     """A node whose attributes are asked for by name and type; one nobody asked for is an error."""
 
     operator: str

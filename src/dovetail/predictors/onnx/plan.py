@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel
 from dovetail.predictors.onnx.operators.table import operator_of
 
@@ -19,7 +19,7 @@ ABSENT, LIKE, UNREAD = 0, 1, -1
 """Slots of no value of the graph: an input left out, the precision in use, outputs nobody reads."""
 
 
-class Step(NamedTuple):
+class PlannedStep(NamedTuple):
     """A node in the run: what it does, and which slots it reads, fills and frees."""
 
     kernel: Kernel
@@ -31,10 +31,10 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The steps of a run, and the slots of the values that are met on the way."""
 
-    steps: list[Step]
+    steps: list[PlannedStep]
     slots: dict[str, int]
     input: int
     output: int
@@ -45,7 +45,7 @@ class Plan:
         return len(self.slots) + 3
 
 
-def folded_constants(graph: Graph, kernels: Mapping[Node, Kernel]) -> dict[str, Tensor]:
+def folded_constants(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel]) -> dict[str, Tensor]:
     """Everything that does not depend on the input, computed once."""
     known = dict(graph.constants)
     like = torch.zeros((), dtype=graph.narrowest_dtype)
@@ -64,15 +64,15 @@ def folded_constants(graph: Graph, kernels: Mapping[Node, Kernel]) -> dict[str, 
     return known
 
 
-def planned(graph: Graph, kernels: Mapping[Node, Kernel], constants: Mapping[str, Tensor]) -> Plan:
+def planned(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel], constants: Mapping[str, Tensor]) -> RunPlan:
     """What is left to do for every batch, once the constants are known."""
     nodes = [node for node in graph.nodes if not set(node.outputs) - {""} <= constants.keys()]
     slots = _numbered(graph, nodes)
     output = slots[graph.output]
-    return Plan(_scheduled(nodes, kernels, slots, output), slots, slots[graph.input], output)
+    return RunPlan(_scheduled(nodes, kernels, slots, output), slots, slots[graph.input], output)
 
 
-def _numbered(graph: Graph, nodes: Iterable[Node]) -> dict[str, int]:
+def _numbered(graph: OnnxGraph, nodes: Iterable[OnnxNode]) -> dict[str, int]:
     """A slot for every value that is met while running."""
     names = [graph.input, graph.output]
     for node in nodes:
@@ -81,10 +81,10 @@ def _numbered(graph: Graph, nodes: Iterable[Node]) -> dict[str, int]:
 
 
 def _scheduled(
-    nodes: Iterable[Node], kernels: Mapping[Node, Kernel], slots: Mapping[str, int], output: int
-) -> list[Step]:
+    nodes: Iterable[OnnxNode], kernels: Mapping[OnnxNode, Kernel], slots: Mapping[str, int], output: int
+) -> list[PlannedStep]:
     """The steps in order, found from the last one back: a slot that nothing later reads is freed."""
-    steps: list[Step] = []
+    steps: list[PlannedStep] = []
     read_later = {output}
     for node in reversed(list(nodes)):
         operator = operator_of(node)
@@ -93,5 +93,5 @@ def _scheduled(
         freed = tuple(set(inputs) - read_later - {ABSENT})
         read_later |= set(inputs)
         arguments = (LIKE, *inputs) if operator.needs_like else inputs
-        steps.append(Step(kernels[node], arguments, outputs, operator.outputs == 1, freed, str(node)))
+        steps.append(PlannedStep(kernels[node], arguments, outputs, operator.outputs == 1, freed, str(node)))
     return steps[::-1]

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.functions import NodeReader, require_text
-from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.node import DTYPES, Node
-from dovetail.predictors.onnx.opset import NEWEST, supported_opset
+from dovetail.predictors.onnx.functions import NEWEST, NodeReader, require_text, supported_opset
+from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.node import DTYPES, OnnxNode
 from dovetail.predictors.onnx.weights import WeightReader
 
 
@@ -28,7 +27,7 @@ class ModelReader:
         self._weights = WeightReader(onnx, meter, folder)
         self._nodes = NodeReader(onnx, meter, model.functions, self._weights)
 
-    def graph(self, output: str | None) -> Graph:
+    def graph(self, output: str | None) -> OnnxGraph:
         """All that `output` (or the only output) depends on."""
         model = self._model.graph
         if not model.output:
@@ -46,7 +45,7 @@ class ModelReader:
         chosen, nodes = _not_laid_out_in_one_column(chosen, nodes, constants)
         narrowest = _narrowest(dtype, nodes, constants.values())
         nodes = tuple(replace(node, narrowest_dtype=narrowest) for node in nodes)
-        return Graph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
+        return OnnxGraph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
 
     def _opset(self) -> int:
         """The version of ONNX's own operators; whichever it is where only those of other domains are used."""
@@ -108,7 +107,7 @@ class ModelReader:
             return str(floats[0]) if len(floats) == 1 else None
         return None
 
-    def _needed(self, nodes: Iterable[Node], output: str, known: set[str]) -> tuple[Node, ...]:
+    def _needed(self, nodes: Iterable[OnnxNode], output: str, known: set[str]) -> tuple[OnnxNode, ...]:
         """The nodes that `output` depends on; outputs nobody reads lose their names."""
         ordered = list(nodes)
         made = set(known)
@@ -134,8 +133,8 @@ class ModelReader:
 
 
 def _not_laid_out_in_one_column(
-    output: str, nodes: tuple[Node, ...], constants: Mapping[str, Tensor]
-) -> tuple[str, tuple[Node, ...]]:
+    output: str, nodes: tuple[OnnxNode, ...], constants: Mapping[str, Tensor]
+) -> tuple[str, tuple[OnnxNode, ...]]:
     """What is reshaped to (-1, 1) at the very end, without that: a scikit-learn MLP of several outputs is
     exported so, and its samples would not be told from its outputs."""
     if not nodes or nodes[-1].operator != "Reshape" or len(nodes[-1].inputs) != 2:
@@ -152,7 +151,7 @@ def _not_laid_out_in_one_column(
     return data, tuple(node for node in nodes[:-1] if shape in read or shape not in node.outputs)
 
 
-def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:
+def _narrowest(dtype: torch.dtype, nodes: Iterable[OnnxNode], constants: Iterable[Tensor]) -> torch.dtype:
     """The narrowest float type that appears anywhere."""
     found = {dtype, *(tensor.dtype for tensor in constants)}
     for node in nodes:

@@ -17,11 +17,10 @@ import torch
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.node import Node
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.pieces import Pieces
-from dovetail.predictors.trees.thresholds import largest_going_left
+from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.node import OnnxNode
+from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
+from dovetail.predictors.trees.pieces import LinePieces
 
 OPERATORS = ("TreeEnsembleRegressor", "TreeEnsembleClassifier", "TreeEnsemble")
 FUNCTIONS: dict[str, Link] = {"NONE": "identity", "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}
@@ -40,7 +39,7 @@ Members = dict[int, FloatArray]
 """By node the numbers that it asks for, where it does not ask for a threshold."""
 
 
-def tree_node(graph: Graph) -> Node | None:
+def tree_node(graph: OnnxGraph) -> OnnxNode | None:
     """The tree ensemble that a graph is, if it is one."""
     first, *after = graph.nodes or (None,)
     if first is None or first.domain != "ai.onnx.ml" or first.operator not in OPERATORS:
@@ -49,7 +48,7 @@ def tree_node(graph: Graph) -> Node | None:
     return first if casts and first.inputs == (graph.input,) else None
 
 
-def onnx_ensemble(graph: Graph, node: Node) -> TreeEnsemble:
+def onnx_ensemble(graph: OnnxGraph, node: OnnxNode) -> TreeEnsemble:
     """What the operator computes."""
     features = graph.sizes[1] if len(graph.sizes) == 2 else None
     if features is None:
@@ -60,12 +59,12 @@ def onnx_ensemble(graph: Graph, node: Node) -> TreeEnsemble:
     return assembled(trees, features=features, base=base, link=link, dtype=dtype)
 
 
-def is_classifier(node: Node) -> bool:
+def is_classifier(node: OnnxNode) -> bool:
     """Whether its answers are of classes."""
     return node.operator == "TreeEnsembleClassifier"
 
 
-Read = tuple[list[Tree], FloatArray, Link]
+Read = tuple[list[ReadTree], FloatArray, Link]
 """Trees, their thresholds folded; the base; the link."""
 Dtype = np.dtype[np.floating]
 
@@ -81,7 +80,7 @@ def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
 # --- TreeEnsembleRegressor and TreeEnsembleClassifier -----------------------------------------------
 
 
-def _older(node: Node, dtype: Dtype) -> Read:
+def _older(node: OnnxNode, dtype: Dtype) -> Read:
     """Nodes and leaves by numbers of their trees; a leaf's values are a list of their own."""
     classes = node.operator == "TreeEnsembleClassifier"
     part = "class" if classes else "target"
@@ -105,8 +104,8 @@ def _older(node: Node, dtype: Dtype) -> Read:
 
 
 def _older_trees(
-    node: Node, tree: IntArray, number: dict[tuple[int, int], int], value: FloatArray, dtype: Dtype
-) -> Iterator[Tree]:
+    node: OnnxNode, tree: IntArray, number: dict[tuple[int, int], int], value: FloatArray, dtype: Dtype
+) -> Iterator[ReadTree]:
     modes = np.array(node.texts("nodes_modes", ()))
     leaf = modes == "LEAF"
     _require_modes(node, set(modes[~leaf].tolist()), MODES[:-1])
@@ -120,7 +119,7 @@ def _older_trees(
             for side in (yes, no)
         ]
         asked = {k: cut[[i]] for k, i in enumerate(own) if modes[i] in ("BRANCH_EQ", "BRANCH_NEQ")}
-        one = Tree(feature[own], cut[own], to[0], to[1], value[own])
+        one = ReadTree(feature[own], cut[own], to[0], to[1], value[own])
         yield _ordered(node, one, modes[own], asked, _root(to), dtype)
 
 
@@ -132,7 +131,7 @@ def _root(sides: list[np.ndarray]) -> int:
     return int(free[0])
 
 
-def _class_count(node: Node) -> int:
+def _class_count(node: OnnxNode) -> int:
     node.passed_over("classlabels_int64s", "classlabels_strings")
     labels = node.attributes.get("classlabels_int64s") or node.attributes.get("classlabels_strings")
     if not isinstance(labels, tuple):
@@ -140,7 +139,7 @@ def _class_count(node: Node) -> int:
     return len(labels)
 
 
-def _one_score(node: Node, trees: list[Tree], base: FloatArray, k: int, link: Link) -> Read:
+def _one_score(node: OnnxNode, trees: list[ReadTree], base: FloatArray, k: int, link: Link) -> Read:
     """Two classes, of which the trees know one: the other has what is left."""
     trees = [tree._replace(value=tree.value[:, k : k + 1]) for tree in trees]
     if link == "sigmoid":
@@ -156,7 +155,7 @@ def _one_score(node: Node, trees: list[Tree], base: FloatArray, k: int, link: Li
 # --- TreeEnsemble -----------------------------------------------------------------------------------
 
 
-def _newer(node: Node, dtype: Dtype) -> Read:
+def _newer(node: OnnxNode, dtype: Dtype) -> Read:
     """Splits in one list, leaves in another; a child is a leaf where a flag says so."""
     modes = np.array(node.tensor("nodes_modes").numpy(), dtype=np.int64)
     _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)}, MODES)
@@ -170,7 +169,7 @@ def _newer(node: Node, dtype: Dtype) -> Read:
     return trees, np.zeros(whole.value.shape[1]), _link(node, after)
 
 
-def _newer_nodes(node: Node, modes: np.ndarray) -> Tree:
+def _newer_nodes(node: OnnxNode, modes: np.ndarray) -> ReadTree:
     """All splits, then all leaves; a tree of one leaf is a split both sides of which are that leaf."""
     splits, feature = modes.size, np.array(node.integers("nodes_featureids"))
     sides = [
@@ -186,7 +185,7 @@ def _newer_nodes(node: Node, modes: np.ndarray) -> Tree:
     for side in sides:
         side[alone] = -1
     none = np.full(target.size, -1)
-    return Tree(
+    return ReadTree(
         np.concatenate([feature, none * 0]),
         np.concatenate([node.tensor("nodes_splits").double().numpy(), np.zeros(target.size)]),
         np.concatenate([sides[0], none]),
@@ -195,7 +194,7 @@ def _newer_nodes(node: Node, modes: np.ndarray) -> Tree:
     )
 
 
-def _newer_members(node: Node, modes: np.ndarray) -> Members:
+def _newer_members(node: OnnxNode, modes: np.ndarray) -> Members:
     """Sets of numbers stand one after the other, NaN after each; the k-th is that of the k-th such split."""
     splits = node.tensor("nodes_splits").double().numpy()
     asked = {int(i): splits[[i]] for i in np.flatnonzero((modes == 4) | (modes == 5))}
@@ -215,7 +214,9 @@ def _newer_members(node: Node, modes: np.ndarray) -> Members:
 # --- common to both ---------------------------------------------------------------------------------
 
 
-def _ordered(node: Node, tree: Tree, modes: np.ndarray, asked: Members, root: int, dtype: Dtype) -> Tree:
+def _ordered(
+    node: OnnxNode, tree: ReadTree, modes: np.ndarray, asked: Members, root: int, dtype: Dtype
+) -> ReadTree:
     """What is reached from the root, which comes first; where a split asks for more, its sides change."""
     reached, level = [root], [root]
     while level:
@@ -241,21 +242,21 @@ def _ordered(node: Node, tree: Tree, modes: np.ndarray, asked: Members, root: in
         if i in asked and left[k] >= 0
     }
     cut[[*pieces]] = 0.0  # what stands there is not asked for, and may be NaN
-    return Tree(tree.feature[kept], cut, left, right, tree.value[kept], pieces)
+    return ReadTree(tree.feature[kept], cut, left, right, tree.value[kept], pieces)
 
 
-def _pieces(node: Node, members: FloatArray, dtype: Dtype) -> Pieces:
+def _pieces(node: OnnxNode, members: FloatArray, dtype: Dtype) -> LinePieces:
     """What goes left: all that is one of these numbers, once it is cast."""
     if not np.all(np.isfinite(members)):
         raise node.refused("a split by a number that is none, or infinite,")
-    found = Pieces(np.empty(0), np.zeros(1, dtype=bool))
+    found = LinePieces(np.empty(0), np.zeros(1, dtype=bool))
     below, upto = (_folded(members, np.full(members.size, strict), dtype) for strict in (True, False))
     for low, high in zip(below, upto, strict=True):
         found = found.but(low, high, goes_left=True)
     return found
 
 
-def _aggregated(node: Node, how: str, trees: list[Tree]) -> list[Tree]:
+def _aggregated(node: OnnxNode, how: str, trees: list[ReadTree]) -> list[ReadTree]:
     if how == "AVERAGE":
         return [tree.scaled(1.0 / len(trees)) for tree in trees]
     if how != "SUM":
@@ -263,22 +264,22 @@ def _aggregated(node: Node, how: str, trees: list[Tree]) -> list[Tree]:
     return trees
 
 
-def _link(node: Node, function: str) -> Link:
+def _link(node: OnnxNode, function: str) -> Link:
     if function not in FUNCTIONS:
         raise node.refused(f"the function {function}")
     return FUNCTIONS[function]
 
 
-def _require_modes(node: Node, modes: set[str], known: Sequence[str]) -> None:
+def _require_modes(node: OnnxNode, modes: set[str], known: Sequence[str]) -> None:
     for mode in sorted(modes - set(known)):
         raise node.refused(f"a split by {mode}")
 
 
-def _has(node: Node, name: str) -> bool:
+def _has(node: OnnxNode, name: str) -> bool:
     return node.has(name) or node.has(f"{name}_as_tensor")
 
 
-def _numbers(node: Node, name: str) -> FloatArray:
+def _numbers(node: OnnxNode, name: str) -> FloatArray:
     """A list of floats, or a tensor of doubles under another name."""
     if node.has(f"{name}_as_tensor"):
         return np.asarray(node.tensor(f"{name}_as_tensor").double().numpy())

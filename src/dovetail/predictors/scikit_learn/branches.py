@@ -1,8 +1,12 @@
-"""Branches side by side, each over columns of its own: as plain layers wherever all of them are."""
+"""Branches side by side, each over columns of its own: as plain layers wherever all of them are.
+
+Such are scikit-learn's ColumnTransformer, each over columns of its own, and FeatureUnion, over all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import IntArray
-from dovetail.predictors.scikit_learn.modules import dense, picked, shift
+from dovetail.predictors.scikit_learn.modules import Pointwise, dense, picked, scale, shift
 
+WriteTransform = Callable[[Any], Iterator[nn.Module]]
+"""What the `transform` of an estimator computes, as torch modules, first to last."""
 Branch = tuple[Any, list[nn.Module]]
 """The columns that are read, and what is made of them."""
 
@@ -89,3 +95,37 @@ def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> It
         bias = torch.cat([layer.bias.detach() for layer in layers])
         yield dense(torch.block_diag(*weights).numpy(), bias.numpy())  # type: ignore[no-untyped-call]
         widths[:] = [layer.out_features for layer in layers]
+
+
+def column_transformer(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
+    """In the order of its list; what is dropped is not there, and the remainder comes last."""
+    branches = []
+    for name, inner, _ in estimator.transformers_:
+        places = estimator._transformer_to_input_indices[name]  # columns by number, however they were named
+        if len(places) == 0 or (isinstance(inner, str) and inner == "drop"):
+            continue
+        weight = (estimator.transformer_weights or {}).get(name)
+        branches.append((places, _weighted([] if isinstance(inner, str) else write(inner), weight)))
+    yield from joined(branches, estimator.n_features_in_)
+
+
+def feature_union(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
+    """All read the same features."""
+    branches = []
+    every = np.arange(estimator.n_features_in_)
+    for name, inner in estimator.transformer_list:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        weight = (estimator.transformer_weights or {}).get(name)
+        branches.append((every, _weighted([] if isinstance(inner, str) else write(inner), weight)))
+    yield from joined(branches, every.size)
+
+
+def _weighted(modules: Iterator[nn.Module] | list[nn.Module], weight: float | None) -> list[nn.Module]:
+    """What comes out, times a weight if there is one."""
+    made = [*modules]
+    if weight is None:
+        return made
+    if made and all(isinstance(module, nn.Linear) for module in made):
+        return [*made, scale(np.full(made[-1].out_features, weight))]
+    return [*made, Pointwise(partial(torch.mul, torch.tensor(float(weight), dtype=torch.float64)))]

@@ -2,18 +2,25 @@
 
 What is nearest is decided by -|x - c|^2 / 2. Every centre has the same |x|^2 in it: without it,
 x'c - |c|^2 / 2 is left, whose largest is at the same centre.
+
+The number of the nearest centre in one column, as `predict` says it: KMeans's cluster, or the place of a
+class of NearestCentroid's in `classes_`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
+from dovetail.core.predictor import Predictor
 from dovetail.predictors.scikit_learn.estimator import is_a, steps_of, way_out
 from dovetail.predictors.scikit_learn.modules import dense
 
@@ -54,3 +61,39 @@ def _scores(estimator: Any) -> tuple[FloatArray, FloatArray]:
     spread = np.where(estimator.within_class_std_dev_ != 0, estimator.within_class_std_dev_, 1.0)
     scaled = centres / spread
     return scaled / spread, np.log(prior) - 0.5 * np.sum(scaled**2, axis=1)
+
+
+class NearestNumber:
+    """Which score of `scores` is the largest. It jumps, so that there is no slope and no bound."""
+
+    def __init__(self, scores: Predictor, nearest: Callable[[FloatArray], IntArray]) -> None:
+        self._scores, self._nearest = scores, nearest
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """By the estimator's own predict."""
+        return self._nearest(X)[:, None].astype(np.float64) if len(X) else np.empty((0, 1))
+
+    def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
+        """Of the scores as they are now."""
+        scores = self._scores.snapshot(device)
+
+        def forward(inputs: Tensor) -> Tensor:
+            said = scores(inputs)
+            graph = 0.0 * said.sum(dim=1, keepdim=True)  # in which nothing slopes
+            return torch.argmax(said, dim=1, keepdim=True).to(said.dtype) + graph
+
+        return forward
+
+    def describe(self, X: FloatArray) -> Description:
+        """What is known of the scores, but for their form."""
+        return replace(
+            self._scores.describe(X),
+            outputs=1,
+            smooth=False,
+            ends_in_sigmoid=False,
+            is_classifier=False,
+            gives_class_number=True,
+            other_forms=(),
+            layers=None,
+            program=None,
+        )

@@ -11,7 +11,7 @@ from torch import nn
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.scikit_learn.estimator import has_probabilities, way_out
-from dovetail.predictors.scikit_learn.modules import Pointwise, Shares, dense, shift
+from dovetail.predictors.scikit_learn.modules import Pointwise, RowShares, dense, shift
 
 
 def linear_map(estimator: Any) -> nn.Linear:
@@ -36,7 +36,7 @@ def logistic_regression(estimator: Any) -> Iterator[nn.Module]:
     multi_class = getattr(estimator, "multi_class", "auto")  # gone since scikit-learn 1.8
     if multi_class == "ovr" or (multi_class in ("auto", "deprecated") and estimator.solver == "liblinear"):
         yield nn.Sigmoid()
-        yield Shares()
+        yield RowShares()
     else:
         yield nn.Softmax(dim=1)
 
@@ -47,7 +47,7 @@ def stochastic_gradient_classifier(estimator: Any) -> Iterator[nn.Module]:
     if has_probabilities(estimator):
         yield nn.Sigmoid()
         if len(estimator.classes_) > 2:
-            yield Shares()
+            yield RowShares()
 
 
 def generalised_linear(estimator: Any) -> Iterator[nn.Module]:

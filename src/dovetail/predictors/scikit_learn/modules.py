@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.linear import as_linear
+from dovetail.predictors.plain_callable import ByNumpy
 from dovetail.predictors.torch.traced import Traced
 
 
@@ -45,7 +45,7 @@ def clip(low: float, high: float, width: int) -> Iterator[nn.Module]:
     yield dense(-np.eye(width), high)
 
 
-class Shares(nn.Module):
+class RowShares(nn.Module):
     """Each value's share of its row's sum."""
 
     def forward(self, values: Tensor) -> Tensor:
@@ -77,20 +77,5 @@ class Steps(nn.Module):
         """One row per sample."""
         if isinstance(values, Traced):
             raise UnsupportedError("a function with jumps has no bound")
-        made: Tensor = _Flat.apply(values, self._function)  # type: ignore[no-untyped-call]
+        made: Tensor = ByNumpy.apply(values.double(), self._function, None).to(values.dtype)  # type: ignore[no-untyped-call]
         return made
-
-
-class _Flat(torch.autograd.Function):
-    """Steps have no slope."""
-
-    @staticmethod
-    def forward(ctx: Any, inputs: Tensor, function: Callable[[FloatArray], FloatArray]) -> Tensor:
-        ctx.save_for_backward(inputs)
-        values = np.asarray(function(inputs.detach().cpu().double().numpy()))
-        return torch.as_tensor(values, dtype=inputs.dtype, device=inputs.device)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (inputs,) = ctx.saved_tensors
-        return torch.zeros_like(inputs), None

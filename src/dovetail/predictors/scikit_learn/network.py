@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dovetail.core.errors import PredictorError
+from dovetail.predictors.scikit_learn.branches import column_transformer, feature_union
 from dovetail.predictors.scikit_learn.centroids import nearness
-from dovetail.predictors.scikit_learn.columns import column_transformer, feature_union
 from dovetail.predictors.scikit_learn.encoders import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.estimator import (
     has_binary_probability,
@@ -36,14 +36,7 @@ from dovetail.predictors.scikit_learn.linear import (
     quadratic_discriminants,
     stochastic_gradient_classifier,
 )
-from dovetail.predictors.scikit_learn.modules import Pointwise, Shares, dense
-from dovetail.predictors.scikit_learn.polynomial import polynomial_features
-from dovetail.predictors.scikit_learn.scalers import (
-    inverse,
-    max_abs_scaler,
-    min_max_scaler,
-    standard_scaler,
-)
+from dovetail.predictors.scikit_learn.modules import Pointwise, RowShares, dense
 from dovetail.predictors.scikit_learn.several import (
     averaged,
     bagged,
@@ -56,9 +49,14 @@ from dovetail.predictors.scikit_learn.transformers import (
     binarizer,
     function_transformer,
     imputer,
+    inverse,
+    max_abs_scaler,
+    min_max_scaler,
     normalizer,
+    polynomial_features,
     projection,
     selector,
+    standard_scaler,
 )
 from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
 
@@ -120,7 +118,7 @@ def _one_against_rest(estimator: Any) -> Iterator[nn.Module]:
     yield dense(weight, bias)
     yield nn.Sigmoid()
     if len(each) > 1 and not estimator.multilabel_:
-        yield Shares()
+        yield RowShares()
 
 
 def _mlp(estimator: Any) -> Iterator[nn.Module]:

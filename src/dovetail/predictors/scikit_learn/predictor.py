@@ -30,7 +30,7 @@ from dovetail.networks.arithmetic import FLOAT32, FLOAT64, Arithmetic
 from dovetail.networks.layers import Layer, folded
 from dovetail.networks.program import Program
 from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
-from dovetail.predictors.scikit_learn.categories_inside import category_features
+from dovetail.predictors.scikit_learn.centroids import NearestNumber
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -44,10 +44,10 @@ from dovetail.predictors.scikit_learn.estimator import (
     means_logits,
     way_out,
 )
-from dovetail.predictors.scikit_learn.nearest_number import NearestNumber
 from dovetail.predictors.scikit_learn.network import modules_of
 from dovetail.predictors.scikit_learn.trees_inside import (
     adds_up_in_float32,
+    category_features,
     ends_in_trees,
     is_sum_of_trees,
     sum_of_trees,

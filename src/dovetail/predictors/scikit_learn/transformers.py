@@ -1,4 +1,6 @@
-"""scikit-learn's transformers beside scalers: of rows, of single values, choices of columns, projections."""
+"""scikit-learn's transformers: scalers and the way back from a scaled target, transformers of rows and of
+single values, choices of columns, projections, and products of features, multiplied in scikit-learn's order.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.predictors.plain_callable import CallablePredictor
-from dovetail.predictors.scikit_learn.estimator import way_out
-from dovetail.predictors.scikit_learn.modules import Pointwise, Steps, dense, picked, scale, shift
+from dovetail.predictors.scikit_learn.estimator import is_a, way_out
+from dovetail.predictors.scikit_learn.modules import Pointwise, Steps, clip, dense, picked, scale, shift
 from dovetail.predictors.torch.traced import Traced
 
 FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
@@ -34,12 +36,16 @@ FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
 """numpy's functions that torch has, too."""
 
 
+Powers = tuple[int, ...]
+"""The exponent of each feature in a monomial."""
+
+
 def normalizer(estimator: Any) -> Iterator[nn.Module]:
     """Each row divided by its length."""
-    yield Normalised(estimator.norm)
+    yield NormalisedRows(estimator.norm)
 
 
-class Normalised(nn.Module):
+class NormalisedRows(nn.Module):
     """Rows of length 1 in some norm; a row of zeros stays as it is."""
 
     def __init__(self, norm: str) -> None:
@@ -126,3 +132,129 @@ def imputer(estimator: Any) -> Iterator[nn.Module]:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def polynomial_features(estimator: Any) -> Iterator[nn.Module]:
+    """Of any degrees; a linear layer where no feature is multiplied by another."""
+    powers = np.asarray(estimator.powers_, dtype=np.int64).reshape(-1, estimator.n_features_in_)
+    degrees = powers.sum(axis=1)
+    if degrees.max(initial=0) <= 1:
+        yield dense(powers, (degrees == 0).astype(np.float64))
+    else:
+        yield Monomials(powers)
+
+
+class Monomials(nn.Module):
+    """Each is its first feature times a monomial of one degree less: as many roundings as scikit-learn's."""
+
+    def __init__(self, powers: IntArray) -> None:
+        super().__init__()
+        levels = _levels([tuple(map(int, row)) for row in powers], powers.shape[1])
+        self._degree = len(levels)
+        for degree, monomials in enumerate(levels[1:], start=2):
+            before = {monomial: place for place, monomial in enumerate(levels[degree - 2])}
+            first = [_first(monomial) for monomial in monomials]
+            rest = [before[_without(monomial, at)] for monomial, at in zip(monomials, first, strict=True)]
+            self._keep(f"_first{degree}", first)
+            self._keep(f"_rest{degree}", rest)
+        squares = [_first(monomial) for monomial in levels[1] if max(monomial) == 2]
+        self._squares = len(squares)
+        """Of degree 2, squares come first: their least value is known."""
+        order = [(0,) * powers.shape[1], *(monomial for level in levels for monomial in level)]
+        place = {monomial: at for at, monomial in enumerate(order)}
+        self._keep("_chosen", [place[tuple(map(int, row))] for row in powers])
+        self._chosen: Tensor
+
+    def _keep(self, name: str, places: list[int]) -> None:
+        self.register_buffer(name, torch.tensor(places, dtype=torch.int64))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """One row per sample."""
+        levels = [values]
+        for degree in range(2, self._degree + 1):
+            first, rest = getattr(self, f"_first{degree}"), getattr(self, f"_rest{degree}")
+            made = []
+            if degree == 2 and self._squares:
+                made.append(torch.square(values[:, first[: self._squares]]))
+                first, rest = first[self._squares :], rest[self._squares :]
+            if len(first):
+                made.append(values[:, first] * levels[-1][:, rest])
+            levels.append(torch.cat(made, dim=1))
+        one = torch.ones_like(values[:, :1])
+        return torch.cat([one, *levels], dim=1)[:, self._chosen]
+
+
+def _levels(wanted: list[Powers], features: int) -> list[list[Powers]]:
+    """All monomials that are needed on the way, degree by degree from 1; squares first."""
+    top = max(map(sum, wanted))
+    needed: list[set[Powers]] = [set() for _ in range(top + 1)]
+    for monomial in wanted:
+        needed[sum(monomial)].add(monomial)
+    for degree in range(top, 1, -1):
+        needed[degree - 1] |= {_without(monomial, _first(monomial)) for monomial in needed[degree]}
+    singles = [tuple(map(int, row)) for row in np.eye(features, dtype=np.int64)]
+    return [singles, *(sorted(level, key=_squares_first) for level in needed[2:])]
+
+
+def _squares_first(monomial: Powers) -> tuple[int, Powers]:
+    return -max(monomial), monomial
+
+
+def _first(monomial: Powers) -> int:
+    return next(at for at, power in enumerate(monomial) if power)
+
+
+def _without(monomial: Powers, at: int) -> Powers:
+    return tuple(power - (place == at) for place, power in enumerate(monomial))
+
+
+def standard_scaler(scaler: Any) -> Iterator[nn.Module]:
+    """Also of RobustScaler. Shifted before it is scaled, as scikit-learn does: what is close stays exact."""
+    if _centre(scaler) is not None:
+        yield shift(-_centre(scaler))
+    if scaler.scale_ is not None:
+        yield scale(1.0 / scaler.scale_)
+    if _centre(scaler) is None and scaler.scale_ is None:
+        yield shift(np.zeros(scaler.n_features_in_))
+
+
+def min_max_scaler(scaler: Any) -> Iterator[nn.Module]:
+    """Into a range, and cut off there if it was told to."""
+    yield dense(np.diag(scaler.scale_), scaler.min_)
+    if scaler.clip:
+        low, high = scaler.feature_range
+        yield from clip(low, high, len(scaler.scale_))
+
+
+def max_abs_scaler(scaler: Any) -> Iterator[nn.Module]:
+    """Into [-1, 1], and cut off there if it was told to."""
+    yield scale(1.0 / scaler.scale_)
+    if getattr(scaler, "clip", False):  # there since scikit-learn 1.8
+        yield from clip(-1.0, 1.0, len(scaler.scale_))
+
+
+def inverse(transformer: Any) -> Iterator[nn.Module]:
+    """The way back from a transformed target."""
+    if is_a(transformer, "MinMaxScaler"):
+        yield shift(-transformer.min_)
+        yield scale(1.0 / transformer.scale_)
+    elif is_a(transformer, "StandardScaler", "RobustScaler", "MaxAbsScaler"):
+        if transformer.scale_ is not None:
+            yield scale(transformer.scale_)
+        if _centre(transformer) is not None:
+            yield shift(_centre(transformer))
+    elif type(transformer).__name__ == "FunctionTransformer" and transformer.inverse_func in FUNCTIONS:
+        yield Pointwise(FUNCTIONS[transformer.inverse_func])
+    elif type(transformer).__name__ != "FunctionTransformer" or transformer.inverse_func is not None:
+        raise PredictorError(
+            f"TransformedTargetRegressor with {type(transformer).__name__} cannot be written as a network; "
+            "dovetail takes scalers, and numpy's usual functions as inverse_func. Pass its own predict "
+            "method as a plain function instead (predictor=estimator.predict)."
+        )
+
+
+def _centre(scaler: Any) -> Any:
+    """What a scaler subtracts, if anything."""
+    if is_a(scaler, "StandardScaler"):
+        return scaler.mean_ if scaler.with_mean else None
+    return getattr(scaler, "center_", None)

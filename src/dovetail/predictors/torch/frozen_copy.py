@@ -3,13 +3,16 @@
 Most modules turned into float64 compute in float64. Code that casts down itself (`x.half()`) does so under
 `CastsToFloat64`. What insists on a lower precision (compiled TorchScript) is run in its own dtype. Which of
 the three it is shows when the copy meets its first rows.
+
+Recurrent networks on a GPU without cuDNN, whose kernels cannot be differentiated as a solve needs it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.torch.cudnn import without_cudnn
 from dovetail.predictors.torch.dtype_modes import CastsToFloat64, DefaultDtype
-from dovetail.predictors.torch.table import as_table
+
+_lock = threading.Lock()
+_users: list[bool] = []
+"""What cuDNN's switch was, once for each forward pass that needs it off."""
 
 
 @dataclass(frozen=True)
@@ -169,3 +174,38 @@ def frozen(module: nn.Module, dtype: torch.dtype | None, device: str) -> nn.Modu
     for parameter in copied.parameters():  # a ScriptModule has no requires_grad_ of its own
         parameter.requires_grad_(False)
     return copied.to(device=device, dtype=dtype).eval()
+
+
+@contextmanager
+def without_cudnn() -> Iterator[None]:
+    """cuDNN's recurrent kernels have no input gradients in evaluation mode, and no second ones at all.
+
+    Torch has one switch for the whole process and no other way. It is touched only for recurrent networks
+    on a GPU; other threads compute the same meanwhile, with other kernels. The last one out puts it back.
+    """
+    with _lock:
+        _users.append(torch.backends.cudnn.enabled if not _users else _users[0])
+        torch.backends.cudnn.enabled = False
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _users.pop()
+            if not _users:
+                torch.backends.cudnn.enabled = before
+
+
+def as_table(outputs: Any, samples: int) -> Tensor:
+    """The module's outputs as (n, q)."""
+    if not isinstance(outputs, Tensor):
+        raise PredictorError(
+            f"the module returns {type(outputs).__name__}, not a tensor; "
+            "wrap it in a module whose forward returns the one tensor that is meant."
+        )
+    table: Tensor = outputs.unsqueeze(1) if outputs.ndim == 1 else outputs
+    if table.ndim != 2 or len(table) != samples:
+        raise PredictorError(
+            f"the module turns {samples} samples into a tensor of shape {tuple(outputs.shape)}; "
+            "it must return (n_samples, n_outputs) or (n_samples,)."
+        )
+    return table

@@ -9,8 +9,9 @@ asks for a lower precision (`x.half()`, say), the copy is given float64 instead.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +26,12 @@ from dovetail.networks.arithmetic import Arithmetic
 from dovetail.networks.layers import Layer, program_of
 from dovetail.networks.program import Program
 from dovetail.predictors.torch.arithmetic import arithmetic_of, program_arithmetic
-from dovetail.predictors.torch.autograd_graph import ends_in_sigmoid, is_smooth
-from dovetail.predictors.torch.evaluation_mode import evaluation_mode
 from dovetail.predictors.torch.frozen_copy import (
     MODES,
     CopyMode,
     FrozenCopy,
     UndecidedCopy,
+    as_table,
     first_that_runs,
     frozen,
     in_first_dtype,
@@ -40,7 +40,26 @@ from dovetail.predictors.torch.frozen_copy import (
 from dovetail.predictors.torch.layers import parts_of, proved_layers
 from dovetail.predictors.torch.program import recorded_program
 from dovetail.predictors.torch.recorder import TorchOperation
-from dovetail.predictors.torch.table import as_table
+
+MODE = threading.RLock()
+"""Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
+
+
+KINKED = (
+    "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
+    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy",
+)  # fmt: skip
+"""Autograd nodes whose second derivative carries nothing, by the beginning of their names; the last is our
+own: steps, and functions known by their differences."""
+
+PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")
+"""Autograd nodes that hand a value on unchanged: looked through to find the last real operation."""
+
+LINEAR = ("Addmm", "Mm", "Linear", "Convolution")
+"""Autograd nodes that a logit comes from and a probability does not (a sum may be a mean of sigmoids)."""
+
+MOST_NODES = 10_000
+"""Nodes that are looked at: a network of more says nothing new in the rest, and each costs time."""
 
 
 class TorchPredictor:
@@ -241,3 +260,64 @@ def _require_usable(module: nn.Module) -> None:
             raise PredictorError(
                 f"{type(module).__name__}: {name} holds NaN or infinity; train or load it again."
             )
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Within it dropout does nothing, and normalisations use what they learned."""
+    with MODE:
+        training = [part for part in module.modules() if part.training]
+        for part in training:
+            _set(part, False)
+        try:
+            yield
+        finally:
+            for part in training:
+                _set(part, True)
+
+
+def _set(part: nn.Module, training: bool) -> None:
+    """Past `Module.__setattr__`, which looks for parameters first: of 128 parts that is a millisecond, a part
+    of what a small batch takes. Parts that have a way of their own (TorchScript) are asked by it."""
+    if type(part).__setattr__ is nn.Module.__setattr__ and "training" in vars(part):
+        vars(part)["training"] = training
+    else:
+        part.training = training
+
+
+def is_smooth(outputs: Tensor) -> bool:
+    """Whether second derivatives carry something: no node on the way to `outputs` has a kink."""
+    return not any(node.name().startswith(KINKED) for node in _nodes(outputs))
+
+
+def ends_in_sigmoid(outputs: Tensor) -> bool | None:
+    """True for a sigmoid, False for a linear map, None where the last operation tells neither."""
+    last = _last_operation(outputs)
+    if last.startswith("Sigmoid"):
+        return True
+    return False if last.startswith(LINEAR) else None
+
+
+def _last_operation(outputs: Tensor) -> str:
+    """The last real operation; adding a constant to a linear map (a bias) is looked through."""
+    for node in _nodes(outputs):
+        name: str = node.name()
+        if name.startswith("Add") and not name.startswith("Addmm"):
+            varying = [source.name() for source, _ in node.next_functions if source is not None]
+            return str(varying[0]) if len(varying) == 1 and varying[0].startswith(LINEAR) else name
+        if not name.startswith(PASSING):
+            return name
+    return ""
+
+
+def _nodes(outputs: Tensor) -> Iterator[Any]:
+    """The autograd nodes behind `outputs`, nearest first."""
+    waiting: list[Any] = [outputs.grad_fn]
+    seen: set[Any] = set()
+    while waiting and len(seen) < MOST_NODES:
+        node = waiting.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        waiting.extend(next_node for next_node, _ in node.next_functions)

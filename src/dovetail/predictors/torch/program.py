@@ -23,13 +23,12 @@ from dovetail.predictors.torch import (
     traced_affine,
     traced_functions,
     traced_groups,
-    traced_recurrent,
     traced_views,
 )
-from dovetail.predictors.torch.table import as_table
+from dovetail.predictors.torch.frozen_copy import as_table
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
 
-RULES = (traced_affine, traced_functions, traced_groups, traced_recurrent, traced_views)
+RULES = (traced_affine, traced_functions, traced_groups, traced_views)
 """Their handlers are entered as they are imported."""
 
 

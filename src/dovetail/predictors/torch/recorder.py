@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.networks.functions import LAYERS
-from dovetail.predictors.torch.dispatch import DispatchMode
 
 OPERATIONS = {
     "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu_": "relu", "_softmax": "softmax",
@@ -20,6 +20,14 @@ VIEWS = ("t", "detach", "alias", "view", "transpose", "permute")
 """Operations that only look at a tensor in another way."""
 SHOWN = 3
 """Rows of the batch that shows the graph."""
+
+
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode that torch's compiler knows nothing of: telling it would import it first, for two seconds."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 class TorchOperation(NamedTuple):

@@ -17,7 +17,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.program import Recording
-from dovetail.predictors.torch.dispatch import DispatchMode
+from dovetail.predictors.torch.recorder import DispatchMode
 
 
 class Traced(Tensor):

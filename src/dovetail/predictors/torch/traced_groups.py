@@ -12,6 +12,9 @@ from dovetail.networks.program import NOTHING
 from dovetail.predictors.torch.traced import Traced, as_traced, handles
 from dovetail.predictors.torch.traced_functions import function, scaled
 
+LSTM = 2
+"""oneDNN's number for it; torch gives it no other kind of layer."""
+
 
 @handles("maximum", "minimum")
 def _maximum(func: Any, left: Any, right: Any) -> Any:
@@ -144,3 +147,35 @@ def _var(
 def _glu(func: Any, tensor: Traced, dim: int = -1) -> Any:
     left, right = tensor.chunk(2, dim)
     return left * torch.sigmoid(right)
+
+
+@handles("mkldnn_rnn_layer")
+def _one_layer(
+    func: Any,
+    given: Any,
+    input_weight: Any,
+    hidden_weight: Any,
+    input_bias: Any,
+    hidden_bias: Any,
+    hidden: Any,
+    cell: Any,
+    reverse: bool,
+    batch_sizes: Any,
+    mode: int,
+    hidden_size: int,
+    num_layers: int,
+    has_biases: bool,
+    *args: Any,
+) -> tuple[Any, ...]:
+    """One layer in one direction, times first; without biases their places hold the weights once more."""
+    if mode != LSTM or batch_sizes:
+        raise UnsupportedError("there is no bound for this recurrent layer of oneDNN")
+    biases = (input_bias.detach(), hidden_bias.detach()) if has_biases else (None, None)
+    outputs: list[Any] = [None] * len(given)
+    for time in reversed(range(len(given))) if reverse else range(len(given)):
+        gates = torch.nn.functional.linear(given[time], input_weight.detach(), biases[0])
+        gates = gates + torch.nn.functional.linear(hidden, hidden_weight.detach(), biases[1])
+        kept, forgotten, new, shown = gates.chunk(4, dim=-1)
+        cell = torch.sigmoid(forgotten) * cell + torch.sigmoid(kept) * torch.tanh(new)
+        outputs[time] = hidden = torch.sigmoid(shown) * torch.tanh(cell)
+    return torch.stack(outputs), hidden, cell, torch.empty(0)

@@ -3,20 +3,25 @@
 x goes right where float32(x) > border, a category where it is the one that is asked for. Oblivious trees ask
 the same question on a whole level: bit b of a leaf's number is the answer to the b-th. Grown trees
 (Depthwise, Lossguide) are nested as they are.
+
+Which numbers CatBoost's categories are: a model keeps no more of them than a hash.
+
+A category is hashed as the text it is written as: the lower half of CityHash64 (version 1.0; Pike and
+Alakuijala, 2011). Numbers of categories are looked for among the first ones, with all that share a hash.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.catboost_hash import NUMBERS, numbers_of
-from dovetail.predictors.trees.pieces import Pieces, category_pieces
-from dovetail.predictors.trees.thresholds import float32_at_most
+from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most
+from dovetail.predictors.trees.pieces import LinePieces, category_pieces
 
 LINKS: dict[str, Link] = {
     "Logloss": "sigmoid",
@@ -29,6 +34,15 @@ LINKS: dict[str, Link] = {
 CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 DEEPEST = 16
 """Levels of an oblivious tree that CatBoost grows at most: leaves are two to this power."""
+
+
+NUMBERS = 2**16
+"""0, 1, 2, ... that are looked for; another number has the hash of one of a thousand categories once in four
+million."""
+
+_WORD = 2**64 - 1
+_SHORT, _LAST, _PAIR = 0x9AE16A3B2F90404F, 0xC949D7C7509E6557, 0x9DDFEA08EB382D69
+"""The hash's own constants: of short texts, of their ends, of two words."""
 
 
 def is_catboost(document: Any) -> bool:
@@ -65,7 +79,7 @@ def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
     )
 
 
-class Places(NamedTuple):
+class FeaturePlaces(NamedTuple):
     """The columns of features, by CatBoost's numbers for them."""
 
     numbers: dict[int, int]
@@ -74,16 +88,16 @@ class Places(NamedTuple):
     """How many there are of any kind."""
 
 
-def _places(info: Any) -> Places:
+def _places(info: Any) -> FeaturePlaces:
     kinds = [info.get(kind, []) for kind in ("float_features", "categorical_features", "text_features")]
     columns = [int(one["flat_feature_index"]) for kind in kinds for one in kind]
     numbers, categories, _ = (
         {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kind} for kind in kinds
     )
-    return Places(numbers, categories, 1 + max(columns, default=-1))
+    return FeaturePlaces(numbers, categories, 1 + max(columns, default=-1))
 
 
-def _question(split: Any, places: Places) -> tuple[int, float, Pieces | None]:
+def _question(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces | None]:
     """The column of a split and its border, or the category that goes right."""
     kind = split["split_type"]
     if kind == "FloatFeature":
@@ -103,7 +117,7 @@ def _question(split: Any, places: Places) -> tuple[int, float, Pieces | None]:
     return column, 0.0, category_pieces(numbers, goes_left=False)
 
 
-def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
+def _oblivious(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
     questions = [_question(split, places) for split in tree.get("splits") or []]
     depth = len(questions)
@@ -115,7 +129,7 @@ def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
     feature, border = (np.array([question[k] for question in questions]) for k in (0, 1))
     leaf = np.full(len(value), -1)
     left = 2 ** (level + 1) - 1 + at
-    return Tree(
+    return ReadTree(
         np.concatenate([feature[level], 0 * leaf]).astype(np.int64),
         np.concatenate([border[level], np.zeros(leaf.size)]),
         np.concatenate([left, leaf]).astype(np.int64),
@@ -125,12 +139,12 @@ def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
     )
 
 
-def _grown(tree: Any, places: Places, scores: int) -> Tree:
+def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """Nested nodes in a list; a child comes after its parent."""
     nodes, number = [tree], 0
     rows: list[tuple[int, float, int, int]] = []
     values: list[np.ndarray] = []
-    pieces: dict[int, Pieces] = {}
+    pieces: dict[int, LinePieces] = {}
     while number < len(nodes):
         node = nodes[number]
         if "split" in node:
@@ -145,4 +159,37 @@ def _grown(tree: Any, places: Places, scores: int) -> Tree:
             values.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
         number += 1
     feature, border, left, right = (np.array(part) for part in zip(*rows, strict=True))
-    return Tree(feature, border, left, right, np.stack(values), pieces)
+    return ReadTree(feature, border, left, right, np.stack(values), pieces)
+
+
+def numbers_of(hashed: int) -> tuple[int, ...]:
+    """Those that a split by one category means; none where the category is no such number."""
+    return _known().get(hashed & 0xFFFFFFFF, ())
+
+
+@cache
+def _known() -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for number in range(NUMBERS):
+        found[category_hash(str(number))] += (number,)
+    return dict(found)
+
+
+def category_hash(text: str) -> int:
+    """Of at most eight bytes."""
+    content = text.encode()
+    size = len(content)
+    if size >= 4:
+        first, last = (int.from_bytes(part, "little") for part in (content[:4], content[-4:]))
+        return _of_two(size + (first << 3), last) & 0xFFFFFFFF
+    begin, end = content[0] + (content[size >> 1] << 8), size + (content[-1] << 2)
+    return (_mixed((begin * _SHORT ^ end * _LAST) & _WORD) * _SHORT) & 0xFFFFFFFF
+
+
+def _of_two(one: int, other: int) -> int:
+    first = _mixed((one ^ other) * _PAIR & _WORD)
+    return _mixed((other ^ first) * _PAIR & _WORD) * _PAIR & _WORD
+
+
+def _mixed(word: int) -> int:
+    return word ^ (word >> 47)

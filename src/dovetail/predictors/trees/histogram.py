@@ -15,11 +15,11 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
-from dovetail.predictors.trees.assembly import Tree
+from dovetail.predictors.trees.assembly import ReadTree
 from dovetail.predictors.trees.pieces import category_pieces
 
 
-def histogram_trees(estimator: Any, scores: int) -> Iterator[Tree]:
+def histogram_trees(estimator: Any, scores: int) -> Iterator[ReadTree]:
     """Over the features as they are given, categories by the numbers that `categories_read` has for them."""
     known = [_numbers(estimator, names) for names, _ in categories_read(estimator).values()]
     order = _columns_in_order(estimator) if known else None
@@ -45,7 +45,7 @@ def _columns_in_order(estimator: Any) -> IntArray:
     return np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)])
 
 
-def _tree(predictor: Any, known: list[FloatArray]) -> Tree:
+def _tree(predictor: Any, known: list[FloatArray]) -> ReadTree:
     """`known`: the numbers of each feature's categories, in the order of the encoder's bits."""
     nodes = predictor.nodes
     leaf = nodes["is_leaf"].astype(bool)
@@ -58,4 +58,4 @@ def _tree(predictor: Any, known: list[FloatArray]) -> Tree:
         others_left = bool(nodes["missing_go_to_left"][node])
         chosen = numbers[~in_set if others_left else in_set]
         pieces[int(node)] = category_pieces(chosen.tolist(), goes_left=not others_left)
-    return Tree(feature, nodes["num_threshold"], left, right, np.asarray(nodes["value"])[:, None], pieces)
+    return ReadTree(feature, nodes["num_threshold"], left, right, np.asarray(nodes["value"])[:, None], pieces)

@@ -14,9 +14,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
-from dovetail.predictors.trees.thresholds import largest_going_left
+from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
+from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
 
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""
@@ -97,7 +96,7 @@ def _fields(lines: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _tree(fields: dict[str, str]) -> Tree:
+def _tree(fields: dict[str, str]) -> ReadTree:
     """Splits come first, then leaves; LightGBM numbers both from 0 and tells leaves by ~number."""
     if fields.get("is_linear", "0") != "0":
         raise UnsupportedError("LightGBM: leaves that are linear models (linear_tree) are no steps.")
@@ -107,14 +106,14 @@ def _tree(fields: dict[str, str]) -> Tree:
         raise ValueError(f"a tree has {value.size} leaf values, not {leaves}")
     none = np.full(leaves, -1)
     if splits == 0:
-        return Tree(none * 0, np.zeros(leaves), none, none, value[:, None])
+        return ReadTree(none * 0, np.zeros(leaves), none, none, value[:, None])
     decisions = _numbers(fields["decision_type"]).astype(np.int64)
     left, right = (_numbers(fields[side]).astype(np.int64) for side in ("left_child", "right_child"))
     left, right = (np.where(side < 0, splits + ~side, side) for side in (left, right))
     feature, threshold = _numbers(fields["split_feature"]).astype(np.int64), _numbers(fields["threshold"])
     if {part.size for part in (left, right, feature, threshold, decisions)} != {splits}:
         raise ValueError("the parts of a tree have different lengths")
-    return Tree(
+    return ReadTree(
         np.concatenate([feature, none * 0]),
         np.concatenate([threshold, np.zeros(leaves)]),
         np.concatenate([left, none]),
@@ -124,7 +123,7 @@ def _tree(fields: dict[str, str]) -> Tree:
     )
 
 
-def _pieces(fields: dict[str, str], decisions: IntArray, threshold: FloatArray) -> dict[int, Pieces]:
+def _pieces(fields: dict[str, str], decisions: IntArray, threshold: FloatArray) -> dict[int, LinePieces]:
     """Splits that are no threshold: sets of categories go left, a 0 that counts as missing its own way."""
     found = {}
     if np.any(decisions & CATEGORICAL):

@@ -25,7 +25,7 @@ Box = dict[int, tuple[float, float]]
 """By feature what is known of it on the way to a node: above the first, and at most the second."""
 
 
-class Pieces(NamedTuple):
+class LinePieces(NamedTuple):
     """(cuts[i - 1], cuts[i]] goes left where goes_left[i]; the first and the last piece have no end."""
 
     cuts: FloatArray
@@ -33,42 +33,42 @@ class Pieces(NamedTuple):
     are_categories: bool = False
     """Whether only whole numbers mean something."""
 
-    def but(self, low: float, high: float, goes_left: bool) -> Pieces:
+    def but(self, low: float, high: float, goes_left: bool) -> LinePieces:
         """The same, except that (low, high] goes to one side."""
         cuts = np.unique(np.concatenate([self.cuts, [low, high]]))
         ends = np.append(cuts, np.inf)
         before = self.goes_left[np.searchsorted(self.cuts, ends)]
         return self._replace(cuts=cuts, goes_left=np.where((ends > low) & (ends <= high), goes_left, before))
 
-    def turned(self, other_way: bool) -> Pieces:
+    def turned(self, other_way: bool) -> LinePieces:
         """With left for right, if so."""
         return self._replace(goes_left=self.goes_left != other_way)
 
-    def within(self, low: float, high: float) -> Pieces:
+    def within(self, low: float, high: float) -> LinePieces:
         """Only what lies in (low, high]; neighbours that go the same way are one piece."""
         inside = np.flatnonzero((self.cuts > low) & (self.cuts < high))
         first = int(np.searchsorted(self.cuts, low, side="right"))
         cuts, sides = self.cuts[inside], self.goes_left[first : first + inside.size + 1]
         turns = np.flatnonzero(sides[1:] != sides[:-1])
-        return Pieces(cuts[turns], sides[np.append(turns, sides.size - 1)])
+        return LinePieces(cuts[turns], sides[np.append(turns, sides.size - 1)])
 
 
-def threshold_piece(cut: float) -> Pieces:
+def threshold_piece(cut: float) -> LinePieces:
     """An ordinary split."""
-    return Pieces(np.array([cut]), np.array([True, False]))
+    return LinePieces(np.array([cut]), np.array([True, False]))
 
 
-def category_pieces(categories: Iterable[int], *, goes_left: bool) -> Pieces:
+def category_pieces(categories: Iterable[int], *, goes_left: bool) -> LinePieces:
     """A set of whole numbers goes to one side, all others to the other."""
     numbers = np.unique(np.fromiter(categories, dtype=np.float64))
     first = numbers[np.append(True, np.diff(numbers) > 1.0)] if numbers.size else numbers
     last = numbers[np.append(np.diff(numbers) > 1.0, True)] if numbers.size else numbers
     cuts = np.stack([first - 0.5, last + 0.5], axis=1).ravel()
     inside = np.arange(cuts.size + 1) % 2 == 1
-    return Pieces(cuts, np.where(inside, goes_left, not goes_left), are_categories=True)
+    return LinePieces(cuts, np.where(inside, goes_left, not goes_left), are_categories=True)
 
 
-class Nodes(NamedTuple):
+class WrittenTree(NamedTuple):
     """A tree written out: children by number, below 0 at leaves; `source`: the node that each stands for."""
 
     feature: list[int]
@@ -78,9 +78,11 @@ class Nodes(NamedTuple):
     source: list[int]
 
 
-def written_out(feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, Pieces]) -> Nodes:
+def written_out(
+    feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, LinePieces]
+) -> WrittenTree:
     """The tree whose splits ask for `pieces`, with thresholds alone; several may lead to the same node."""
-    found = Nodes([], [], [], [], [])
+    found = WrittenTree([], [], [], [], [])
     _new(found)
     waiting: list[tuple[int, int, Box]] = [(0, 0, {})]
     while waiting:
@@ -106,7 +108,7 @@ def written_out(feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces
     return found
 
 
-def _new(found: Nodes) -> int:
+def _new(found: WrittenTree) -> int:
     if len(found.source) >= MOST_NODES:
         raise UnsupportedError(
             f"a tree takes more than {MOST_NODES} nodes once all its splits are thresholds; it could be "

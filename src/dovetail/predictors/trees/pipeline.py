@@ -1,33 +1,42 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
 Behind scalers what goes left is again all numbers up to a largest one, which is found by bisection on the
-live scalers (`thresholds.py`). Behind an encoder it is a set of categories: each of them is asked about.
+live scalers (`assembly.py`). Behind an encoder it is a set of categories: each of them is asked about.
+
+Steps before trees make each column of a single feature: scalers, encoders, choices of columns.
+
+    as it is    a feature that passes, or an imputer's where nothing is missing
+    rising      behind scalers: what goes left of a cut is again all numbers up to a largest one
+    category    behind an encoder: each category goes left or right of a cut, and nothing else is asked
+
+What a column is at some number is always asked of the live steps: no formula of theirs is repeated here, and
+their rounding is theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors import SCALERS
 from dovetail.predictors.scikit_learn.answer import as_read, own_answer
-from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
-from dovetail.predictors.scikit_learn.estimator import features_of, steps_of
+from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
+from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
 from dovetail.predictors.trees.catboost_model import CatboostTrees
-from dovetail.predictors.trees.front import Kind, Source, sources_through
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
-from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
+from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.thresholds import largest_going_left
-from dovetail.predictors.trees.xgboost_model import XgboostEstimator
+from dovetail.predictors.trees.xgboost_model import XgboostTrees
 
 
 def pipeline_trees(pipeline: Any) -> TreePredictor:
@@ -74,8 +83,8 @@ class PipelineTrees(ScikitLearnTrees):
         self._found = moved.found
         return read
 
-    def _require_unscaled(self, ensemble: TreeEnsemble, sources: list[Source]) -> None:
-        scaled = [k for k in ensemble.categories if sources[k].kind is Kind.RISING]
+    def _require_unscaled(self, ensemble: TreeEnsemble, sources: list[ColumnSource]) -> None:
+        scaled = [k for k in ensemble.categories if sources[k].kind is ColumnKind.RISING]
         if scaled:
             raise UnsupportedError(
                 f"{self.name}: feature {sources[scaled[0]].feature} is a category to its trees, and scaled "
@@ -87,14 +96,14 @@ class _Moved:
     """The splits of an ensemble as splits of what the pipeline reads."""
 
     def __init__(
-        self, pipeline: Any, steps: list[Any], ensemble: TreeEnsemble, sources: list[Source], features: int,
-        found: FloatArray,
+        self, pipeline: Any, steps: list[Any], ensemble: TreeEnsemble, sources: list[ColumnSource],
+        features: int, found: FloatArray,
     ) -> None:  # fmt: skip
         self.found = found
         """The cuts behind scalers, moved back: as they were, then as they are."""
         self._pipeline, self._steps, self._ensemble, self._features = pipeline, steps, ensemble, features
         self._feature = np.array([one.feature for one in sources], dtype=np.int64)
-        self._encoded = np.array([one.kind is Kind.CATEGORY for one in sources], dtype=bool)
+        self._encoded = np.array([one.kind is ColumnKind.CATEGORY for one in sources], dtype=bool)
         self._known = categories_read(pipeline)
         passed = {int(self._feature[k]) for k in ensemble.categories}
         self._categories = {*passed, *self._feature[self._encoded].tolist()}
@@ -149,7 +158,7 @@ class _Moved:
             return False
         return bool(goes_left(self.found).all() and not goes_left(np.nextafter(self.found, np.inf)).any())
 
-    def _category_pieces(self, column: IntArray, limit: FloatArray) -> Iterator[Pieces]:
+    def _category_pieces(self, column: IntArray, limit: FloatArray) -> Iterator[LinePieces]:
         """Of every cut; of one that is no category's, an ordinary split at infinity, which is not used."""
         values: dict[int, tuple[FloatArray, FloatArray]] = {}
         for k, cut in zip(column.tolist(), limit.tolist(), strict=True):
@@ -197,7 +206,9 @@ def _numbers(categories: Any) -> FloatArray:
     return np.arange(float(len(categories)))
 
 
-def _trees(ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, Pieces]) -> Iterator[Tree]:
+def _trees(
+    ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, LinePieces]
+) -> Iterator[ReadTree]:
     """One by one, each with its root first."""
     for number, root in enumerate(ensemble.roots.tolist()):
         nodes = np.flatnonzero(ensemble.tree_of == number)
@@ -207,7 +218,7 @@ def _trees(ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, Piec
         leaf = ensemble.is_leaf[nodes]
         own = {int(place[node]): pieces[node] for node in nodes.tolist() if node in pieces}
         asked = {at: one for at, one in own.items() if one.are_categories}
-        yield Tree(
+        yield ReadTree(
             ensemble.feature[nodes],
             threshold[nodes],
             np.where(leaf, -1, place[ensemble.left[nodes]]),
@@ -220,7 +231,89 @@ def _trees(ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, Piec
 def _live(model: Any) -> LiveTrees:
     """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
-        return XgboostEstimator(model)
+        return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):
         return CatboostTrees(model)
     return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)
+
+
+class ColumnKind(IntEnum):
+    """What a column is of its feature."""
+
+    AS_IT_IS = 0
+    RISING = 1
+    CATEGORY = 2
+
+
+class ColumnSource(NamedTuple):
+    """Where a column comes from."""
+
+    feature: int
+    kind: ColumnKind
+
+
+def sources_through(steps: list[Any], features: int) -> list[ColumnSource]:
+    """Of every column behind the steps; refused where one has several features in it, or may fall."""
+    found = [ColumnSource(j, ColumnKind.AS_IT_IS) for j in range(features)]
+    for step in steps:
+        found = _through(step, found)
+    return found
+
+
+def _through(step: Any, given: list[ColumnSource]) -> list[ColumnSource]:
+    if isinstance(step, str) or step is None:
+        return [] if step == "drop" else given
+    reason = changed_itself(step)
+    if reason:
+        raise UnsupportedError(f"trees behind {type(step).__name__} cannot be read: {reason}.")
+    if is_a(step, "Pipeline"):
+        for _, inner in step.steps:
+            given = _through(inner, given)
+        return given
+    if is_a(step, *SCALERS):
+        return [ColumnSource(one.feature, max(one.kind, ColumnKind.RISING)) for one in given]
+    if is_a(step, *ENCODERS):
+        return _encoded(step, given)
+    if is_a(step, "ColumnTransformer"):
+        return _side_by_side(step, given)
+    if is_a(step, "FunctionTransformer") and step.func is None:  # what "passthrough" is once it is trained
+        return given
+    if is_a(step, "SimpleImputer") and not step.add_indicator and _keeps_all(step):
+        return given
+    raise UnsupportedError(
+        f"trees behind {type(step).__name__} cannot be read, only behind {', '.join((*SCALERS, *ENCODERS))}, "
+        "SimpleImputer and ColumnTransformer of these."
+    )
+
+
+def _encoded(encoder: Any, given: list[ColumnSource]) -> list[ColumnSource]:
+    """One-hot: a column for each category that is not dropped."""
+    if any(one.kind is not ColumnKind.AS_IT_IS for one in given):
+        raise UnsupportedError(f"{type(encoder).__name__} behind another step cannot be read before trees.")
+    numbers = category_numbers(encoder)
+    if is_a(encoder, "OrdinalEncoder"):
+        return [ColumnSource(one.feature, ColumnKind.CATEGORY) for one in given]
+    dropped = [None] * len(given) if encoder.drop_idx_ is None else encoder.drop_idx_
+    counts = [len(each) - (gone is not None) for each, gone in zip(numbers, dropped, strict=True)]
+    return [
+        ColumnSource(one.feature, ColumnKind.CATEGORY)
+        for one, count in zip(given, counts, strict=True)
+        for _ in range(count)
+    ]
+
+
+def _side_by_side(transformer: Any, given: list[ColumnSource]) -> list[ColumnSource]:
+    if transformer.transformer_weights:
+        raise UnsupportedError("ColumnTransformer with transformer_weights cannot be read before trees.")
+    found: list[ColumnSource] = []
+    for name, inner, _ in transformer.transformers_:
+        places = transformer._transformer_to_input_indices[name]
+        if len(places):
+            found += _through(inner, [given[int(place)] for place in places])
+    return found
+
+
+def _keeps_all(imputer: Any) -> bool:
+    """Whether a column comes out for every one that goes in."""
+    known = [isinstance(value, str) or not np.isnan(value) for value in imputer.statistics_]
+    return bool(imputer.keep_empty_features or all(known))

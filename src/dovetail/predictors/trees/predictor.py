@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.plain_callable import ByNumpy
 from dovetail.predictors.trees.agreement import agreeing, at_categories
 
 
@@ -79,7 +79,7 @@ class TreePredictor:
         ensemble = replace(self.trees(), in_order=False)
 
         def forward(inputs: Tensor) -> Tensor:
-            values: Tensor = _Steps.apply(inputs, ensemble)  # type: ignore[no-untyped-call]
+            values: Tensor = ByNumpy.apply(inputs, ensemble.values, None)  # type: ignore[no-untyped-call]
             return values
 
         return forward
@@ -157,18 +157,3 @@ def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in words) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
     )
-
-
-class _Steps(torch.autograd.Function):
-    """Values of the flat form; steps have no slope."""
-
-    @staticmethod
-    def forward(ctx: Any, inputs: Tensor, ensemble: TreeEnsemble) -> Tensor:
-        ctx.save_for_backward(inputs)
-        values = ensemble.values(inputs.detach().cpu().numpy())
-        return torch.as_tensor(values, dtype=torch.float64, device=inputs.device)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (inputs,) = ctx.saved_tensors
-        return torch.zeros_like(inputs), None

@@ -19,10 +19,9 @@ from dovetail.predictors.scikit_learn.answer import own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most
 from dovetail.predictors.trees.histogram import histogram_trees
 from dovetail.predictors.trees.predictor import TreePredictor
-from dovetail.predictors.trees.thresholds import float32_at_most
 
 LINKS: dict[str, tuple[Link, float]] = {
     "IdentityLink": ("identity", 1.0),
@@ -95,7 +94,7 @@ def _read(estimator: Any) -> TreeEnsemble:
 # --- trees and means of trees -----------------------------------------------------------------------
 
 
-def _tree(estimator: Any) -> Tree:
+def _tree(estimator: Any) -> ReadTree:
     """A fitted tree; its leaves are values, or shares of classes."""
     tree = estimator.tree_
     if is_classifier(estimator):
@@ -107,10 +106,10 @@ def _tree(estimator: Any) -> Tree:
         value = value / value.sum(axis=1, keepdims=True)
     else:
         value = tree.value[:, :, 0]
-    return Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, np.asarray(value))
+    return ReadTree(tree.feature, tree.threshold, tree.children_left, tree.children_right, np.asarray(value))
 
 
-def _mean(trees: list[Tree], features: int) -> TreeEnsemble:
+def _mean(trees: list[ReadTree], features: int) -> TreeEnsemble:
     parts = [tree.scaled(1.0 / len(trees)) for tree in trees]
     return assembled(parts, features=features, base=np.zeros(trees[0].value.shape[1]), fold=float32_at_most)
 
@@ -198,7 +197,7 @@ def _histogram(estimator: Any) -> TreeEnsemble:
 
 def _linked(
     estimator: Any,
-    trees: Iterator[Tree],
+    trees: Iterator[ReadTree],
     base: FloatArray,
     fold: Callable[[FloatArray], FloatArray] = lambda thresholds: thresholds,
     categories: Iterable[int] = (),

@@ -17,9 +17,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
-from dovetail.predictors.trees.thresholds import float32_at_most, float32_below
+from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most, float32_below
+from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
 
 Margin = Callable[[FloatArray], FloatArray]
 
@@ -150,7 +149,7 @@ def _numbers(text: Any) -> list[float]:
     return [float(number) for number in (found if isinstance(found, list) else [found])]
 
 
-def _tree(tree: Any, missing: float | None) -> Tree:
+def _tree(tree: Any, missing: float | None) -> ReadTree:
     left = np.asarray(tree["left_children"], dtype=np.int64)
     right = np.asarray(tree["right_children"], dtype=np.int64)
     number = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
@@ -160,7 +159,7 @@ def _tree(tree: Any, missing: float | None) -> Tree:
     feature = np.asarray(tree["split_indices"], dtype=np.int64)
     number[_by_sets(tree, left)] = 0.0  # which is no threshold
     pieces = _pieces(tree, left, number, missing)
-    return _only(Tree(feature, number, left, right, number[:, None], pieces), used)
+    return _only(ReadTree(feature, number, left, right, number[:, None], pieces), used)
 
 
 def _by_sets(tree: Any, left: np.ndarray) -> IntArray:
@@ -169,7 +168,7 @@ def _by_sets(tree: Any, left: np.ndarray) -> IntArray:
     return np.flatnonzero((kinds != 0) & (left >= 0))
 
 
-def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | None) -> dict[int, Pieces]:
+def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | None) -> dict[int, LinePieces]:
     """Splits that are no threshold: sets of categories go right, a number that counts as missing its own
     way."""
     found, by_set = {}, _by_sets(tree, left)
@@ -201,11 +200,11 @@ def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return reached
 
 
-def _only(tree: Tree, kept: np.ndarray) -> Tree:
+def _only(tree: ReadTree, kept: np.ndarray) -> ReadTree:
     """Without the nodes that nothing leads to."""
     if np.all(kept):
         return tree
     number = np.cumsum(kept) - 1
     left, right = (np.where(side < 0, -1, number[side])[kept] for side in (tree.left, tree.right))
     pieces = {int(number[node]): asked for node, asked in tree.pieces.items() if kept[node]}
-    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept], pieces)
+    return ReadTree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept], pieces)

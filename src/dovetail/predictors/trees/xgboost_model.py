@@ -26,9 +26,7 @@ from dovetail.predictors.trees.xgboost_document import (
 
 def xgboost_trees(model: Any) -> TreePredictor:
     """An XGBRegressor, XGBClassifier, ... or a Booster as a predictor."""
-    return TreePredictor(
-        XgboostBooster(model) if not hasattr(model, "get_booster") else XgboostEstimator(model)
-    )
+    return TreePredictor(XgboostTrees(model))
 
 
 def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
@@ -49,96 +47,69 @@ class Saved(NamedTuple):
     ensemble: TreeEnsemble
 
 
-class SavedTrees:
-    """Read again only where a booster saves something else than last time."""
-
-    def __init__(self) -> None:
-        self.last: Saved | None = None
-
-    def of(self, booster: Any, rounds: int | None, missing: float | None = None) -> Saved:
-        """Of its first rounds, or of all."""
-        content = bytes(booster.save_raw("ubj"))
-        if self.last is None or self.last[:3] != (content, rounds, missing):
-            document = parse(content)
-            ensemble = xgboost_ensemble(document, rounds, missing)
-            self.last = Saved(content, rounds, missing, objective_of(document), ensemble)
-        return self.last
-
-
-class XgboostBooster:
-    """A raw booster."""
-
-    def __init__(self, booster: Any) -> None:
-        self._booster = booster
-        self.name = type(booster).__name__
-        self._saved = SavedTrees()
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """If it was trained on a frame."""
-        names = self._booster.feature_names
-        return None if names is None else tuple(map(str, names))
-
-    @property
-    def is_classifier(self) -> bool:
-        """By its objective, which training goes on with: every answer asks for it."""
-        return (self._saved.last or self._saved.of(self._booster, None)).objective in CLASSES
-
-    def answer(self, X: FloatArray) -> FloatArray:
-        """Its own prediction with all rounds; of two classes, both."""
-        said = np.asarray(self._booster.inplace_predict(X, validate_features=False), dtype=np.float64)
-        if said.ndim == 1 and self.is_classifier:
-            return np.column_stack([1.0 - said, said])
-        return said
-
-    def read(self) -> TreeEnsemble:
-        """All rounds."""
-        return self._saved.of(self._booster, None).ensemble
-
-
-class XgboostEstimator:
-    """An estimator in scikit-learn's manner."""
+class XgboostTrees:
+    """An estimator in scikit-learn's manner, or a raw booster."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self.name = type(model).__name__
-        self._saved = SavedTrees()
+        self._estimator = hasattr(model, "get_booster")
+        self._last: Saved | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """If it was trained on a frame."""
-        names = self._model.get_booster().feature_names if self._trained else None
+        names = self._booster.feature_names if self._trained else None
         return None if names is None else tuple(map(str, names))
 
     @property
     def is_classifier(self) -> bool:
-        """By its method."""
-        return hasattr(self._model, "predict_proba")
+        """By an estimator's method; by a booster's objective, which training goes on with."""
+        if self._estimator:
+            return hasattr(self._model, "predict_proba")
+        return (self._last or self._saved()).objective in CLASSES  # every answer asks for it
 
     def answer(self, X: FloatArray) -> FloatArray:
-        """`predict_proba` of a classifier, `predict` of all others."""
-        ask = self._model.predict_proba if self.is_classifier else self._model.predict
-        with silenced(DEVICES):
-            return np.asarray(ask(X, validate_features=False), dtype=np.float64)
+        """Of an estimator `predict_proba`, or `predict` where it has no classes; of a booster its prediction
+        with all rounds, of two classes both."""
+        if self._estimator:
+            ask = self._model.predict_proba if self.is_classifier else self._model.predict
+            with silenced(DEVICES):
+                return np.asarray(ask(X, validate_features=False), dtype=np.float64)
+        said = np.asarray(self._model.inplace_predict(X, validate_features=False), dtype=np.float64)
+        return np.column_stack([1.0 - said, said]) if said.ndim == 1 and self.is_classifier else said
 
     def read(self) -> TreeEnsemble:
-        """The rounds that its own `predict` takes."""
+        """The rounds that its own answer takes."""
         if not self._trained:
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
-        return self._saved.of(self._model.get_booster(), self._rounds, self._missing).ensemble
+        return self._saved().ensemble
+
+    def _saved(self) -> Saved:
+        """Read again only where the booster saves something else than last time."""
+        content, rounds, missing = bytes(self._booster.save_raw("ubj")), self._rounds, self._missing
+        if self._last is None or self._last[:3] != (content, rounds, missing):
+            document = parse(content)
+            ensemble = xgboost_ensemble(document, rounds, missing)
+            self._last = Saved(content, rounds, missing, objective_of(document), ensemble)
+        return self._last
+
+    @property
+    def _booster(self) -> Any:
+        return self._model.get_booster() if self._estimator else self._model
 
     @property
     def _missing(self) -> float | None:
-        """A number that counts as missing, and has a way of its own through the trees."""
-        missing = self._model.missing
+        """A number that counts as missing for an estimator, and has a way of its own through the trees."""
+        missing = self._model.missing if self._estimator else None
         return None if missing is None or np.isnan(missing) else float(missing)
 
     @property
     def _rounds(self) -> int | None:
-        """Up to the best round, where training was stopped early."""
-        best = getattr(self._model, "best_iteration", None)
+        """Of an estimator up to the best round, where training was stopped early; None: all."""
+        best = getattr(self._model, "best_iteration", None) if self._estimator else None
         return None if best is None else int(best) + 1
 
     @property
     def _trained(self) -> bool:
-        return bool(self._model.__sklearn_is_fitted__())
+        return not self._estimator or bool(self._model.__sklearn_is_fitted__())

@@ -10,8 +10,7 @@ from dovetail.core.extrapolation import nearly_inside, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.gains import gap_text
 from dovetail.report.log.layout import LABEL, fact, wrapped
-from dovetail.report.sources import found_by, proved_by
-from dovetail.report.stop_reasons import ENDED
+from dovetail.report.sources import ENDED, found_by, proved_by
 
 Result = Any
 """A `dovetail.Result`. It knows its log, so the log does not know its class."""

@@ -13,9 +13,8 @@ from typing import TextIO
 
 from dovetail.report.log.heading import legend
 from dovetail.report.log.layout import count, harmless, number, wrapped
-from dovetail.report.log.outlet import LoggerOutlet, Outlet, PlainOutlet, Rendering
-from dovetail.report.log.table import RESIDUALS, Column, State, head, line, rows_only
-from dovetail.report.log.width import MOST, is_terminal
+from dovetail.report.log.outlet import MOST, LoggerOutlet, Outlet, PlainOutlet, Rendering, is_terminal
+from dovetail.report.log.table import RESIDUALS, LogColumn, State, head, line, rows_only
 
 LOGGER = logging.getLogger("dovetail")
 """What the lines are records of; it has no handlers but those that the program gives it."""
@@ -52,7 +51,7 @@ class Journal:
 
     def __init__(self, outlets: list[Outlet]) -> None:
         self._outlets, self._lock = outlets, RLock()
-        self._columns: tuple[Column, ...] | None = None
+        self._columns: tuple[LogColumn, ...] | None = None
         self._explained, self._turn = False, 0
         self.failure = ""
         """Why an outlet was given up, if one was."""
@@ -72,7 +71,7 @@ class Journal:
             for outlet in tuple(self._outlets):
                 self._attempt(outlet, lambda outlet: outlet.write(rendering, style))
 
-    def row(self, columns: tuple[Column, ...], state: State, *, unwatched: bool = False) -> None:
+    def row(self, columns: tuple[LogColumn, ...], state: State, *, unwatched: bool = False) -> None:
         """A row of the table, under titles where they are others than before; `unwatched`: only where no live
         line says the same."""
         with self._lock:
@@ -84,7 +83,7 @@ class Journal:
                 if not (unwatched and outlet.live):
                     self._attempt(outlet, lambda out: out.write(lambda width: [line(columns, state, width)]))
 
-    def explain(self, columns: tuple[Column, ...]) -> None:
+    def explain(self, columns: tuple[LogColumn, ...]) -> None:
         """How to read the rows that come; once."""
         with self._lock:
             if not self._explained:

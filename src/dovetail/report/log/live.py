@@ -10,8 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dovetail.report.log.layout import whole_words
-from dovetail.report.log.outlet import Rendering, encodable
-from dovetail.report.log.width import is_terminal, width_of
+from dovetail.report.log.outlet import Rendering, encodable, is_terminal, width_of
 
 STYLES = {"section": "bold", "warning": "yellow", "": ""}
 """How lines look that are no rows; rich leaves it out where NO_COLOR is set."""

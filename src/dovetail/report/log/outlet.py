@@ -7,16 +7,22 @@ solve at the same time.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Protocol, TextIO
-
-from dovetail.report.log.width import MOST, width_of
 
 MARKS = {"\u2713": "+", "\u2717": "!"}
 """Of checks that passed and failed, where the encoding has no better ones."""
 
 Rendering = Callable[[int], Iterable[str]]
 """Lines of at most so many columns."""
+
+
+MOST = 79
+"""Columns of the widest line: what an old terminal, a mail and a diff show without breaking it."""
+LEAST = 20
+"""Columns that lines are made for in the narrowest terminal: with fewer there is no room for a number."""
 
 
 class Outlet(Protocol):
@@ -95,3 +101,24 @@ def encodable(text: str, encoding: str | None) -> str:
             text = text.replace(mark, plain)
         return text.encode(encoding, "replace").decode(encoding, "replace")
     return text
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether somebody may be watching it; a stream that fails to say so is none."""
+    try:
+        return bool(stream.isatty())
+    except Exception:  # closed, or somebody's own class without it
+        return False
+
+
+def width_of(stream: TextIO) -> int:
+    """Columns of a line there: at most `MOST`, and one fewer than the terminal has, which may break a full
+    one. It is asked before each line, since windows change."""
+    columns = [MOST + 1]
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated) > 0:
+        columns.append(int(stated))
+    if is_terminal(stream):
+        with suppress(OSError, ValueError, AttributeError):  # it does not say how wide it is
+            columns.append(os.get_terminal_size(stream.fileno()).columns or MOST + 1)
+    return max(min(columns) - 1, LEAST)

@@ -39,7 +39,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Column:
+class LogColumn:
     """One column: its title, its cells where there is room, and where there is little."""
 
     title: str
@@ -84,29 +84,29 @@ def rows_only(bound: float | None, width: int) -> str:
     return lead + number(bound, width - len(lead))
 
 
-_TIME = Column("time", 7, 6, lambda state, width: f"{state.elapsed:.1f}")
-_INCUMBENT = Column("incumbent", 12, 10, lambda state, width: number(state.incumbent, width))
-_BOUND = Column("bound", 12, 10, lambda state, width: number(state.bound, width))
-_GAP = Column("gap", 8, 7, lambda state, width: gap(state))
-_EVALUATIONS = Column("evaluations", 11, 0, lambda state, width: count(state.evaluations, width))
+_TIME = LogColumn("time", 7, 6, lambda state, width: f"{state.elapsed:.1f}")
+_INCUMBENT = LogColumn("incumbent", 12, 10, lambda state, width: number(state.incumbent, width))
+_BOUND = LogColumn("bound", 12, 10, lambda state, width: number(state.bound, width))
+_GAP = LogColumn("gap", 8, 7, lambda state, width: gap(state))
+_EVALUATIONS = LogColumn("evaluations", 11, 0, lambda state, width: count(state.evaluations, width))
 
 PARTS = (
     _TIME,
-    Column("part", 20, 11, lambda state, width: harmless(state.part), left=True),
+    LogColumn("part", 20, 11, lambda state, width: harmless(state.part), left=True),
     _INCUMBENT,
     _BOUND,
     _GAP,
-    Column("evaluations", 13, 10, lambda state, width: count(state.evaluations, width), short="evaluated"),
+    LogColumn("evaluations", 13, 10, lambda state, width: count(state.evaluations, width), short="evaluated"),
 )
 """Of most methods."""
 RESIDUALS = (
     _TIME,
-    Column("round", 5, 5, lambda state, width: f"{state.iteration}{'' if state.exact else '*'}"),
+    LogColumn("round", 5, 5, lambda state, width: f"{state.iteration}{'' if state.exact else '*'}"),
     _INCUMBENT,
     _BOUND,
     _GAP,
-    Column("residual", 8, 8, lambda state, width: _power(state.residual)),
-    Column("rho", 8, 7, lambda state, width: _power(state.rho or None)),
+    LogColumn("residual", 8, 8, lambda state, width: _power(state.residual)),
+    LogColumn("rho", 8, 7, lambda state, width: _power(state.rho or None)),
     _EVALUATIONS,
 )
 """Of Algorithm 1, and of the other methods that close a residual."""
@@ -116,7 +116,7 @@ def _power(value: float | None) -> str:
     return "-" if value is None else f"{value:.1e}"
 
 
-def _fitting(columns: tuple[Column, ...], width: int) -> list[tuple[Column, int]]:
+def _fitting(columns: tuple[LogColumn, ...], width: int) -> list[tuple[LogColumn, int]]:
     """The columns with their cells: wide, else narrow, else as many as there is room for."""
     wide = [(column, column.wide) for column in columns]
     if sum(size + 1 for _, size in wide) - 1 <= width:
@@ -127,13 +127,13 @@ def _fitting(columns: tuple[Column, ...], width: int) -> list[tuple[Column, int]
     return narrow
 
 
-def head(columns: tuple[Column, ...], width: int) -> str:
+def head(columns: tuple[LogColumn, ...], width: int) -> str:
     """The titles."""
     fitting = _fitting(columns, width)
     return " ".join(column.cell(column.heading(size), size) for column, size in fitting).rstrip()
 
 
-def line(columns: tuple[Column, ...], state: State, width: int) -> str:
+def line(columns: tuple[LogColumn, ...], state: State, width: int) -> str:
     """The state."""
     texts, skipped = list[str](), False
     fitting = _fitting(columns, width)

@@ -11,28 +11,27 @@ import numpy as np
 from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.gains import Gain
-from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     COLOURS,
     NARROW,
     WIDE,
     Chart,
+    ChartLine,
     Figure,
     Frame,
-    Line,
     Mark,
     Stop,
+    covering,
     path,
     steps,
     thinned,
 )
 from dovetail.report.page.course import Course
-from dovetail.report.page.decision import Cell, Table
+from dovetail.report.page.decision import Cell, ValueTable
 from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import found_by
-from dovetail.report.stop_reasons import ENDED
+from dovetail.report.sources import ENDED, found_by
 
 MOST_DIFFERENT = 40
 """Columns whose values differ most that are listed."""
@@ -113,7 +112,7 @@ def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame)
             shown = [gain for gain in thinned(gains) if limits[0] <= gain.value <= limits[1]]
             places = [(x.place(gain.seconds), y.place(gain.value)) for gain in shown]
             if places:
-                lines.append(Line(path(steps(places, x.place(entry.course.end))), entry.colour, dashed))
+                lines.append(ChartLine(path(steps(places, x.place(entry.course.end))), entry.colour, dashed))
             if places and not dashed:
                 marks += [Mark(*place, entry.colour) for place in places]
     moments = thinned(sorted({*times, end}))
@@ -132,7 +131,7 @@ def _value(point: Gain | None) -> str:
     return "no point" if point is None else number(point.value)
 
 
-def differences(compared: Sequence[Entry]) -> tuple[Table | None, str]:
+def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
     """The columns whose values differ most, and what is said of the others."""
     told = [entry for entry in compared if entry.result.x is not None]
     if len(told) < 2:
@@ -151,7 +150,9 @@ def differences(compared: Sequence[Entry]) -> tuple[Table | None, str]:
     rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
     about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
-    return Table("Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out), ""
+    return ValueTable(
+        "Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out
+    ), ""
 
 
 def _name(result: Any, column: int) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.report.gains import Gain
-from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     NARROW,
     WIDE,
     Chart,
+    ChartLine,
     Figure,
     Frame,
-    Line,
     Mark,
     Point,
     Stop,
+    covering,
     path,
     steps,
     thinned,
@@ -66,9 +66,9 @@ def _chart(
 
 def _lines(
     places: Sequence[Point], gains: Sequence[Gain], end: float, colours: dict[str, int], *, dashed: bool
-) -> list[Line]:
+) -> list[ChartLine]:
     """One path for each stretch of the same part; a step belongs to the part that made it."""
-    lines: list[Line] = []
+    lines: list[ChartLine] = []
     begin = 0
     for k in range(1, len(gains) + 1):
         if k < len(gains) and gains[k].source == gains[begin].source:
@@ -77,7 +77,7 @@ def _lines(
         corners = steps(places[begin:k], until)
         if begin:
             corners.insert(0, (places[begin][0], places[begin - 1][1]))
-        lines.append(Line(path(corners), colours[gains[begin].source], dashed))
+        lines.append(ChartLine(path(corners), colours[gains[begin].source], dashed))
         begin = k
     return lines
 

@@ -39,7 +39,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class ValueTable:
     """A grid as it is shown."""
 
     title: str
@@ -120,7 +120,7 @@ class Point:
         return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE)
 
 
-def decision_tables(result: Any) -> tuple[list[Table], str]:
+def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
     """The tables, and what is said of those that are left out."""
     point = Point.of(result)
     laid_out = grids(families(result.names, point.x.size))
@@ -164,7 +164,7 @@ def _kind(integer: BoolArray) -> str:
     return "some integer" if integer.any() else "continuous"
 
 
-def _table(grid: Grid, point: Point, most_rows: int) -> Table:
+def _table(grid: Grid, point: Point, most_rows: int) -> ValueTable:
     if grid.columns.shape[1] == 1 and len(grid.rows) > ACROSS and np.all(point.binary(grid.columns)):
         return _chosen(grid, point)
     rows, left_out = _rows_shown(grid, point, most_rows)
@@ -183,10 +183,10 @@ def _table(grid: Grid, point: Point, most_rows: int) -> Table:
         head.append("limits")
         for line, column in zip(cells, columns[:, 0].tolist(), strict=True):
             line.append(_limits(point, column))
-    return Table(visible(grid.title), ", ".join(about), head, labelled, left_out)
+    return ValueTable(visible(grid.title), ", ".join(about), head, labelled, left_out)
 
 
-def _chosen(grid: Grid, point: Point) -> Table:
+def _chosen(grid: Grid, point: Point) -> ValueTable:
     """Those that are yes, by their indices: a long column of yes and no says less."""
     columns = grid.columns[:, 0]
     yes = np.flatnonzero(point.x[columns] > 0.5)
@@ -195,7 +195,7 @@ def _chosen(grid: Grid, point: Point) -> Table:
     about += f", {tied} of a predictor" if tied != NOTHING else ""
     shown = [visible(grid.rows[i], 40) for i in yes[:MOST_CHOSEN].tolist()]
     left_out = f"{yes.size - MOST_CHOSEN:,} more are yes." if yes.size > MOST_CHOSEN else ""
-    return Table(visible(grid.title), about, [], [], left_out, shown)
+    return ValueTable(visible(grid.title), about, [], [], left_out, shown)
 
 
 def _limits(point: Point, column: int) -> Cell:

@@ -2,13 +2,17 @@
 
 Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``,
 people ``make_bread`` and ``sell_bread`` (`word_families`).
+
+``cement_wall``, ``cement_beam``, ``ash_wall``, ``ash_beam`` are two families, over two words. Only words
+that several labels have in common count: of ``net_cost`` and ``net_profit`` alone nobody knows whether they
+are one thing.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import overload
@@ -17,11 +21,14 @@ import numpy as np
 
 from dovetail.core.arrays import IntArray
 from dovetail.core.names import LazyNames, NumberedNames, split_index
-from dovetail.report.page.word_families import word_families
 
 _NUMBERED = re.compile(r"(.*?[^\d_.])((?:[_.]?\d+)(?:[_.]\d+)*)$", re.DOTALL)
 
 Index = tuple[str, ...]
+
+
+LEAST_WORDS, LEAST_LABELS = 2, 2
+"""Of a family, and of those that have the same words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,3 +128,22 @@ def _told_apart(found: dict[str, tuple[list[int], list[Index]]]) -> tuple[list[C
         else:
             several.append(ColumnFamily(label, np.array(columns), indices))
     return several, sorted(alone)
+
+
+def word_families(names: Mapping[int, str]) -> dict[str, dict[str, int]]:
+    """Columns by label and word, the words of families that go together in one order."""
+    found: dict[str, dict[str, int]] = {}
+    for column, name in names.items():
+        label, _, word = name.rpartition("_")
+        if label and word:
+            found.setdefault(label, {})[word] = column
+    together: dict[frozenset[str], list[str]] = {}
+    for label, words in found.items():
+        if len(words) >= LEAST_WORDS:
+            together.setdefault(frozenset(words), []).append(label)
+    return {
+        label: {word: found[label][word] for word in found[labels[0]]}
+        for labels in together.values()
+        if len(labels) >= LEAST_LABELS
+        for label in labels
+    }

@@ -25,7 +25,7 @@ MOST_SAMPLES = 100
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClassifiedSample:
     """One sample: its class before and after, and what was changed."""
 
     name: str
@@ -55,7 +55,7 @@ class Flips:
 
     title: str
     sentence: str
-    samples: list[Sample]
+    samples: list[ClassifiedSample]
     features: list[Feature]
     left_out: str
 
@@ -82,7 +82,7 @@ def _flips(result: Any, block: Any) -> Flips:
         changes = [_change(names[k], untouched.values[i, k], moves[i, k]) for k in np.flatnonzero(moves[i])]
         said = "?" if np.isnan(before[i]) else f"{before[i]:.0f}"
         name = _sample_name(result.names, untouched, i)
-        samples.append(Sample(name, said, f"{after[i]:.0f}", bool(flipped[i]), changes))
+        samples.append(ClassifiedSample(name, said, f"{after[i]:.0f}", bool(flipped[i]), changes))
     rest = len(told) - len(samples)
     left_out = f"The {len(samples)} with the largest changes; {rest:,} more were changed." if rest else ""
     sentence = _sentence(before, after, flipped, touched, yes_or_no=untouched.outputs.shape[1] == 1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.core.amounts import listed
 from dovetail.core.arrays import IntArray
 from dovetail.report.page.families import ArrayIndices, ColumnFamily, Index
 
@@ -53,10 +54,10 @@ def _of_group(group: list[ColumnFamily]) -> list[Grid]:
     columns = np.array([family.columns for family in group])
     labels = [family.label for family in group]
     if len(index) <= ACROSS and (len(group) > 1 or len(index) > 1):
-        return [Grid(_title(labels), labels, index, columns, "family")]
+        return [Grid(listed(labels, 4), labels, index, columns, "family")]
     parts = range(0, len(group), ACROSS)
     return [
-        Grid(_title(labels[k : k + ACROSS]), index, labels[k : k + ACROSS], columns[k : k + ACROSS].T)
+        Grid(listed(labels[k : k + ACROSS], 4), index, labels[k : k + ACROSS], columns[k : k + ACROSS].T)
         for k in parts
     ]
 
@@ -96,8 +97,3 @@ def _crossed(family: ColumnFamily, across: int, heads: list[str]) -> Grid:
     where = [rows[rest] for rest in rests], [place[index[across]] for index in family.indices]
     columns[where] = family.columns
     return Grid(family.label, [",".join(rest) for rest in rows], heads, columns)
-
-
-def _title(labels: list[str]) -> str:
-    shown = ", ".join(labels[:4])
-    return shown if len(labels) <= 4 else f"{shown} and {len(labels) - 4} more"

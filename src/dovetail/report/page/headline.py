@@ -10,8 +10,7 @@ from dovetail.report.gains import gap_text
 from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import number, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import found_by, proved_by
-from dovetail.report.stop_reasons import ENDED
+from dovetail.report.sources import ENDED, found_by, proved_by
 
 STATUS = {
     "optimal": "Optimal",

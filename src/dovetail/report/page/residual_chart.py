@@ -11,9 +11,9 @@ from dovetail.report.page.chart import (
     LOW_NARROW,
     LOW_WIDE,
     Chart,
+    ChartLine,
     Figure,
     Frame,
-    Line,
     Stop,
     path,
     thinned,
@@ -76,7 +76,7 @@ def _chart(
         shown = [(row.number, getattr(row, kind)) for row in rows if math.isfinite(getattr(row, kind))]
         points = [(x.place(k), y.place(max(value, SMALLEST))) for k, value in shown]
         if points:
-            lines.append(Line(path(points), colour, dashed=colour > 0))
+            lines.append(ChartLine(path(points), colour, dashed=colour > 0))
     stops = [
         Stop(x.place(row.number), f"iteration {row.number} · " + _said(row, kinds)) for row in thinned(rows)
     ]

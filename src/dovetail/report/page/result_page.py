@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dovetail.core.amounts import several
 from dovetail.core.file_writing import write_file
@@ -13,10 +13,9 @@ from dovetail.report.page.course import Course, by_part, listed_points
 from dovetail.report.page.course_chart import course_figure
 from dovetail.report.page.flips import flips
 from dovetail.report.page.headline import headline
-from dovetail.report.page.number_text import change
+from dovetail.report.page.number_text import change, percent, seconds
 from dovetail.report.page.residual_chart import residual_figures
 from dovetail.report.page.templates import render
-from dovetail.report.page.time_shares import time_shares
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by, proved_by
 
@@ -25,6 +24,16 @@ Result = Any
 
 MANY_COLUMNS = 60
 """From so many on, a table of families comes before the families themselves."""
+
+
+KINDS = {
+    "engine": "MIP, QP and LP solves",
+    "network": "passes through the networks",
+    "subsolver": "arithmetic of the network step",
+    "check": "completing and checking points",
+    "rest": "everything else",
+}
+"""The timers of `run/stopwatch.py`, in words."""
 
 
 def write_page(result: Result, path: Path) -> Path:
@@ -107,3 +116,30 @@ def settings_lines(result: Result) -> list[tuple[str, str]]:
     lines += [("engine", result.engine)] if result.engine else []
     lines += [("versions", versions), ("machine", settings.machine)]
     return [(name, visible(text, 1500)) for name, text in lines]
+
+
+class TimeShare(NamedTuple):
+    """One stretch of the bar, in hundredths of its length."""
+
+    colour: int
+    begin: float
+    length: float
+    words: str
+    seconds: str
+    percent: str
+
+
+def time_shares(result: Any) -> list[TimeShare]:
+    """Every timer that measured anything."""
+    total = sum(float(getattr(result.profile, kind)) for kind in KINDS)
+    shares, begin = [], 0.0
+    for colour, (kind, words) in enumerate(KINDS.items()):
+        spent = float(getattr(result.profile, kind))
+        if total <= 0.0 or spent <= 0.0:
+            continue
+        part = spent / total
+        shares.append(
+            TimeShare(colour, round(begin, 2), round(100 * part, 2), words, seconds(spent), percent(part))
+        )
+        begin += 100 * part
+    return shares

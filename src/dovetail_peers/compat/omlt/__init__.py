@@ -14,21 +14,25 @@ from types import ModuleType
 
 from dovetail.version import __version__
 from dovetail_peers.compat.modules import publish
-from dovetail_peers.compat.omlt import block, definition, readers, ways
+from dovetail_peers.compat.omlt import block, definition, network, ways
 from dovetail_peers.compat.omlt.block import OmltBlock
-from dovetail_peers.compat.omlt.by_index import by_index
-from dovetail_peers.compat.omlt.formulations import FORMULATIONS, PyomoFormulation
+from dovetail_peers.compat.omlt.definition import by_index
+from dovetail_peers.compat.omlt.formulations import (
+    FORMULATIONS,
+    OffsetScaling,
+    PyomoFormulation,
+    ScalingInterface,
+)
 from dovetail_peers.compat.omlt.graph_layer import GNNLayer
 from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail_peers.compat.omlt.layers import DenseLayer, IndexMapper, InputLayer, Layer
 from dovetail_peers.compat.omlt.layers_2d import ConvLayer2D, Layer2D, PoolingLayer2D
 from dovetail_peers.compat.omlt.network import NetworkDefinition
-from dovetail_peers.compat.omlt.offset_scaling import OffsetScaling, ScalingInterface
 
 _ONNX = {
-    "load_onnx_neural_network": readers.load_onnx_neural_network,
-    "load_onnx_neural_network_with_bounds": readers.load_onnx_neural_network_with_bounds,
-    "write_onnx_model_with_bounds": readers.write_onnx_model_with_bounds,
+    "load_onnx_neural_network": network.load_onnx_neural_network,
+    "load_onnx_neural_network_with_bounds": network.load_onnx_neural_network_with_bounds,
+    "write_onnx_model_with_bounds": network.write_onnx_model_with_bounds,
 }
 
 _LIBRARIES = ("onnx", "keras", "torch", "torch_geometric", "lineartree")
@@ -60,7 +64,7 @@ publish(
         },
         "formulation": _FOR_OWN_FORMULATIONS,
         "io.onnx": _ONNX,
-        "io.keras.keras_reader": {"load_keras_sequential": readers.load_keras_sequential},
+        "io.keras.keras_reader": {"load_keras_sequential": network.load_keras_sequential},
         "io.torch_geometric.build_gnn_formulation": {
             "gnn_with_fixed_graph": block.gnn_with_fixed_graph,
             "gnn_with_non_fixed_graph": block.gnn_with_non_fixed_graph,
@@ -69,8 +73,8 @@ publish(
             "load_torch_geometric_sequential": load_torch_geometric_sequential
         },
         "io.input_bounds": {
-            "load_input_bounds": readers.load_input_bounds,
-            "write_input_bounds": readers.write_input_bounds,
+            "load_input_bounds": network.load_input_bounds,
+            "write_input_bounds": network.write_input_bounds,
         },
         "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
         "neuralnet.network_definition": {"NetworkDefinition": NetworkDefinition},

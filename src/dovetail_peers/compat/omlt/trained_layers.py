@@ -12,8 +12,8 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail_peers.compat.omlt.layers import DenseLayer, InputLayer, Layer
 from dovetail_peers.compat.omlt.layers_2d import ConvLayer2D, PoolingLayer2D, steps
 
@@ -41,7 +41,7 @@ def keras_layers(network: Any, input_shape: tuple[int, ...]) -> list[Layer]:
     return found
 
 
-def onnx_layers(graph: Graph, input_shape: tuple[int, ...]) -> list[Layer]:
+def onnx_layers(graph: OnnxGraph, input_shape: tuple[int, ...]) -> list[Layer]:
     """Dense layers, convolutions and pooling of an ONNX model that is a chain of them."""
     found: list[Layer] = [InputLayer(input_shape)]
     for node in graph.nodes:
@@ -57,7 +57,7 @@ def onnx_layers(graph: Graph, input_shape: tuple[int, ...]) -> list[Layer]:
     return found
 
 
-def _dense(graph: Graph, node: Node, before: list[int]) -> Layer:
+def _dense(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
     weights = _constant(graph, node, 1)
     if node.operator == "Gemm":
         if node.integer("transA", 0) or {node.number("alpha", 1.0), node.number("beta", 1.0)} != {1.0}:
@@ -68,7 +68,7 @@ def _dense(graph: Graph, node: Node, before: list[int]) -> Layer:
     return DenseLayer(size, [*size[:-1], weights.shape[1]], weights, biases)
 
 
-def _convolution(graph: Graph, node: Node, before: list[int]) -> Layer:
+def _convolution(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
     kernel = _constant(graph, node, 1)
     strides = node.integers("strides", (1, 1))
     plain = not any(node.integers("pads", (0, 0, 0, 0))) and set(node.integers("dilations", (1, 1))) == {1}
@@ -80,7 +80,7 @@ def _convolution(graph: Graph, node: Node, before: list[int]) -> Layer:
     return ConvLayer2D(picture, size, strides, kernel, biases=biases)
 
 
-def _pooling(graph: Graph, node: Node, before: list[int]) -> Layer:
+def _pooling(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
     shape, strides = node.integers("kernel_shape"), node.integers("strides", (1, 1))
     picture = _picture(before)
     if len(shape) == 3 and shape[0] == picture[0]:
@@ -98,7 +98,7 @@ def _picture(size: list[int]) -> list[int]:
     return size[1:] if len(size) == 4 and size[0] == 1 else size
 
 
-_MAKERS: dict[str, Callable[[Graph, Node, list[int]], Layer]] = {
+_MAKERS: dict[str, Callable[[OnnxGraph, OnnxNode, list[int]], Layer]] = {
     "MatMul": _dense,
     "Gemm": _dense,
     "Conv": _convolution,
@@ -106,7 +106,7 @@ _MAKERS: dict[str, Callable[[Graph, Node, list[int]], Layer]] = {
 }
 
 
-def _constant(graph: Graph, node: Node, *places: int) -> FloatArray:
+def _constant(graph: OnnxGraph, node: OnnxNode, *places: int) -> FloatArray:
     """The input of a node that is a number of the file's, at the first of these places that has one."""
     for place in places:
         tensor = graph.constants.get(node.inputs[place])

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain
 
 
@@ -23,7 +23,7 @@ WITHOUT_ATTRIBUTES: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-def _leaky_relu(node: Node) -> Kernel:
+def _leaky_relu(node: OnnxNode) -> Kernel:
     slope = node.number("alpha", 0.01)
     return lambda x: F.leaky_relu(x, slope)
 
@@ -32,48 +32,48 @@ def _prelu(x: Tensor, slope: Tensor) -> Tensor:
     return torch.where(x < 0, slope * x, x)
 
 
-def _thresholded_relu(node: Node) -> Kernel:
+def _thresholded_relu(node: OnnxNode) -> Kernel:
     threshold = node.number("alpha", 1.0)
     return lambda x: F.threshold(x, threshold, 0.0)
 
 
-def _elu(node: Node) -> Kernel:
+def _elu(node: OnnxNode) -> Kernel:
     alpha = node.number("alpha", 1.0)
     return lambda x: F.elu(x, alpha)
 
 
-def _selu(node: Node) -> Kernel:
+def _selu(node: OnnxNode) -> Kernel:
     alpha = node.number("alpha", 1.67326319217681884765625)
     gamma = node.number("gamma", 1.05070102214813232421875)
     return lambda x: gamma * F.elu(x, alpha)
 
 
-def _celu(node: Node) -> Kernel:
+def _celu(node: OnnxNode) -> Kernel:
     alpha = node.number("alpha", 1.0)
     return lambda x: F.celu(x, alpha)
 
 
-def _gelu(node: Node) -> Kernel:
+def _gelu(node: OnnxNode) -> Kernel:
     approximate = node.text("approximate", "none")
     if approximate not in ("none", "tanh"):
         raise node.refused(f"approximate={approximate!r}")
     return lambda x: F.gelu(x, approximate=approximate)
 
 
-def _swish(node: Node) -> Kernel:
+def _swish(node: OnnxNode) -> Kernel:
     alpha = node.number("alpha", 1.0)
     return lambda x: x * torch.sigmoid(alpha * x)
 
 
-def _hard_sigmoid(node: Node) -> Kernel:
+def _hard_sigmoid(node: OnnxNode) -> Kernel:
     alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
     return lambda x: torch.clamp(alpha * x + beta, 0.0, 1.0)
 
 
-def _over_axis(function: Callable[..., Tensor]) -> Callable[[Node], Kernel]:
+def _over_axis(function: Callable[..., Tensor]) -> Callable[[OnnxNode], Kernel]:
     """Along one axis; before opset 13 along all from that axis on, laid out flat."""
 
-    def make(node: Node) -> Kernel:
+    def make(node: OnnxNode) -> Kernel:
         if node.opset >= 13:
             axis = node.integer("axis", -1)
             return lambda x: function(x, dim=axis)

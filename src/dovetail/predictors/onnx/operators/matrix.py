@@ -1,15 +1,20 @@
-"""Matrix products: Gemm, MatMul, Einsum."""
+"""Matrix products: Gemm, MatMul, Einsum.
+
+Attention as one operator (opset 23); exported as its parts, it needs nothing of its own.
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
 
 
-def _gemm(node: Node) -> Kernel:
+def _gemm(node: OnnxNode) -> Kernel:
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     flips_a, flips_b = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
 
@@ -20,7 +25,7 @@ def _gemm(node: Node) -> Kernel:
     return run
 
 
-def _einsum(node: Node) -> Kernel:
+def _einsum(node: OnnxNode) -> Kernel:
     equation = node.text("equation")
     return lambda *values: torch.einsum(equation, *values)
 
@@ -30,3 +35,41 @@ MATRIX: dict[str, Operator] = {
     "MatMul": plain(torch.matmul, 2, 2),
     "Einsum": Operator(_einsum, 1, MANY),
 }
+
+
+def _attention(node: OnnxNode) -> Kernel:
+    """Scaled dot products, for (samples, heads, tokens, width) or (samples, tokens, heads * width)."""
+    heads, key_heads = node.integer("q_num_heads", 0), node.integer("kv_num_heads", 0)
+    causal, cap = bool(node.integer("is_causal", 0)), node.number("softcap", 0.0)
+    scale = node.number("scale") if node.has("scale") else None
+    for name in ("qk_matmul_output_mode", "softmax_precision", "left_window_size", "right_window_size"):
+        if node.has(name):
+            raise node.refused(f"{name}=")
+    if any(node.inputs[4:]):
+        raise node.refused("a cache of past keys")
+
+    def split(x: Tensor, count: int) -> Tensor:
+        return torch.unflatten(x, -1, (count, -1)).transpose(1, 2) if x.ndim == 3 else x
+
+    def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *_past: None) -> Tensor:
+        flat = q.ndim == 3
+        q, k, v = split(q, heads), split(k, key_heads), split(v, key_heads)
+        repeats = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
+        scores = (q @ k.transpose(-1, -2)) * (scale or 1.0 / math.sqrt(q.shape[-1]))
+        if causal:
+            seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+            scores = scores.masked_fill(~seen, -math.inf)
+        if mask is not None and mask.dtype == torch.bool:
+            scores = scores.masked_fill(~mask.to(scores.device), -math.inf)
+        elif mask is not None:
+            scores = scores + mask
+        if cap:
+            scores = cap * torch.tanh(scores / cap)
+        y = torch.softmax(scores, dim=-1) @ v
+        return y.transpose(1, 2).flatten(2) if flat else y
+
+    return run
+
+
+ATTENTION: dict[str, Operator] = {"Attention": Operator(_attention, 3, 7)}

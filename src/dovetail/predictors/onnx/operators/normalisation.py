@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 
 
@@ -20,7 +20,7 @@ def _along_channels(values: Tensor, x: Tensor) -> Tensor:
     return values.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _batch_normalisation(node: Node) -> Kernel:
+def _batch_normalisation(node: OnnxNode) -> Kernel:
     epsilon = node.number("epsilon", 1e-5)
     node.passed_over("momentum")
     if node.opset < 9 and not node.integer("spatial", 1):
@@ -35,7 +35,7 @@ def _batch_normalisation(node: Node) -> Kernel:
     return run
 
 
-def _layer_normalisation(node: Node) -> Kernel:
+def _layer_normalisation(node: OnnxNode) -> Kernel:
     axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
     node.passed_over("stash_type")
 
@@ -46,7 +46,7 @@ def _layer_normalisation(node: Node) -> Kernel:
     return run
 
 
-def _rms_normalisation(node: Node) -> Kernel:
+def _rms_normalisation(node: OnnxNode) -> Kernel:
     axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
     node.passed_over("stash_type")
 
@@ -57,7 +57,7 @@ def _rms_normalisation(node: Node) -> Kernel:
     return run
 
 
-def _instance_normalisation(node: Node) -> Kernel:
+def _instance_normalisation(node: OnnxNode) -> Kernel:
     epsilon = node.number("epsilon", 1e-5)
 
     def run(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def _instance_normalisation(node: Node) -> Kernel:
     return run
 
 
-def _group_normalisation(node: Node) -> Kernel:
+def _group_normalisation(node: OnnxNode) -> Kernel:
     groups, epsilon = node.integer("num_groups"), node.number("epsilon", 1e-5)
     per_group = node.opset < 21  # scale and shift were one number per group then
     node.passed_over("stash_type")
@@ -82,7 +82,7 @@ def _group_normalisation(node: Node) -> Kernel:
     return run
 
 
-def _dropout(node: Node) -> Kernel:
+def _dropout(node: OnnxNode) -> Kernel:
     node.passed_over("seed", *(("ratio",) if node.opset < 12 else ()))
 
     def run(x: Tensor, _ratio: Tensor | None = None, training: Tensor | None = None) -> Tensor:

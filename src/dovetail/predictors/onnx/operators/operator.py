@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 
 Kernel = Callable[..., Any]
 """What a node does: one tensor (or None) per input, to one tensor, or a tuple of them."""
@@ -19,7 +19,7 @@ MANY = 1 << 31
 class Operator:
     """How to turn a node into a function of tensors, and what the graph must know of it."""
 
-    build: Callable[[Node], Kernel]
+    build: Callable[[OnnxNode], Kernel]
     fewest: int
     most: int
     outputs: int = 1

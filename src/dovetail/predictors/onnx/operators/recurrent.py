@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import LONGEST
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.memory import LONGEST
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.activation import softplus
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 
@@ -70,7 +70,7 @@ class _Layer:
         return Y, *last
 
 
-def _directions(node: Node) -> tuple[bool, ...]:
+def _directions(node: OnnxNode) -> tuple[bool, ...]:
     known = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
     direction = node.text("direction", "forward")
     if direction not in known:
@@ -78,7 +78,7 @@ def _directions(node: Node) -> tuple[bool, ...]:
     return known[direction]
 
 
-def _activations(node: Node, defaults: tuple[str, ...], directions: int) -> list[list[Function]]:
+def _activations(node: OnnxNode, defaults: tuple[str, ...], directions: int) -> list[list[Function]]:
     """The functions of each direction."""
     words = node.texts("activations", defaults * directions)
     for unknown in (word for word in words if word not in ACTIVATIONS):
@@ -91,7 +91,7 @@ def _activations(node: Node, defaults: tuple[str, ...], directions: int) -> list
     return [functions[d * len(defaults) : (d + 1) * len(defaults)] for d in range(directions)]
 
 
-def _layer(node: Node, defaults: tuple[str, ...], gates: int, cell: Callable[..., Cell]) -> _Layer:
+def _layer(node: OnnxNode, defaults: tuple[str, ...], gates: int, cell: Callable[..., Cell]) -> _Layer:
     if len(node.inputs) > 4 and node.inputs[4]:
         raise node.refused("sequence_lens (sequences of different length)")
     for name in ("clip", "activation_alpha", "activation_beta"):
@@ -114,7 +114,7 @@ def _lstm_cell(gate: Function, candidate: Function, out: Function) -> Cell:
     return cell
 
 
-def _lstm(node: Node) -> Kernel:
+def _lstm(node: OnnxNode) -> Kernel:
     if len(node.inputs) > 7 and node.inputs[7]:
         raise node.refused("a peephole (input P)")
     if node.integer("input_forget", 0):
@@ -146,12 +146,12 @@ def _rnn_cell(function: Function) -> Cell:
     return lambda step, state, R, bias: (function(step + F.linear(state[0], R, bias)),)
 
 
-def _gru(node: Node) -> Kernel:
+def _gru(node: OnnxNode) -> Kernel:
     resets_after = bool(node.integer("linear_before_reset", 0))
     return _kernel(_layer(node, ("Sigmoid", "Tanh"), 3, _gru_cell(resets_after)))
 
 
-def _rnn(node: Node) -> Kernel:
+def _rnn(node: OnnxNode) -> Kernel:
     return _kernel(_layer(node, ("Tanh",), 1, _rnn_cell))
 
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.limits import listed
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.memory import listed
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 
 Reduce = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 """From a tensor, the axes that go and whether they stay with size one."""
 
 
-def _reduction(function: Reduce) -> Callable[[Node], Kernel]:
-    def make(node: Node) -> Kernel:
+def _reduction(function: Reduce) -> Callable[[OnnxNode], Kernel]:
+    def make(node: OnnxNode) -> Kernel:
         keep = bool(node.integer("keepdims", 1))
         nothing_if_empty = bool(node.integer("noop_with_empty_axes", 0))
         fixed = node.integers("axes", ())
@@ -52,8 +52,8 @@ REDUCTIONS: dict[str, Reduce] = {
 }
 
 
-def _extreme_index(choose: Callable[..., Tensor]) -> Callable[[Node], Kernel]:
-    def make(node: Node) -> Kernel:
+def _extreme_index(choose: Callable[..., Tensor]) -> Callable[[OnnxNode], Kernel]:
+    def make(node: OnnxNode) -> Kernel:
         axis, keep = node.integer("axis", 0), bool(node.integer("keepdims", 1))
         last = bool(node.integer("select_last_index", 0))
 

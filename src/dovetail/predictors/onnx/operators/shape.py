@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import listed, require_room
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.memory import listed, require_room
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
 
 SHAPES_ONLY = ("Shape", "Size")
 """Operators whose result depends on how many rows there are, never on what they hold."""
 
 
-def _flatten(node: Node) -> Kernel:
+def _flatten(node: OnnxNode) -> Kernel:
     axis = node.integer("axis", 1)
 
     def run(x: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def _flatten(node: Node) -> Kernel:
     return run
 
 
-def _reshape(node: Node) -> Kernel:
+def _reshape(node: OnnxNode) -> Kernel:
     keeps_zeros = bool(node.integer("allowzero", 0))
 
     def run(x: Tensor, shape: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ def _reshape(node: Node) -> Kernel:
     return run
 
 
-def _squeeze(node: Node) -> Kernel:
+def _squeeze(node: OnnxNode) -> Kernel:
     older = node.list_before(13, "axes")
 
     def run(x: Tensor, axes: Tensor | None = None) -> Tensor:
@@ -48,7 +48,7 @@ def _squeeze(node: Node) -> Kernel:
     return run
 
 
-def _unsqueeze(node: Node) -> Kernel:
+def _unsqueeze(node: OnnxNode) -> Kernel:
     older = node.list_before(13, "axes")
     if older is None:
         node.require_inputs(2)
@@ -64,7 +64,7 @@ def _unsqueeze(node: Node) -> Kernel:
     return run
 
 
-def _transpose(node: Node) -> Kernel:
+def _transpose(node: OnnxNode) -> Kernel:
     order = node.integers("perm", ())
     return lambda x: x.permute(order or tuple(reversed(range(x.ndim))))
 
@@ -87,7 +87,7 @@ def _tile(x: Tensor, repeats: Tensor) -> Tensor:
     return x.repeat(counts)
 
 
-def _shape(node: Node) -> Kernel:
+def _shape(node: OnnxNode) -> Kernel:
     start, end = node.integer("start", 0), node.integer("end", MANY)
     return lambda x: torch.tensor(x.shape[start:end], dtype=torch.int64)
 
@@ -102,4 +102,47 @@ SHAPE: dict[str, Operator] = {
     "Tile": plain(_tile, 2, 2),
     "Shape": Operator(_shape, 1, 1, differentiable=False),
     "Size": plain(lambda x: torch.tensor(x.numel()), 1, 1, differentiable=False),
+}
+
+
+def _constant(node: OnnxNode) -> Kernel:
+    if node.has("value"):
+        value = node.tensor("value")
+    elif node.has("value_float"):
+        value = torch.tensor(node.number("value_float"), dtype=torch.float32)
+    elif node.has("value_floats"):
+        value = torch.tensor(node.numbers("value_floats"), dtype=torch.float32)
+    elif node.has("value_int"):
+        value = torch.tensor(node.integer("value_int"), dtype=torch.int64)
+    elif node.has("value_ints"):
+        value = torch.tensor(node.integers("value_ints"), dtype=torch.int64)
+    else:
+        raise node.refused(f"a constant given as {', '.join(node.attributes) or 'nothing'}")
+    return lambda: value
+
+
+def _constant_of_shape(node: OnnxNode) -> Kernel:
+    value = node.tensor("value", torch.zeros(1))
+    number = value.flatten()[0].item()
+
+    def run(like: Tensor, shape: Tensor) -> Tensor:
+        sizes = listed(shape)
+        require_room(sizes)
+        place = like.device if value.is_floating_point() else None
+        return torch.full(sizes, number, dtype=node.dtype_in_use(value.dtype, like), device=place)
+
+    return run
+
+
+def _range(like: Tensor, start: Tensor, limit: Tensor, step: Tensor) -> Tensor:
+    first, last, by = start.item(), limit.item(), step.item()
+    require_room([max(math.ceil((last - first) / by), 0)])
+    place = like.device if start.is_floating_point() else None
+    return torch.arange(first, last, by, dtype=start.dtype, device=place)
+
+
+CONSTANT: dict[str, Operator] = {
+    "Constant": Operator(_constant, 0, 0, differentiable=False),
+    "ConstantOfShape": Operator(_constant_of_shape, 1, 1, differentiable=False, needs_like=True),
+    "Range": plain(_range, 3, 3, differentiable=False, needs_like=True),
 }

@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import listed
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.memory import listed
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator
 
 
-def _concat(node: Node) -> Kernel:
+def _concat(node: OnnxNode) -> Kernel:
     axis = node.integer("axis")
     return lambda *values: torch.cat(values, dim=axis)
 
 
-def _split(node: Node) -> Kernel:
+def _split(node: OnnxNode) -> Kernel:
     axis, parts = node.integer("axis", 0), len(node.outputs)
     if node.integer("num_outputs", parts) != parts:
         raise PredictorError(f"{node} has {parts} outputs, not num_outputs; the file is damaged.")
@@ -32,7 +32,7 @@ def _split(node: Node) -> Kernel:
     return run
 
 
-def _slice(node: Node) -> Kernel:
+def _slice(node: OnnxNode) -> Kernel:
     starts, ends = node.list_before(10, "starts"), node.list_before(10, "ends")
     if starts is None or ends is None:
         node.require_inputs(3)
@@ -59,7 +59,7 @@ def _sliced(
     return x
 
 
-def _gather(node: Node) -> Kernel:
+def _gather(node: OnnxNode) -> Kernel:
     axis = node.integer("axis", 0)
 
     def run(x: Tensor, indices: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ def _gather(node: Node) -> Kernel:
     return run
 
 
-def _gather_elements(node: Node) -> Kernel:
+def _gather_elements(node: OnnxNode) -> Kernel:
     axis = node.integer("axis", 0)
 
     def run(x: Tensor, indices: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def _gather_elements(node: Node) -> Kernel:
     return run
 
 
-def _trilu(node: Node) -> Kernel:
+def _trilu(node: OnnxNode) -> Kernel:
     cut = torch.triu if node.integer("upper", 1) else torch.tril
     return lambda x, k=None: cut(x, 0 if k is None else int(k))
 

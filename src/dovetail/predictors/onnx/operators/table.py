@@ -7,24 +7,18 @@ Float tensors live where the module lives; whole numbers and booleans that do no
 from __future__ import annotations
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.activation import ACTIVATION
-from dovetail.predictors.onnx.operators.attention import ATTENTION
-from dovetail.predictors.onnx.operators.cast import CAST
-from dovetail.predictors.onnx.operators.comparison import COMPARISON
-from dovetail.predictors.onnx.operators.constant import CONSTANT
-from dovetail.predictors.onnx.operators.convolution import CONVOLUTION
-from dovetail.predictors.onnx.operators.elementwise import ELEMENTWISE
-from dovetail.predictors.onnx.operators.matrix import MATRIX
+from dovetail.predictors.onnx.operators.convolution import CONVOLUTION, PADDING
+from dovetail.predictors.onnx.operators.elementwise import CAST, COMPARISON, ELEMENTWISE
+from dovetail.predictors.onnx.operators.matrix import ATTENTION, MATRIX
 from dovetail.predictors.onnx.operators.normalisation import NORMALISATION
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
-from dovetail.predictors.onnx.operators.padding import PADDING
-from dovetail.predictors.onnx.operators.pooling import POOLING
+from dovetail.predictors.onnx.operators.pooling import POOLING, UPSAMPLING
 from dovetail.predictors.onnx.operators.recurrent import RECURRENT
 from dovetail.predictors.onnx.operators.reduction import REDUCTION
-from dovetail.predictors.onnx.operators.shape import SHAPE
+from dovetail.predictors.onnx.operators.shape import CONSTANT, SHAPE
 from dovetail.predictors.onnx.operators.slicing import SLICING
-from dovetail.predictors.onnx.operators.upsampling import UPSAMPLING
 
 OPERATORS: dict[str, Operator] = {
     **ELEMENTWISE,
@@ -51,7 +45,7 @@ BRANCHING = ("If", "Loop", "Scan", "SequenceMap")
 """Operators that run a graph within the graph."""
 
 
-def compiled(node: Node) -> Kernel:
+def compiled(node: OnnxNode) -> Kernel:
     """The function a node stands for, or an error that names the node; nothing is evaluated yet."""
     operator = operator_of(node)
     required = node.inputs[: operator.fewest]
@@ -65,7 +59,7 @@ def compiled(node: Node) -> Kernel:
     return run
 
 
-def operator_of(node: Node) -> Operator:
+def operator_of(node: OnnxNode) -> Operator:
     """What is known of a node's operator."""
     if node.domain == "" and node.operator in OPERATORS:
         return OPERATORS[node.operator]
@@ -85,7 +79,7 @@ def operator_of(node: Node) -> Operator:
     )
 
 
-def is_differentiable(node: Node) -> bool:
+def is_differentiable(node: OnnxNode) -> bool:
     """Whether a gradient passes through a node."""
     if node.operator == "Cast":
         return node.dtype("to").is_floating_point

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import require_room
-from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.memory import require_room
+from dovetail.predictors.onnx.node import OnnxNode
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Windows:
     round_up: bool = False
 
     @classmethod
-    def of(cls, node: Node, *, pooling: bool = False) -> Windows:
+    def of(cls, node: OnnxNode, *, pooling: bool = False) -> Windows:
         """The windows that a node's attributes describe."""
         auto_pad = node.text("auto_pad", "NOTSET")
         if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):

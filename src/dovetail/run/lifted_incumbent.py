@@ -1,41 +1,24 @@
-"""The context of a method that works on a reformulated problem: its points reach the same incumbent."""
+"""The incumbent as methods see it that work on a reformulated problem."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from dovetail.analysis.boxes import tight_box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
-from dovetail.reformulations.reformulated import Reformulated
-from dovetail.run.bound import Bound, Scope
-from dovetail.run.context import SolveContext, Start
-from dovetail.run.gap import GapLimit
-from dovetail.run.incumbent_view import IncumbentView
+from dovetail.run.bound import Bound, GapLimit, Scope
+from dovetail.run.incumbent import Incumbent
 
-
-def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:
-    """The same solve over the reformulated problem; candidates are restricted before they are checked."""
-    if reformulated.previous is None:
-        return context
-    x, relaxed = context.start.x, reformulated.relaxed
-    return replace(
-        context,
-        problem=reformulated.problem,
-        incumbent=LiftedIncumbent(context.incumbent, reformulated),
-        start=Start(None if x is None else reformulated.lift(x)),
-        relaxed=None if relaxed is None else relaxed.problem,
-        archive=context.archive.restricted(reformulated.restrict),
-        _kept={tight_box: reformulated.box} if reformulated.problem.blocks else {},
-        _whole=None,
-    )
+Change = Callable[[FloatArray], FloatArray]
 
 
 class LiftedIncumbent:
     """The incumbent of the original, over the columns of a reformulated problem."""
 
-    def __init__(self, original: IncumbentView, reformulated: Reformulated) -> None:
-        self._original, self._reformulated = original, reformulated
+    def __init__(self, original: AnyIncumbent, lift: Change, restrict: Change, carried: Change) -> None:
+        """`lift` and `restrict` take points there and back; `carried` takes there what each column has."""
+        self._original, self._lift, self._restrict, self._carried = original, lift, restrict, carried
         self._lifted: tuple[FloatArray, FloatArray] | None = None
         """The original's point that was lifted last, and what it became."""
 
@@ -46,7 +29,7 @@ class LiftedIncumbent:
         if x is None:
             return None
         if self._lifted is None or self._lifted[0] is not x:
-            self._lifted = x, self._reformulated.lift(x)
+            self._lifted = x, self._lift(x)
         return self._lifted[1]
 
     @property
@@ -73,7 +56,7 @@ class LiftedIncumbent:
     def nearest_x(self) -> FloatArray | None:
         """That candidate, lifted."""
         x = self._original.nearest_x
-        return None if x is None else self._reformulated.lift(x)
+        return None if x is None else self._lift(x)
 
     @property
     def bound(self) -> float:
@@ -126,14 +109,18 @@ class LiftedIncumbent:
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
         """The candidate's objective, or NaN if it was refused."""
-        return self._original.offer(self._reformulated.restrict(candidate), source)
+        return self._original.offer(self._restrict(candidate), source)
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
         """Complete and check a candidate as the original does."""
-        x = self._original.admit(self._reformulated.restrict(candidate), source)
-        return None if x is None else self._reformulated.lift(x)
+        x = self._original.admit(self._restrict(candidate), source)
+        return None if x is None else self._lift(x)
 
     def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of the original's columns; those that were appended are exact."""
-        change, lead = self._original.rounding(self._reformulated.restrict(x))
-        return self._reformulated.carried(change), self._reformulated.carried(lead)
+        change, lead = self._original.rounding(self._restrict(x))
+        return self._carried(change), self._carried(lead)
+
+
+AnyIncumbent = Incumbent | LiftedIncumbent
+"""What methods see of the incumbent, over the columns of the problem that they were given."""

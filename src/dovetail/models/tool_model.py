@@ -1,4 +1,4 @@
-"""Functions of a modelling tool that ask before they solve or copy a model.
+"""What the models of most modelling tools have in common.
 
 A tool knows nothing of the predictors that dovetail holds: its own solve answers a model without them, and
 nothing in the answer says so. Its functions are therefore wrapped, once in a process and when the first
@@ -10,6 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
+from weakref import ref
+
+from dovetail.core.arrays import FloatArray, ObjectArray
+from dovetail.core.containers import like
+from dovetail.core.foreign import Reading
+
+
+class ToolModel:
+    """One model whose variables are known by what they are, and whose tool has no containers of its own."""
+
+    tool: str
+    heavy: tuple[type, ...] = ()
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Arrays, dictionaries and frames."""
+        return like(given, values)
+
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """As it was passed."""
+        return given
 
 
 def ask_first(owner: type, names: Iterable[str], ask: Callable[..., None]) -> None:
@@ -49,3 +80,30 @@ def _wrap(owner: type, names: Iterable[str], wrapper: Callable[[Any], Any]) -> N
             wrapped = wrapper(method)
             wrapped._of_dovetail = True
             setattr(owner, name, wrapped)
+
+
+class Identity:
+    """A key for a variable that cannot be hashed or compared, for instance because == makes a constraint.
+
+    Equal to no other than a key of the same object, which it does not keep alive.
+    """
+
+    __slots__ = ("_number", "_object")
+
+    def __init__(self, thing: Any) -> None:
+        self._number, self._object = id(thing), ref(thing)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Identity)
+            and self._number == other._number
+            and self._object() is other._object()  # a number is given again when an object is gone
+        )
+
+    @property
+    def thing(self) -> Any:
+        """The object, or None if it is gone."""
+        return self._object()
