@@ -24,6 +24,7 @@ METHODS_KNOW = {
     "analysis",
     "reformulations",
     "linearised",
+    "branching",
 }
 """What the methods of the library and those of the study may import."""
 
@@ -40,6 +41,7 @@ ALLOWED = {
     "bounds": {"core", "networks", "run", "mip"},
     "analysis": {"core", "networks", "run", "mip", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "analysis"},
+    "branching": {"core", "networks", "run", "mip", "bounds", "analysis"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "analysis", "certificates", "methods"},
     "modelling": {
@@ -89,6 +91,7 @@ HOUSE_LP = {
     "mip/highs.py",
     "bounds/confirmed.py",
     "bounds/safe_lp.py",
+    "branching/relaxation.py",
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/choice.py",

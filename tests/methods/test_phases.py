@@ -94,7 +94,23 @@ def names_of(**facts):
     ],
 )
 def test_which_phases_apply(facts, names):
-    assert names_of(**facts) == names
+    """Of the others; branching applies to nearly all."""
+    assert [name for name in names_of(**facts) if name != "branching"] == names
+
+
+@pytest.mark.parametrize(
+    ("facts", "applies"),
+    [
+        ({}, True),
+        ({"joint_inputs": 3}, True),
+        ({"components": 9, "priced": True}, True),
+        ({"tree_samples": 1, "cuts": 10}, False),
+        ({"integers": MANY_INTEGERS + 1}, False),
+        ({"blocks": MANY_BLOCKS + 1}, False),
+    ],
+)
+def test_branching_takes_all_but_trees_many_integers_and_many_blocks(facts, applies):
+    assert ("branching" in names_of(**facts)) is applies
 
 
 def test_the_documentation_has_the_table():

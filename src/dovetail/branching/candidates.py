@@ -19,8 +19,9 @@ from dovetail.core.mip import TOLERANCE
 FEW_INPUTS = 10
 """Networks that read at most so many free inputs are divided by inputs: offered signs as well, the score took
 them 7 times of 385; with 64 inputs, only signs close the tree."""
-INTEGERS = INPUTS = NEURONS = 4
-"""Candidates of each kind that are tried, at most."""
+MOST = 4
+"""Candidates of each kind that are tried, at most (12 took as long on 26 problems of the zoo, and three times
+as many boxes where networks read many inputs)."""
 MIDDLE = 0.25
 """Of a column's width: no part of a division is smaller."""
 POINT = 1e-9
@@ -65,7 +66,7 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
     integer = np.append(model.host.integer, np.zeros(lower.size - host, dtype=bool))
     fraction = np.abs(x - np.round(x))
     broken = np.flatnonzero(integer & wide & (fraction > TOLERANCE))
-    chosen = [broken[np.argsort(-fraction[broken], kind="stable")][:INTEGERS]]
+    chosen = [broken[np.argsort(-fraction[broken], kind="stable")][:MOST]]
     inputs, neurons = np.zeros(lower.size), np.zeros(lower.size)
     for one, errors in zip(model.networks, solved.errors, strict=True):
         few = wide[one.inputs].sum(1) <= FEW_INPUTS
@@ -77,8 +78,8 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
                 neurons[one.inner[place]] += error * ~few[:, None]
             else:
                 np.add.at(inputs, one.inputs.ravel(), (error * ~few[:, None]).ravel())
-    for score, most in ((inputs * wide, INPUTS), (neurons * wide, NEURONS)):
-        first = np.argsort(-score, kind="stable")[:most]
+    for score in (inputs * wide, neurons * wide):
+        first = np.argsort(-score, kind="stable")[:MOST]
         chosen.append(first[score[first] > 0.0])
     columns = np.unique(np.concatenate(chosen))
     if not columns.size:
@@ -92,7 +93,7 @@ def _any(model: Model, lower: FloatArray, upper: FloatArray, wide: BoolArray, in
     for one in model.networks:
         read = one.inputs[one.open_area(lower[None], upper[None])[0] > 0.0].ravel()
         still[read] |= wide[read]
-    return np.flatnonzero(still)[:INPUTS]
+    return np.flatnonzero(still)[:MOST]
 
 
 def _divided(
@@ -110,9 +111,6 @@ def _divided(
     return Candidates(columns, np.where(whole, down, at), np.where(whole, down + 1.0, at))
 
 
-MODE = 2
-
-
 def remaining(
     model: Model, box: tuple[FloatArray, FloatArray], lp: Solved, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
@@ -127,21 +125,10 @@ def remaining(
     low, high = box[0][None], box[1][None]
     total, left = 0.0, np.zeros(len(lower))
     for one, error in zip(model.networks, lp.errors, strict=True):
-        if MODE == 0:
-            total += one.open_area(low, high)[0].sum()
-            left += one.open_area(lower, upper).sum(1)
-        elif MODE == 1:
-            now = one.open_area(low, high)[0]
-            weight = np.where(now > 0.0, sum(e.sum(1) for e in error.values()), 0.0)
-            left += (one.open_area(lower, upper) * (weight / np.maximum(now, 1e-300))).sum(1)
+        for (sources, now), (_, then) in zip(one.heights(low, high), one.heights(lower, upper), strict=True):
+            weight = np.where(now[0] > 0.0, error[sources[0]], 0.0)
+            left += (then * (weight / np.maximum(now[0], LEAST))).sum((1, 2))
             total += float(weight.sum())
-        else:
-            for (_, sources, now), (_, _, then) in zip(
-                one.heights(low, high), one.heights(lower, upper), strict=True
-            ):
-                weight = np.where(now[0] > 0.0, error[sources[0]], 0.0)
-                left += (then * (weight / np.maximum(now[0], 1e-300))).sum((1, 2))
-                total += float(weight.sum())
     if total > 0.0:
         parts.append(left / total)
     return np.asarray(np.mean(parts, axis=0)) if parts else np.ones(len(lower))

@@ -77,10 +77,6 @@ class Model:
         lower[alive], upper[alive] = low, high
         return np.asarray(~(lower > upper).any(1))
 
-    def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N,) how far from linear all networks are over N boxes."""
-        return np.asarray(sum(one.open_area(lower, upper).sum(1) for one in self.networks))
-
 
 def model(context: SolveContext) -> Model | str:
     """The problem of a solve, or why there is none; made once (see `SolveContext.once`)."""

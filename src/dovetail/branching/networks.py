@@ -17,7 +17,6 @@ from torch import Tensor
 
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
-from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise, Graph
@@ -165,13 +164,10 @@ class NetworkSamples:
             offsets[part] = found.offset[:, 0].numpy().reshape(-1, self.samples)
         return slopes, offsets
 
-    def heights(
-        self, lower: FloatArray, upper: FloatArray
-    ) -> Iterator[tuple[int, tuple[int, ...], FloatArray]]:
-        """How far from linear the network still is over N boxes: of each nonlinear step its place, the places
-        that it reads, and (N, samples, size) heights of triangles or widths of bands, by their paths to the
-        outputs."""
-        for place, step in enumerate(self.graph.steps, start=1):
+    def heights(self, lower: FloatArray, upper: FloatArray) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
+        """How far from linear the network still is over N boxes: of each nonlinear step the places that it
+        reads, and (N, samples, size) heights of triangles or widths of bands."""
+        for step in self.graph.steps:
             if isinstance(step.operation, Affine):
                 continue
             between = []
@@ -182,27 +178,23 @@ class NetworkSamples:
             else:
                 (a, b), (c, d) = between
                 high = 0.25 * (b - a) * (d - c)
-            yield place, step.sources, high * self.path_weights[place]
+            yield step.sources, high
 
     def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N, samples) the sum of all heights."""
-        total = np.zeros((len(lower), self.samples))
-        for _, _, high in self.heights(lower, upper):
-            total += high.sum(2)
-        return total
+        return np.asarray(sum(high.sum(2) for _, high in self.heights(lower, upper)))
 
 
 def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """How far apart a function's two lines are between these bounds: of a ReLU where it bends, else in the
-    middle."""
+    """How far a function is from its chord between these bounds: of a ReLU where it bends, else at the
+    farthest of three places."""
     if kind == "relu":
         wide = np.where((low < 0.0) & (high > 0.0), high - low, 1.0)
         return np.where((low < 0.0) & (high > 0.0), -low * high / wide, 0.0)
-    flat = torch.from_numpy(low.reshape(len(low), -1)), torch.from_numpy(high.reshape(len(low), -1))
-    lines, middle = rule_of(kind).lines(*flat), 0.5 * (flat[0] + flat[1])
-    above = lines.above_slopes[0] * middle + lines.above_offset
-    below = lines.below_slopes[0] * middle + lines.below_offset
-    return np.asarray((above - below).clamp(min=0.0).numpy().reshape(low.shape))
+    value = FUNCTIONS[kind].value
+    left, right = value(low), value(high)
+    apart = [np.abs(value(low + t * (high - low)) - left - t * (right - left)) for t in (0.25, 0.5, 0.75)]
+    return np.asarray(np.max(apart, axis=0))
 
 
 @dataclass(frozen=True, eq=False)

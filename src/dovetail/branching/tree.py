@@ -87,6 +87,13 @@ class Tree:
         """The first box, before anything was done."""
         return self._heap[0] if self._numbers == 1 and self._heap else None
 
+    def first_point(self, budget: Budget) -> FloatArray | None:
+        """Of the LP of the first box, before anything is divided; None where that box is empty."""
+        root = self.root
+        if root is None or not self.model.tighten(root.lower[None], root.upper[None], math.inf)[0]:
+            return None
+        return self.lp.solve(root.lower[None], root.upper[None], budget)[0].x
+
     def bound(self, goal: float) -> float:
         """What no point is below: boxes were closed at goals, none of which was below that of now."""
         return min(self._heap[0].bound if self._heap else math.inf, self.leaves, goal)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
+from dovetail.methods.branching import Branching
 from dovetail.methods.cell_branching import CellBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
@@ -345,6 +346,14 @@ PHASES = (
         PLANES_SHARE,
         lambda options: PlanesLp(),
         "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
+    ),
+    Phase(
+        "branching",
+        "not all predictors are trees, and the LP of a box is small enough",
+        lambda facts: facts.slopes and not facts.many,
+        BRANCHING_SHARE,
+        lambda options: Branching(),
+        "branch and bound over columns and neurons",
     ),
     Phase(
         "middle descents",

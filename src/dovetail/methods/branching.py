@@ -9,21 +9,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from dovetail.branching.model import Model, model
 from dovetail.branching.network_rows import add_network_rows
-from dovetail.branching.points import SOURCE, Points
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.linearised.descent import DescentOptions
+from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
+SOURCE = "nodes"
+RADIUS = 0.1
+"""Of the first trust region: half that of a random start, since the box is a good one."""
+RARER = 4
+"""After a descent that brings nothing, the tree has so many times as many boxes before the next."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
@@ -59,11 +67,13 @@ class _Run:
     def __init__(self, context: SolveContext, made: Model) -> None:
         self._context, self._scope = context, Scope.CHECKED
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
-        self._points = Points()
+        self._points = _Points()
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
         self._context, tree, progress = context, self._tree, Progress(context)
+        if tree.root is not None and context.incumbent.x is None:
+            self._offer(tree.first_point(context.budget))
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
         while len(tree) and not context.over:
@@ -113,3 +123,31 @@ class _Run:
             if tree.leaves <= self._goal:
                 self._points.descend(context, lost[:n])
         tree.left.clear()
+
+
+class _Points:
+    """Offers the points of one tree's boxes to the incumbent."""
+
+    def __init__(self) -> None:
+        self._descent: MixedIntegerDescent | None = None
+        self._due = 1
+
+    def offer(self, context: SolveContext, point: FloatArray, boxes: int) -> None:
+        """A point over the problem's columns, when so many boxes were seen."""
+        before = context.incumbent.x
+        context.incumbent.offer(point.copy(), SOURCE)
+        if context.incumbent.x is before and boxes >= self._due:
+            self.descend(context, point)
+            self._due = RARER * boxes
+
+    def descend(self, context: SolveContext, point: FloatArray) -> None:
+        """With integers held; where no point is known, with all that a descent can do."""
+        with torch.enable_grad():  # boxes are bounded without
+            scaled = context.once(scaled_problem)
+            if self._descent is None:
+                self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
+            z = np.clip(point, scaled.host.lower, scaled.host.upper)
+            self._descent.hold(z, RADIUS, context.budget, SOURCE)
+            if context.incumbent.x is None:
+                z = self._descent.relax(z, RADIUS, context.budget, SOURCE)
+                self._descent.descend(z, RADIUS, context.budget, SOURCE)

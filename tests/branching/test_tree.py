@@ -1,0 +1,157 @@
+"""Branch and bound over columns and neurons: bounds are below every point, and small problems are proved."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail.branching.model import model_of
+from dovetail.branching.network_rows import add_network_rows
+from dovetail.branching.shrinking import by_lps
+from dovetail.branching.tree import Tree
+from dovetail.methods.branching import Branching
+from dovetail.run.budget import Budget
+from tests.conftest import FULL
+from tests.contexts import context_of
+from tests.differential.instances import make
+from tests.differential.judging import Tally, judge
+
+PARTS = 40 if FULL else 2
+SEEDS = range(2000) if FULL else range(6)
+EXACT = 1e-7
+"""Relative: the LP's value, and what its multipliers prove."""
+ACTIVATIONS = (torch.nn.ReLU, torch.nn.Tanh, torch.nn.SiLU)
+
+
+def several_networks(activation=torch.nn.ReLU, seed=0, count=2, inputs=2, least=-np.inf):
+    """Networks on inputs of their own, of which one is an integer; a row over all of them, and one that
+    asks for a least sum of their outputs."""
+    rng = np.random.default_rng(seed)
+    d, n = inputs * count, (inputs + 1) * count
+    mip = dt.Mip(
+        cost=np.append(rng.normal(size=d), np.ones(count)),
+        A=np.stack([np.append(np.ones(d), np.full(count, 0.1)), np.append(np.zeros(d), np.ones(count))]),
+        row_lower=[-1.0, least],
+        row_upper=[2.0, np.inf],
+        lower=np.append(np.full(d, -2.0), np.full(count, -np.inf)),
+        upper=np.append(np.full(d, 2.0), np.full(count, np.inf)),
+        integer=np.arange(n) == 0,
+    )
+    problem = dt.Problem(mip)
+    for k in range(count):
+        network = torch.nn.Sequential(
+            torch.nn.Linear(inputs, 6),
+            activation(),
+            torch.nn.Linear(6, 6),
+            activation(),
+            torch.nn.Linear(6, 1),
+        ).double()
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.copy_(torch.from_numpy(0.7 * rng.normal(size=parameter.shape)))
+        problem.add_predictor(network, np.arange(inputs * k, inputs * (k + 1))[None], np.array([[d + k]]))
+    return problem
+
+
+def points(problem, many=400, seed=1):
+    """Feasible points, with the networks' own outputs."""
+    rng, mip = np.random.default_rng(seed), problem.mip
+    found = []
+    for _ in range(many):
+        x = np.zeros(mip.n_columns)
+        for block in problem.blocks:
+            read = block.inputs[0]
+            x[read] = rng.uniform(mip.lower[read], mip.upper[read])
+            x[read] = np.where(mip.integer[read], np.round(x[read]), x[read])
+            x[block.outputs[0]] = block.predictor.predict(x[read][None])[0]
+        if np.all(mip.A @ x >= mip.row_lower) and np.all(mip.A @ x <= mip.row_upper):
+            found.append(x)
+    return found
+
+
+def tree_of(problem):
+    mip = problem.mip
+    with torch.no_grad():
+        made = model_of(problem.derived(mip.minimised(), problem.blocks), mip.lower, mip.upper)
+        tree = Tree(made, seed=0, threads=1)
+        root = tree.root
+        assert made.tighten(root.lower[None], root.upper[None], math.inf)[0]
+    return tree, root
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_multipliers_prove_the_value_of_the_lp(activation):
+    tree, root = tree_of(several_networks(activation))
+    with torch.no_grad():
+        solved = tree.lp.solve(root.lower[None], root.upper[None], Budget())[0]
+        host = tree.model.host
+        bound, _ = solved.multipliers.bound(
+            host, tree.model.networks, root.lower[None], root.upper[None], math.inf
+        )
+    value = host.cost @ solved.x[: host.columns]
+    assert bound[0] <= value + EXACT * (1.0 + abs(value))
+    assert bound[0] == pytest.approx(value, rel=EXACT)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("seed", range(20 if FULL else 1))
+def test_no_bound_is_above_a_point(activation, seed):
+    """After every step of the tree, whatever shrank its first box before: below the goal, nothing is lost."""
+    problem = several_networks(activation, seed)
+    best = min(problem.mip.objective(x) for x in points(problem))
+    tree, root = tree_of(problem)
+    goal = best + 0.5
+    with torch.no_grad():
+        assert by_lps(tree.model, tree.lp, root.lower, root.upper, goal, Budget())
+        add_network_rows(tree, root, goal, Budget())
+        assert root.bound <= best
+        for _ in range(20 if FULL else 4):
+            tree.step(goal, Budget())
+            assert tree.bound(goal) <= best
+
+
+def test_rows_of_single_networks_raise_the_bound():
+    problem = several_networks(count=3)
+    goal = min(problem.mip.objective(x) for x in points(problem))
+    tree, root = tree_of(problem)
+    with torch.no_grad():
+        solved = tree.lp.solve(root.lower[None], root.upper[None], Budget())[0]
+        host = tree.model.host
+        add_network_rows(tree, root, goal, Budget())
+    assert tree.model.host.A.shape[0] > host.A.shape[0]
+    assert root.bound > host.cost @ solved.x[: host.columns] + 0.01
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS if FULL else ACTIVATIONS[:2])
+def test_a_small_problem_is_proved(activation):
+    problem = several_networks(activation)
+    result = dt.solve(problem, Branching(), gap=1e-6, log=False)
+    assert result.status == "optimal"
+    assert result.objective <= min(problem.mip.objective(x) for x in points(problem))
+
+
+def test_an_infeasible_problem_is_proved():
+    """The outputs' sum would have to be more than any point gives."""
+    problem = several_networks()
+    most = max(x[problem.outputs].sum() for x in points(problem, 4000))
+    result = dt.solve(several_networks(least=2.0 * most + 1.0), Branching(), log=False)
+    assert result.status == "infeasible"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_against_the_enumerated_optimum(part):
+    tally = Tally()
+    for seed in SEEDS[part::PARTS]:
+        judge(make(seed), Branching(), tally)
+    assert tally.faults == []
+
+
+def test_a_tree_goes_on_where_it_was():
+    context = context_of(several_networks())
+    first = Branching().solve(context)
+    assert context.over
+    assert Branching().solve(context).message == first.message
