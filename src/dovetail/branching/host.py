@@ -145,6 +145,8 @@ def host_rows(mip: Mip, logits: int, links: list[Link], touched: IntArray) -> Ho
             shape=(len(links), total),
         )
         A = sp.vstack([A, more], format="csr")
+    A = A.copy()
+    A.eliminate_zeros()
     return HostRows(
         A,
         np.append(mip.row_lower, [low for *_, low, _ in links]),

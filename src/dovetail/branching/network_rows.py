@@ -143,6 +143,7 @@ def _more(host: HostRows, rows: list[_Row]) -> HostRows:
         ),
         shape=(len(rows), host.columns),
     )
+    more.eliminate_zeros()
     A = sp.vstack([host.A[:-1], more, host.A[-1:]], format="csr")
     return replace(
         host,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.branching.candidates import FEW_INPUTS, widths
 from dovetail.branching.model import Model
-from dovetail.branching.relaxation import Multipliers, TriangleLp
+from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE
@@ -26,12 +26,11 @@ HAIR = 1e-9
 def by_prices(model: Model, lower: FloatArray, upper: FloatArray, room: float, prices: FloatArray) -> None:
     """In place: a column that costs more than the room that is left, away from its cheaper bound, stays near
     that one."""
-    with np.errstate(divide="ignore"):
-        reach = np.where(prices != 0.0, room / np.abs(prices), np.inf)
-    reach = reach * (1.0 + HAIR) + HAIR * np.maximum(1.0, np.maximum(np.abs(lower), np.abs(upper)))
-    high = np.where(prices > 0.0, np.minimum(upper, lower + reach), upper)
-    low = np.where(prices < 0.0, np.maximum(lower, upper - reach), lower)
-    lower[:], upper[:] = low, high
+    up, down = np.flatnonzero(prices > 0.0), np.flatnonzero(prices < 0.0)
+    size = HAIR * np.maximum(1.0, np.maximum(np.abs(lower), np.abs(upper)))
+    high = lower[up] + (room / prices[up] * (1.0 + HAIR) + size[up])
+    low = upper[down] + (room / prices[down] * (1.0 + HAIR) - size[down])
+    upper[up], lower[down] = np.fmin(upper[up], high), np.fmax(lower[down], low)
     whole = np.flatnonzero(model.host.integer)
     lower[whole], upper[whole] = np.ceil(lower[whole] - TOLERANCE), np.floor(upper[whole] + TOLERANCE)
 
@@ -74,6 +73,14 @@ def _layers(model: Model, lower: FloatArray, upper: FloatArray) -> list[IntArray
     return [columns for columns in found if columns.size]
 
 
+def _is_empty(model: Model, solved: Solved, lower: FloatArray, upper: FloatArray, goal: float) -> bool:
+    """Whether the multipliers of an infeasible LP prove that nothing is left."""
+    if solved.multipliers is None:
+        return False
+    found, _ = solved.multipliers.bound(model.host, model.networks, lower[None], upper[None], goal)
+    return bool(found[0] > 0.0)
+
+
 def _ask(
     model: Model,
     lp: TriangleLp,
@@ -99,20 +106,14 @@ def _ask(
             cost = np.zeros(lower.size)
             cost[column] = sign
             solved = lp.again(cost, goal, budget)
+            if solved.infeasible:
+                return None if _is_empty(model, solved, lower, upper, goal) else 0.0
             if solved.multipliers is not None:
-                asked.append(
-                    (
-                        0 if solved.infeasible else int(column),
-                        0.0 if solved.infeasible else sign,
-                        solved.multipliers,
-                    )
-                )
+                asked.append((int(column), sign, solved.multipliers))
             if solved.x is not None:
                 x = solved.x[: lower.size]
                 needless[1.0] |= x <= lower + LITTLE * span
                 needless[-1.0] |= x >= upper - LITTLE * span
-            if solved.infeasible:
-                break
     if not asked:
         return 0.0
     before = (upper[columns] - lower[columns]).copy()
@@ -121,11 +122,9 @@ def _ask(
         model.host, model.networks, np.tile(lower, (many, 1)), np.tile(upper, (many, 1)), goal
     )
     for (column, sign, _), value in zip(asked, found, strict=True):
-        if sign == 0.0 and value > 0.0:
-            return None
         if sign > 0.0:
             lower[column] = max(lower[column], value)
-        elif sign < 0.0:
+        else:
             upper[column] = min(upper[column], -value)
     whole = np.flatnonzero(model.host.integer)
     lower[whole], upper[whole] = np.ceil(lower[whole] - TOLERANCE), np.floor(upper[whole] + TOLERANCE)
