@@ -42,7 +42,7 @@ def names_of(**facts):
         ),
         ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
         ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
-        ({"joint_inputs": 5, "one_network": True}, ["first descents", "input branching", "last descents"]),
+        ({"joint_inputs": 5, "one_network": True}, ["first descents", "proofs in turn", "last descents"]),
         (
             {"tree_samples": 1, "cuts": 9},
             [

@@ -28,6 +28,7 @@ from dovetail.methods.facts import (
     AutoOptions,
     Facts,
 )
+from dovetail.methods.in_turn import InTurn
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
@@ -292,12 +293,12 @@ PHASES = (
         "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
     ),
     Phase(
-        "input branching",
+        "proofs in turn",
         "networks that read few inputs together (at most 12; more where nothing else proves a bound)",
         lambda facts: facts.joint_inputs > 0,
         BRANCHING_SHARE,
-        lambda options: InputBranching(),
-        "{joint_inputs} inputs of all networks together: branch and bound over them",
+        lambda options: InTurn((InputBranching(), Branching())),
+        "{joint_inputs} inputs of all networks together: branch and bound over them, and over neurons",
     ),
     Phase(
         "ReLU branching",

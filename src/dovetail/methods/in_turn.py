@@ -1,0 +1,63 @@
+"""Several proofs of one problem, in turns: whichever closes it first ends all of them.
+
+Which of them that is cannot be told beforehand. Each goes on where it was, and turns double, so that the
+quick one is done soon, and none waits for more than a part of what the others have had. The one that raised
+the bound last has the long turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.core.deadline import OutOfTime
+from dovetail.run.budget import StopReason
+from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
+
+FIRST = 0.5
+"""Seconds of the first turns: most problems of few inputs are closed within them."""
+BEHIND = 0.25
+"""Of a turn, for those that did not raise the bound last: what a proof loses to the others at most."""
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Methods that go on where they were when they are asked again."""
+
+    methods: tuple[Method, ...]
+    name = "proofs-in-turn"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Until the problem is closed, or all have come to their own end."""
+        waiting, said, seconds, leads = list(self.methods), dict[str, str](), FIRST, self.methods[0]
+        reason, rounds = StopReason.STALLED, 0
+        while waiting and not context.over:
+            for method in tuple(waiting):
+                before = context.incumbent.bound
+                outcome = _turn(
+                    context, method, seconds if rounds == 0 or method is leads else BEHIND * seconds
+                )
+                if outcome is not None and outcome.message:
+                    said[method.name] = outcome.message
+                if outcome is not None and (outcome.closed or outcome.infeasible):
+                    return outcome
+                if outcome is None or outcome.stop_reason is not StopReason.TIME:
+                    waiting.remove(method)
+                leads = method if context.incumbent.bound != before else leads
+                if context.over:
+                    break
+            seconds, rounds = 2.0 * seconds, rounds + 1
+        if waiting:
+            reason = StopReason.TIME
+        return MethodOutcome(context.over or reason, rounds, "; ".join(said.values()))
+
+
+def _turn(context: SolveContext, method: Method, seconds: float) -> MethodOutcome | None:
+    """So many seconds of a method; None where it failed."""
+    outcome = None
+    with expendable(method.name):
+        try:
+            outcome = method.solve(context.part(min(1.0, seconds / max(context.budget.left, seconds))))
+        except OutOfTime:  # in the middle of a step
+            outcome = MethodOutcome(StopReason.TIME, 0)
+    return outcome
