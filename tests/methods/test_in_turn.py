@@ -7,6 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.methods.in_turn import InTurn
+from dovetail.run import work
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.contexts import context_of
@@ -16,12 +17,15 @@ class Part:
     """A proof that needs so many turns."""
 
     def __init__(self, name, turns, *, fails=False):
-        self.name, self.left, self.fails, self.seconds = name, turns, fails, []
+        self.name, self.left, self.fails, self.turns = name, turns, fails, []
 
     def solve(self, context):
         if self.fails:
             raise ValueError("as asked for")
-        self.seconds.append(context.budget.left)
+        before = work.total().nodes
+        while not context.over:
+            work.count(nodes=1)
+        self.turns.append(work.total().nodes - before)
         self.left -= 1
         reason = StopReason.STALLED if self.left <= 0 else StopReason.TIME
         return MethodOutcome(reason, 1, f"{self.name}: {self.left} left", closed=self.left == 0)
@@ -37,25 +41,25 @@ def context():
 
 def test_the_first_that_closes_ends_all(context):
     slow, quick = Part("slow", 9), Part("quick", 3)
-    outcome = InTurn((slow, quick)).solve(context)
+    outcome = InTurn(((slow, 4), (quick, 4))).solve(context)
     assert outcome.closed
     assert outcome.message == "quick: 0 left"
-    assert len(slow.seconds) == 3
+    assert len(slow.turns) == 3
 
 
 def test_turns_double_and_the_one_behind_has_less(context):
     first, second = Part("first", 4), Part("second", 9)
-    InTurn((first, second)).solve(context)
-    assert np.array(first.seconds) == pytest.approx([0.5, 1.0, 2.0, 4.0], rel=0.1)
-    assert np.array(second.seconds) == pytest.approx([0.5, 0.25, 0.5], rel=0.1)
+    InTurn(((first, 8), (second, 4))).solve(context)
+    assert first.turns == [8, 16, 32, 64]
+    assert second.turns == [4, 2, 4]
 
 
 def test_one_that_ends_by_itself_leaves_its_time_to_the_other(context):
     nothing, other = Part("nothing", -1), Part("other", 2)
-    assert InTurn((nothing, other)).solve(context).message == "other: 0 left"
-    assert len(nothing.seconds) == 1
+    assert InTurn(((nothing, 1), (other, 1))).solve(context).message == "other: 0 left"
+    assert len(nothing.turns) == 1
 
 
 def test_one_that_fails_costs_its_own_result(context, monkeypatch):
     monkeypatch.delenv("DOVETAIL_STRICT", raising=False)
-    assert InTurn((Part("broken", 1, fails=True), Part("other", 2))).solve(context).closed
+    assert InTurn(((Part("broken", 1, fails=True), 1), (Part("other", 2), 1))).solve(context).closed

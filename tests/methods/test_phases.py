@@ -66,6 +66,7 @@ def names_of(**facts):
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
         ({"curves": 3, "only_curves": True}, ["quadratic program", "first descents", "last descents"]),
+        ({"branched": True}, ["first descents", "branching", "last descents"]),
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},
@@ -94,23 +95,7 @@ def names_of(**facts):
     ],
 )
 def test_which_phases_apply(facts, names):
-    """Of the others; branching applies to nearly all."""
-    assert [name for name in names_of(**facts) if name != "branching"] == names
-
-
-@pytest.mark.parametrize(
-    ("facts", "applies"),
-    [
-        ({}, True),
-        ({"joint_inputs": 3}, True),
-        ({"components": 9, "priced": True}, True),
-        ({"tree_samples": 1, "cuts": 10}, False),
-        ({"integers": MANY_INTEGERS + 1}, False),
-        ({"blocks": MANY_BLOCKS + 1}, False),
-    ],
-)
-def test_branching_takes_all_but_trees_many_integers_and_many_blocks(facts, applies):
-    assert ("branching" in names_of(**facts)) is applies
+    assert names_of(**facts) == names
 
 
 def test_the_documentation_has_the_table():

@@ -182,7 +182,10 @@ class NetworkSamples:
 
     def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N, samples) the sum of all heights."""
-        return np.asarray(sum(high.sum(2) for _, high in self.heights(lower, upper)))
+        total = np.zeros((len(lower), self.samples))
+        for _, high in self.heights(lower, upper):
+            total += high.sum(2)
+        return total
 
 
 def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:

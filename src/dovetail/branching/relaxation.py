@@ -352,6 +352,9 @@ class TriangleLp:
                 for source in bend.sources:
                     errors[source] = errors.get(source, 0.0) + error
                     gaps[source] = gaps.get(source, 0.0) + apart
+            if not errors:  # it is linear, and the LP has it right
+                found.append(errors)
+                continue
             m = y[rows + outputs.start : rows + outputs.stop].reshape(one.outputs.shape)
             wrong = np.abs(x[one.outputs] - one.vectors(x[one.inputs])[-1])
             paid = (wrong * 0.5 * (flows[one.outputs] + np.abs(m))).sum(1)

@@ -65,7 +65,7 @@ class _Run:
     """One tree, and the incumbent that gives it its goal."""
 
     def __init__(self, context: SolveContext, made: Model) -> None:
-        self._context, self._scope = context, Scope.CHECKED
+        self._context, self._scope, self._whole = context, Scope.CHECKED, context
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
         self._points = _Points()
 
@@ -101,8 +101,8 @@ class _Run:
         root, goal = tree.root, self._goal
         if root is None or not tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
             return
-        if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, context.budget):
-            add_network_rows(tree, root, goal, context.budget)
+        if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, self._whole.budget):
+            add_network_rows(tree, root, goal, self._whole.budget)
 
     @property
     def _goal(self) -> float:

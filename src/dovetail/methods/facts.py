@@ -114,6 +114,8 @@ class Facts:
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
+    branched: bool = False
+    """Networks beside no more than a few integers, where anything is to be proved."""
     on_gpu: bool = False
     """Whether proofs of many components run on a GPU."""
 
@@ -272,6 +274,10 @@ def _only_curves(case: Case) -> bool:
     return plan is not None and plan.written.previous is None
 
 
+def _branched(case: Case) -> bool:
+    return _written_out(case) and case.known.slopes
+
+
 def _on_gpu(case: Case) -> bool:
     return (case.context.device or "cpu") != "cpu"
 
@@ -293,6 +299,7 @@ LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
     "curves": _curves,
     "only_curves": _only_curves,
     "joint_inputs": _joint_inputs,
+    "branched": _branched,
     "on_gpu": _on_gpu,
 }
 """How each fact is found out, in this order."""

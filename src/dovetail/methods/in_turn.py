@@ -14,8 +14,6 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 
-FIRST = 0.5
-"""Seconds of the first turns: most problems of few inputs are closed within them."""
 BEHIND = 0.25
 """Of a turn, for those that did not raise the bound last: what a proof loses to the others at most."""
 
@@ -24,40 +22,40 @@ BEHIND = 0.25
 class InTurn:
     """Methods that go on where they were when they are asked again."""
 
-    methods: tuple[Method, ...]
+    methods: tuple[tuple[Method, int], ...]
+    """Each with the nodes of its first turn."""
     name = "proofs-in-turn"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until the problem is closed, or all have come to their own end."""
-        waiting, said, seconds, leads = list(self.methods), dict[str, str](), FIRST, self.methods[0]
+        waiting, said, leads = list(self.methods), dict[str, str](), self.methods[0][0]
         reason, rounds = StopReason.STALLED, 0
         while waiting and not context.over:
-            for method in tuple(waiting):
+            for method, nodes in tuple(waiting):
                 before = context.incumbent.bound
-                outcome = _turn(
-                    context, method, seconds if rounds == 0 or method is leads else BEHIND * seconds
-                )
+                part = 1.0 if rounds == 0 or method is leads else BEHIND
+                outcome = _turn(context, method, part * nodes * 2**rounds)
                 if outcome is not None and outcome.message:
                     said[method.name] = outcome.message
                 if outcome is not None and (outcome.closed or outcome.infeasible):
                     return outcome
                 if outcome is None or outcome.stop_reason is not StopReason.TIME:
-                    waiting.remove(method)
+                    waiting.remove((method, nodes))
                 leads = method if context.incumbent.bound != before else leads
                 if context.over:
                     break
-            seconds, rounds = 2.0 * seconds, rounds + 1
+            rounds += 1
         if waiting:
             reason = StopReason.TIME
         return MethodOutcome(context.over or reason, rounds, "; ".join(said.values()))
 
 
-def _turn(context: SolveContext, method: Method, seconds: float) -> MethodOutcome | None:
-    """So many seconds of a method; None where it failed."""
+def _turn(context: SolveContext, method: Method, nodes: float) -> MethodOutcome | None:
+    """So many nodes of a method; None where it failed."""
     outcome = None
     with expendable(method.name):
         try:
-            outcome = method.solve(context.part(min(1.0, seconds / max(context.budget.left, seconds))))
+            outcome = method.solve(context.turn(nodes))
         except OutOfTime:  # in the middle of a step
             outcome = MethodOutcome(StopReason.TIME, 0)
     return outcome

@@ -7,6 +7,7 @@ import time
 from enum import StrEnum
 
 from dovetail.core.deadline import OutOfTime as OutOfTime
+from dovetail.run import work
 from dovetail.run.memory import MemoryWatch
 
 
@@ -49,8 +50,13 @@ class Budget:
         spent: float = 0.0,
         parent: Budget | None = None,
         memory: MemoryWatch | None = None,
+        nodes: float = math.inf,
     ) -> None:
-        """`spent` seconds have passed already; at most half of the time: what is left is for the work."""
+        """`spent` seconds have passed already; at most half of the time: what is left is for the work.
+
+        `nodes`: so many of search trees, counted in this process, end the budget as time does.
+        """
+        self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
         self._start = time.perf_counter() - spent
         self._seconds = seconds
@@ -72,9 +78,10 @@ class Budget:
         """
         self._reserve = min(seconds, self._most_reserved)
 
-    def part(self, seconds: float, *, memory: MemoryWatch | None = None) -> Budget:
-        """A budget of at most `seconds`, and at most what is left here; `memory` ends it as well."""
-        return Budget(min(seconds, self.left), parent=self, memory=memory or self._memory)
+    def part(self, seconds: float, *, memory: MemoryWatch | None = None, nodes: float = math.inf) -> Budget:
+        """A budget of at most `seconds`, and at most what is left here; `memory` or `nodes` end it as well."""
+        nodes = min(nodes, self._last_node - work.total().nodes)
+        return Budget(min(seconds, self.left), parent=self, memory=memory or self._memory, nodes=nodes)
 
     def stop(self, reason: StopReason) -> None:
         """Ask all work under this budget, and under its parents, to end.
@@ -123,4 +130,4 @@ class Budget:
             return self.stopped
         if self._memory is not None and self._memory.over:
             return StopReason.MEMORY
-        return StopReason.TIME if self.left <= 0.0 else None
+        return StopReason.TIME if self.left <= 0.0 or work.total().nodes >= self._last_node else None
