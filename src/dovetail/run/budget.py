@@ -79,7 +79,7 @@ class Budget:
         self._reserve = min(seconds, self._most_reserved)
 
     def part(self, seconds: float, *, memory: MemoryWatch | None = None, nodes: float = math.inf) -> Budget:
-        """A budget of at most `seconds`, and at most what is left here; `memory` or `nodes` end it as well."""
+        """A budget of at most `seconds`, and at most what is left here; `memory` and `nodes` end it too."""
         nodes = min(nodes, self._last_node - work.total().nodes)
         return Budget(min(seconds, self.left), parent=self, memory=memory or self._memory, nodes=nodes)
 
