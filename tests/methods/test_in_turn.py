@@ -8,16 +8,17 @@ import pytest
 import dovetail as dt
 from dovetail.methods.in_turn import InTurn
 from dovetail.run import work
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.contexts import context_of
 
 
 class Part:
-    """A proof that needs so many turns."""
+    """A proof that needs so many turns, and proves nothing where it has 0 from the beginning."""
 
     def __init__(self, name, turns, *, fails=False):
-        self.name, self.left, self.fails, self.turns = name, turns, fails, []
+        self.name, self.left, self.fails, self.turns, self.proves = name, turns, fails, [], turns > 0
 
     def solve(self, context):
         if self.fails:
@@ -27,6 +28,9 @@ class Part:
             work.count(nodes=1)
         self.turns.append(work.total().nodes - before)
         self.left -= 1
+        if self.left == 0 and self.proves:
+            context.incumbent.offer(np.zeros(1), "given")
+            context.incumbent.raise_bound(Bound(0.0, "nodes"))
         reason = StopReason.STALLED if self.left <= 0 else StopReason.TIME
         return MethodOutcome(reason, 1, f"{self.name}: {self.left} left", closed=self.left == 0)
 
@@ -42,8 +46,8 @@ def context():
 def test_the_first_that_closes_ends_all(context):
     slow, quick = Part("slow", 9), Part("quick", 3)
     outcome = InTurn(((slow, 4), (quick, 4))).solve(context)
-    assert outcome.closed
-    assert outcome.message == "quick: 0 left"
+    assert outcome.stop_reason is StopReason.PROVED
+    assert "quick: 0 left" in outcome.message
     assert len(slow.turns) == 3
 
 
@@ -55,11 +59,11 @@ def test_turns_double_and_the_one_behind_has_less(context):
 
 
 def test_one_that_ends_by_itself_leaves_its_time_to_the_other(context):
-    nothing, other = Part("nothing", -1), Part("other", 2)
-    assert InTurn(((nothing, 1), (other, 1))).solve(context).message == "other: 0 left"
+    nothing, other = Part("nothing", 0), Part("other", 2)
+    assert InTurn(((nothing, 1), (other, 1))).solve(context).stop_reason is StopReason.PROVED
     assert len(nothing.turns) == 1
 
 
 def test_one_that_fails_costs_its_own_result(context, monkeypatch):
     monkeypatch.delenv("DOVETAIL_STRICT", raising=False)
-    assert InTurn(((Part("broken", 1, fails=True), 1), (Part("other", 2), 1))).solve(context).closed
+    assert InTurn(((Part("broken", 1, fails=True), 1), (Part("other", 2), 1))).solve(context).stop_reason

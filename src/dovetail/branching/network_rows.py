@@ -23,8 +23,9 @@ from dovetail.branching.tree import Node, Tree
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.run.budget import Budget
 
-BOXES = 256
-"""Of one network's tree, at most."""
+BOXES = 64
+"""Of one network's tree, at most: where that is not enough, the tree over all networks has more use for the
+time (an ensemble on eight inputs)."""
 ENOUGH = 0.05
 """Of what the LP has wrong about a network: its tree may leave so much open."""
 LITTLE = 0.02
@@ -39,6 +40,9 @@ class _Row(NamedTuple):
     least: float
     network: int
     sample: int
+
+
+NOTHING = _Row(np.empty(0, dtype=np.int64), np.empty(0), 0.0, 0, 0)
 
 
 def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> None:
@@ -56,12 +60,13 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
             break
         before = root.bound
         prices = solved.multipliers.rows[0, first : first + len(rows)]
-        found = [
-            row
-            for number, one in enumerate(made.networks)
-            for sample in range(one.samples)
-            if (row := _row(made, number, sample, root, solved, rows, prices, budget)) is not None
-        ]
+        found = []
+        for number, one in enumerate(made.networks):
+            for sample in range(one.samples):
+                row = _row(made, number, sample, root, solved, rows, prices, budget)
+                if row is None:
+                    return
+                found += [row] if row.columns.size else []
         if not found:
             break
         rows += found
@@ -78,7 +83,7 @@ def _row(
     prices: FloatArray,
     budget: Budget,
 ) -> _Row | None:
-    """What one sample of a network adds to the LP; None where that is nothing."""
+    """What one sample of a network adds to the LP, which may be nothing; None where its tree is too large."""
     assert solved.multipliers is not None
     assert solved.x is not None
     one, weights = made.networks[number], solved.multipliers.networks[number]
@@ -90,9 +95,9 @@ def _row(
             entries = entries + price * row.entries
     columns = np.append(one.inputs[sample], one.outputs[sample])
     if not wrong > 0.0 or not np.any(entries[one.inputs.shape[1] :]):
-        return None
+        return NOTHING
     sub, d = _alone(made, one, sample, root, entries), one.inputs.shape[1]
-    best, x, tree = math.inf, solved.x[columns[:d]], Tree(sub, seed=0, threads=1)
+    best, x, tree = math.inf, solved.x[columns[:d]], Tree(sub, seed=0, threads=1, counted=False)
     while True:
         x = np.clip(x, sub.lower[:d], sub.upper[:d])
         best = min(best, float(entries @ np.append(x, one.vectors(x[None])[-1])))
@@ -102,8 +107,10 @@ def _row(
         point = tree.step(goal, budget)
         x = x if point is None else point[:d]
     least = tree.bound(goal)
+    if least < goal and len(tree):
+        return None
     gained = least - float(solved.x[columns] @ entries)
-    return _Row(columns, entries, least, number, sample) if gained > ENOUGH * wrong else None
+    return _Row(columns, entries, least, number, sample) if gained > ENOUGH * wrong else NOTHING
 
 
 def _alone(made: Model, one: NetworkSamples, sample: int, root: Node, cost: FloatArray) -> Model:

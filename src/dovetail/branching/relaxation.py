@@ -28,6 +28,7 @@ from dovetail.bounds.planes.rules import rule_of
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import EngineError
 from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
 from dovetail.mip.program import Program
 from dovetail.networks.functions import FUNCTIONS
@@ -211,14 +212,19 @@ class TriangleLp:
         self._fixed_columns = self._fixed.T.tocsr()
         self._sizes = abs(host.A).T.tocsr()
         self._shape, self._own = self._line_rows()
-        program = Program(
+        self._program = Program(
             self._fixed,
             np.append(host.row_lower, low),
             np.append(host.row_upper, high),
             *self._bounds(lower, upper),
             np.zeros(self.columns, dtype=bool),
         )
-        self._live = LoadedHighs(program, seed=seed, threads=threads)
+        self._seed, self._threads = seed, threads
+        self._begin()
+
+    def _begin(self) -> None:
+        """A HiGHS that knows of no box yet."""
+        self._live = LoadedHighs(self._program, seed=self._seed, threads=self._threads)
         self._live.without_presolve()
 
     def _numbered(self) -> list[dict[int, IntArray]]:
@@ -316,7 +322,21 @@ class TriangleLp:
         return solved
 
     def again(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
-        """The same box with another cost; `cutoff` limits the host's last row."""
+        """The same box with another cost; `cutoff` limits the host's last row.
+
+        Simplex gives up now and then. It begins once more, without the basis of another box.
+        """
+        try:
+            return self._solved(cost, cutoff, budget)
+        except EngineError:
+            self._begin()
+            self._load(*self._box)
+        try:
+            return self._solved(cost, cutoff, budget)
+        except EngineError:
+            return Solved(None, None)
+
+    def _solved(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
         host, asked = self._host, np.zeros(self.columns)
         own = host.cost if cost is None else cost
         asked[: own.size] = own
@@ -372,6 +392,7 @@ class TriangleLp:
         self, lower: FloatArray, upper: FloatArray, entries: FloatArray, below: FloatArray, above: FloatArray
     ) -> None:
         """A box: its bounds and its lines."""
+        self._box = (lower, upper, entries, below, above)
         self._live.set_bounds(*self._bounds(lower, upper))
         rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
         self._lined = sp.csr_array(rows, shape=(below.size, self.columns))

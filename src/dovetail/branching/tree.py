@@ -62,8 +62,9 @@ class Tree:
     Whoever runs the loop has a goal: points that cost as much, or more, are of no use. Goals only fall.
     """
 
-    def __init__(self, made: Model, *, seed: int, threads: int) -> None:
-        self._seed, self._threads = seed, threads
+    def __init__(self, made: Model, *, seed: int, threads: int, counted: bool = True) -> None:
+        """`counted`: its boxes are nodes of the solve, and not a part of one."""
+        self._seed, self._threads, self._counted = seed, threads, counted
         self._heap = [Node(-math.inf, 0, made.lower.copy(), made.upper.copy())]
         self.leaves = math.inf
         """The lowest bound of boxes that nothing can divide."""
@@ -116,7 +117,8 @@ class Tree:
 
     def _process(self, nodes: list[Node], goal: float, budget: Budget) -> FloatArray | None:
         self.boxes += len(nodes)
-        work.count(nodes=len(nodes))
+        if self._counted:
+            work.count(nodes=len(nodes))
         lower, upper = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
         alive = self.model.tighten(lower, upper, goal)
         for k, node in enumerate(nodes):

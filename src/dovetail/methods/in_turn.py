@@ -29,7 +29,7 @@ class InTurn:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until the problem is closed, or all have come to their own end."""
         waiting, said, leads = list(self.methods), dict[str, str](), self.methods[0][0]
-        reason, rounds = StopReason.STALLED, 0
+        reason, rounds, closed = StopReason.STALLED, 0, False
         while waiting and not context.over:
             for method, nodes in tuple(waiting):
                 before = context.incumbent.bound
@@ -37,8 +37,9 @@ class InTurn:
                 outcome = _turn(context, method, part * nodes * 2**rounds)
                 if outcome is not None and outcome.message:
                     said[method.name] = outcome.message
-                if outcome is not None and (outcome.closed or outcome.infeasible):
+                if outcome is not None and outcome.infeasible:
                     return outcome
+                closed = closed or (outcome is not None and outcome.closed)
                 if outcome is None or outcome.stop_reason is not StopReason.TIME:
                     waiting.remove((method, nodes))
                 leads = method if context.incumbent.bound != before else leads
@@ -47,7 +48,8 @@ class InTurn:
             rounds += 1
         if waiting:
             reason = StopReason.TIME
-        return MethodOutcome(context.over or reason, rounds, "; ".join(said.values()))
+        told = "; ".join(said.values())
+        return MethodOutcome(context.over or reason, rounds, told, closed=closed and not waiting)
 
 
 def _turn(context: SolveContext, method: Method, nodes: float) -> MethodOutcome | None:

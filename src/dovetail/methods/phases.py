@@ -54,7 +54,7 @@ TEMPLATES_SHARE = 0.25
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 FIRST_BOXES, FIRST_NODES = 1024, 64
-"""Of input branching and of branching, in their first turns: each takes about half a second of one core."""
+"""Of input branching and of branching, in their first turns: about half a second of one core each."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 CURVES_SHARE = 0.5
