@@ -18,8 +18,8 @@ from tests.contexts import context_of
 from tests.differential.instances import make
 from tests.differential.judging import Tally, judge
 
-PARTS = 40 if FULL else 2
-SEEDS = range(2000) if FULL else range(6)
+PARTS = 40 if FULL else 1
+SEEDS = range(2000) if FULL else range(3)
 EXACT = 1e-7
 """Relative: the LP's value, and what its multipliers prove."""
 ACTIVATIONS = (torch.nn.ReLU, torch.nn.Tanh, torch.nn.SiLU)
@@ -95,7 +95,7 @@ def test_multipliers_prove_the_value_of_the_lp(activation):
     assert bound[0] == pytest.approx(value, rel=EXACT)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS if FULL else ACTIVATIONS[:2])
 @pytest.mark.parametrize("seed", range(20 if FULL else 1))
 def test_no_bound_is_above_a_point(activation, seed):
     """After every step of the tree, whatever shrank its first box before: below the goal, nothing is lost."""
