@@ -106,7 +106,8 @@ def _divided(
     at = np.where(bends, 0.0, at)
     whole = integer[columns]
     fractional = np.abs(here - np.round(here)) > TOLERANCE
-    down = np.floor(np.where(fractional, here, 0.5 * (low + high)))
+    middle = np.where(np.isfinite(high - low), 0.5 * (low + high), here)
+    down = np.floor(np.where(fractional, here, middle))
     down = np.clip(down, low, high - 1.0)
     return Candidates(columns, np.where(whole, down, at), np.where(whole, down + 1.0, at))
 

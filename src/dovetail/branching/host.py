@@ -40,6 +40,10 @@ class HostRows:
         """How many."""
         return int(self.cost.size)
 
+    def limit(self, cutoff: float) -> float:
+        """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
+        return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))
+
     def with_cutoff(self) -> HostRows:
         """With the cost as a last row, whose limit is yet to be set."""
         row = sp.csr_array(self.cost[None])
@@ -56,7 +60,7 @@ class HostRows:
 
         Bounds that cross say that nothing is in the box.
         """
-        limit = np.append(self.row_upper[:-1], cutoff - self.offset + 8.0 * UNIT * abs(cutoff))
+        limit = np.append(self.row_upper[:-1], self.limit(cutoff))
         entries = _Entries.of(self.A)
         for _ in range(ROUNDS):
             before = lower[:, : self.columns].copy(), upper[:, : self.columns].copy()

@@ -74,6 +74,8 @@ class Model:
         for one in self.networks:
             one.tighten(low, high)
         self.host.tighten(low, high, cutoff)
+        for one in self.networks:
+            one.settle(low, high)
         lower[alive], upper[alive] = low, high
         return np.asarray(~(lower > upper).any(1))
 

@@ -55,7 +55,7 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
         if solved.multipliers is None or solved.infeasible:
             break
         bound, _ = solved.multipliers.bound(tree.model.host, made.networks, lower, upper, goal)
-        root.bound = max(root.bound, float(bound[0]) + made.host.offset)
+        root.bound = max(root.bound, float(bound[0]))
         if root.bound >= goal or not root.bound - before > LITTLE * (goal - root.bound):
             break
         before = root.bound

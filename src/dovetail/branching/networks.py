@@ -137,6 +137,16 @@ class NetworkSamples:
             self._narrow(low, high, self.outputs, bottom - slack, top + slack)
             lower[part], upper[part] = low, high
 
+    def settle(self, lower: FloatArray, upper: FloatArray) -> None:
+        """N boxes, in place: neurons within what intervals make of their inputs, so that the bounds of a box
+        are the ranges that planes see, and reduced costs of neurons count from the same ends."""
+        for part in self._parts(len(lower)):
+            low, high = lower[part], upper[part]
+            _, ranges = self.ranges(low, high, settled=True)
+            for place, columns in self.inner.items():
+                self._narrow(low, high, columns, ranges.lower[place].numpy(), ranges.upper[place].numpy())
+            lower[part], upper[part] = low, high
+
     def _narrow(
         self, lower: FloatArray, upper: FloatArray, columns: IntArray, bottom: FloatArray, top: FloatArray
     ) -> None:

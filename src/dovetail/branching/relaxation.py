@@ -49,7 +49,8 @@ class Multipliers:
     networks: tuple[NetworkWeights, ...]
     cost: FloatArray
     """(N, columns) what is bounded: the cost, or anything else that is linear."""
-    offset: float = 0.0
+    offset: FloatArray
+    """(N,) what is added to it."""
 
     @classmethod
     def joined(cls, several: Sequence[Multipliers]) -> Multipliers:
@@ -58,12 +59,12 @@ class Multipliers:
             NetworkWeights.joined(parts) for parts in zip(*(m.networks for m in several), strict=True)
         )
         rows, cost = np.concatenate([m.rows for m in several]), np.concatenate([m.cost for m in several])
-        return cls(rows, networks, cost, several[0].offset)
+        return cls(rows, networks, cost, np.concatenate([m.offset for m in several]))
 
     def take(self, boxes: IntArray) -> Multipliers:
         """Of some boxes, by number."""
         networks = tuple(one.take(boxes) for one in self.networks)
-        return Multipliers(self.rows[boxes], networks, self.cost[boxes], self.offset)
+        return Multipliers(self.rows[boxes], networks, self.cost[boxes], self.offset[boxes])
 
     def bound(
         self,
@@ -79,7 +80,7 @@ class Multipliers:
         The boxes are tightened, and the host's last row is at most `cutoff`.
         """
         n, low, high = host.columns, lower[:, : host.columns], upper[:, : host.columns]
-        top = np.append(host.row_upper[:-1], cutoff - host.offset + 8.0 * UNIT * abs(cutoff))
+        top = np.append(host.row_upper[:-1], host.limit(cutoff))
         y = np.where((self.rows > 0.0) & ~np.isfinite(host.row_lower), 0.0, self.rows)
         y = np.where((y < 0.0) & ~np.isfinite(top), 0.0, y)
         side = np.where(
@@ -105,7 +106,7 @@ class Multipliers:
         noise = 2.0 * UNIT * (host.entries + 2.0) * size
         parts = np.minimum(_least(reduced - noise, low, high), _least(reduced + noise, low, high))
         value = constant + parts.sum(1) + self.offset
-        sizes = sizes + np.abs(parts).sum(1) + abs(self.offset)
+        sizes = sizes + np.abs(parts).sum(1) + np.abs(self.offset)
         value = value - 2.0 * UNIT * (n + host.A.shape[0] + 8.0 * len(networks) + 8.0) * sizes
         shrunk = np.sign(reduced) * np.maximum(np.abs(reduced) - noise, 0.0)
         return np.where(np.isnan(value), -np.inf, value), shrunk
@@ -351,7 +352,8 @@ class TriangleLp:
         if y is None or not np.all(np.isfinite(y)):
             return Solved(x, None, status is MipStatus.INFEASIBLE)
         errors = () if x is None else self._errors(x, y)
-        return Solved(x, self._multipliers(y, asked), status is MipStatus.INFEASIBLE, errors)
+        offset = host.offset if cost is None and status is not MipStatus.INFEASIBLE else 0.0
+        return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors)
 
     def _errors(self, x: FloatArray, y: FloatArray) -> tuple[Mapping[int, FloatArray], ...]:
         """How far nonlinear values are from what they should be, in cost (see `Solved`)."""
@@ -399,7 +401,7 @@ class TriangleLp:
         if below.size:
             self._live.replace_rows(self._fixed.shape[0], rows, below, above)
 
-    def _multipliers(self, y: FloatArray, cost: FloatArray) -> Multipliers:
+    def _multipliers(self, y: FloatArray, cost: FloatArray, offset: float) -> Multipliers:
         """Of one box, as planes take them."""
         host, fixed = self._host, self._fixed.shape[0]
         reduced = cost - self._fixed_columns @ y[:fixed] - self._lined.T @ y[fixed:]
@@ -436,7 +438,8 @@ class TriangleLp:
             less = {place: torch.from_numpy(-cost[c][None]) for place, c in one.inner.items() if inside}
             holds = {place: torch.from_numpy(values) for place, values in held.items()}
             networks.append(NetworkWeights(torch.from_numpy(m.copy()), slopes, less, holds))
-        return Multipliers(y[None, : host.A.shape[0]], tuple(networks), cost[None, : host.columns], 0.0)
+        given = np.array([offset])
+        return Multipliers(y[None, : host.A.shape[0]], tuple(networks), cost[None, : host.columns], given)
 
     def _entries_of(self, rows: slice, sources: int) -> list[FloatArray]:
         """(rows,) entries of the vectors that the lines of one step read, vector by vector."""

@@ -107,7 +107,9 @@ def _ask(
             cost[column] = sign
             solved = lp.again(cost, goal, budget)
             if solved.infeasible:
-                return None if _is_empty(model, solved, lower, upper, goal) else 0.0
+                if _is_empty(model, solved, lower, upper, goal):
+                    return None
+                continue
             if solved.multipliers is not None:
                 asked.append((int(column), sign, solved.multipliers))
             if solved.x is not None:

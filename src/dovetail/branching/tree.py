@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import Candidates, candidates, remaining
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
@@ -59,13 +60,15 @@ class _Solved:
 class Tree:
     """The open boxes of one model, and what was proved of the others.
 
-    Whoever runs the loop has a goal: points that cost as much, or more, are of no use. Goals only fall.
+    Whoever runs the loop has a goal: points that cost as much, or more, are of no use.
     """
 
     def __init__(self, made: Model, *, seed: int, threads: int, counted: bool = True) -> None:
         """`counted`: its boxes are nodes of the solve, and not a part of one."""
         self._seed, self._threads, self._counted = seed, threads, counted
         self._heap = [Node(-math.inf, 0, made.lower.copy(), made.upper.copy())]
+        self._lowest = math.inf
+        """The lowest goal so far: boxes were closed, or made smaller, for goals that were no lower."""
         self.leaves = math.inf
         """The lowest bound of boxes that nothing can divide."""
         self.left: list[FloatArray] = []
@@ -96,12 +99,18 @@ class Tree:
         return self.lp.solve(root.lower[None], root.upper[None], budget)[0].x
 
     def bound(self, goal: float) -> float:
-        """What no point is below: boxes were closed at goals, none of which was below that of now."""
-        return min(self._heap[0].bound if self._heap else math.inf, self.leaves, goal)
+        """What no point is below."""
+        return min(self._heap[0].bound if self._heap else math.inf, self.leaves, self._lowest, goal)
+
+    def aim(self, goal: float) -> float:
+        """The lowest goal so far, this one included. One that rises again (a steadier point may be worse by a
+        hair) brings no box back."""
+        self._lowest = min(self._lowest, goal)
+        return self._lowest
 
     def step(self, goal: float, budget: Budget) -> FloatArray | None:
         """The lowest boxes; the point of the lowest LP. A box that is interrupted stays open."""
-        nodes: list[Node] = []
+        goal, nodes = self.aim(goal), list[Node]()
         while self._heap and len(nodes) < TOGETHER:
             node = heapq.heappop(self._heap)
             if node.bound < goal:
@@ -109,16 +118,19 @@ class Tree:
         if not nodes:
             return None
         try:
-            return self._process(nodes, goal, budget)
+            point = self._process(nodes, goal, budget)
         except BaseException:
+            waiting = {id(node) for node in self._heap}
             for node in nodes:
-                heapq.heappush(self._heap, node)
+                if id(node) not in waiting:
+                    heapq.heappush(self._heap, node)
             raise
-
-    def _process(self, nodes: list[Node], goal: float, budget: Budget) -> FloatArray | None:
         self.boxes += len(nodes)
         if self._counted:
             work.count(nodes=len(nodes))
+        return point
+
+    def _process(self, nodes: list[Node], goal: float, budget: Budget) -> FloatArray | None:
         lower, upper = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
         alive = self.model.tighten(lower, upper, goal)
         for k, node in enumerate(nodes):
@@ -155,7 +167,7 @@ class Tree:
             if lp.infeasible:
                 if not bound > 0.0:
                     self._leave(node, lp)
-            elif self._shrunk(node, float(bound) + made.host.offset, prices, own, goal):
+            elif self._shrunk(node, float(bound), prices, own, goal):
                 divisions = candidates(made, node.lower, node.upper, lp)
                 if divisions.columns.size:
                     solved.append(_Solved(node, lp, divisions))
@@ -170,7 +182,8 @@ class Tree:
         node.bound = max(node.bound, bound)
         if node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
             all_prices = self._prices(prices, multipliers)
-            by_prices(self.model, node.lower, node.upper, goal - bound, all_prices)
+            room = goal - bound + 4.0 * UNIT * (abs(goal) + abs(bound))
+            by_prices(self.model, node.lower, node.upper, room, all_prices)
         return node.bound < goal and not np.any(node.lower > node.upper)
 
     def _leave(self, node: Node, lp: Solved) -> None:
@@ -201,7 +214,7 @@ class Tree:
             found, _ = multipliers.take(owner[alive]).bound(
                 self.model.host, self.model.networks, low, high, goal
             )
-            bound[alive] = found + self.model.host.offset
+            bound[alive] = found
         ends = np.cumsum([len(low) for low, _ in sides])[:-1]
         return list(zip(*(np.split(part, ends) for part in (lower, upper, bound)), strict=True))
 

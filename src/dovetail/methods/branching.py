@@ -97,8 +97,8 @@ class _Run:
         check's tolerance are better than others by nothing that anybody wants."""
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
-        tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised()))
-        root, goal = tree.root, self._goal
+        tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
+        root, goal = tree.root, tree.aim(self._goal)
         if root is None or not tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
             return
         if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, self._whole.budget):
