@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
@@ -96,15 +97,15 @@ def propagate(mip: Mip) -> Box:
     empty: Crossed | None = None
     row_lower, row_upper = mip.sides_as_checked
     says = (np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper))
-    rows = whole = _Rows.of(mip, np.flatnonzero(says))
+    rows = whole = RowEntries.of(mip.A, np.flatnonzero(says))
     rounds = 0
     while rows.number.size and rounds < ROUNDS:
         rounds += 1
         require_time()
         before = (lower.copy(), upper.copy())
         ends = (before[0][rows.column], before[1][rows.column])
-        _pass_on(rows, rows.a, row_upper[rows.number], ends, lower, upper)
-        _pass_on(rows, -rows.a, -row_lower[rows.number], ends, lower, upper)
+        rows.pass_on(rows.a, row_upper[rows.number], ends, lower, upper)
+        rows.pass_on(-rows.a, -row_lower[rows.number], ends, lower, upper)
         empty = tidy(mip, lower, upper) or empty
         moved = (before[0] != lower) | (before[1] != upper)
         if not _far(before, (lower, upper), np.flatnonzero(moved)):
@@ -113,7 +114,7 @@ def propagate(mip: Mip) -> Box:
     return Box(lower, upper, empty=empty)
 
 
-class _Rows(NamedTuple):
+class RowEntries(NamedTuple):
     """Some rows of a program, none of them empty, entry by entry."""
 
     number: IntArray
@@ -126,15 +127,15 @@ class _Rows(NamedTuple):
     """Where the entries of each row begin."""
 
     @classmethod
-    def of(cls, mip: Mip, rows: IntArray) -> _Rows:
+    def of(cls, A: sp.csr_array, rows: IntArray) -> RowEntries:
         """Those with these numbers."""
-        begin, end = mip.A.indptr[rows], mip.A.indptr[rows + 1]
-        entries = joined_ranges(begin, end) if rows.size < mip.n_rows else slice(None)
+        begin, end = A.indptr[rows], A.indptr[rows + 1]
+        entries = joined_ranges(begin, end) if rows.size < A.shape[0] else slice(None)
         lengths = end - begin
         row, first = np.repeat(np.arange(rows.size), lengths), np.cumsum(lengths) - lengths
-        return cls(rows, mip.A.data[entries], mip.A.indices[entries].astype(np.intp), row, first)
+        return cls(rows, A.data[entries], A.indices[entries].astype(np.intp), row, first)
 
-    def touching(self, moved: BoolArray) -> _Rows:
+    def touching(self, moved: BoolArray) -> RowEntries:
         """Those that have an entry in a column whose bounds moved: no other says anything new."""
         chosen = np.logical_or.reduceat(moved[self.column], self.first)
         if np.all(chosen):
@@ -143,35 +144,40 @@ class _Rows(NamedTuple):
         row = (np.cumsum(chosen) - 1)[self.row[kept]]
         lengths = np.diff(self.first, append=self.a.size)[chosen]
         first = np.cumsum(lengths) - lengths
-        return _Rows(self.number[chosen], self.a[kept], self.column[kept], row, first)
+        return RowEntries(self.number[chosen], self.a[kept], self.column[kept], row, first)
 
+    def pass_on(
+        self,
+        a: FloatArray,
+        side: FloatArray,
+        ends: tuple[FloatArray, FloatArray],
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        """What rows a'x <= side leave to each column, given the least of all others: into the bounds, in
+        place.
 
-def _pass_on(
-    rows: _Rows,
-    a: FloatArray,
-    side: FloatArray,
-    ends: tuple[FloatArray, FloatArray],
-    lower: FloatArray,
-    upper: FloatArray,
-) -> None:
-    """What rows a'x <= side leave to each column, given the least of all others; into the bounds, in place.
-
-    Large contributions that cancel leave rounding behind, which a small entry would multiply.
-    """
-    least = a * np.where(a > 0.0, *ends)
-    endless = np.isinf(least)
-    finite = np.where(endless, 0.0, least)
-    total, size = np.add.reduceat(finite, rows.first), np.add.reduceat(np.abs(finite), rows.first)
-    entries = np.diff(rows.first, append=a.size)
-    noise = 2.0 * UNIT * (entries + 2) * size
-    others_endless = np.add.reduceat(endless, rows.first, dtype=np.int64)[rows.row] - endless
-    useful = np.flatnonzero((others_endless == 0) & np.isfinite(side)[rows.row])
-    a, row, column = a[useful], rows.row[useful], rows.column[useful]
-    limit = (side[row] - (total[row] - finite[useful])) / a
-    room = PAD * np.maximum(1.0, np.abs(limit)) + noise[row] / np.abs(a)
-    above = a > 0.0
-    np.minimum.at(upper, column[above], (limit + room)[above])
-    np.maximum.at(lower, column[~above], (limit - room)[~above])
+        Of one box, or of N: `ends` are the bounds of the entries' columns, (entries,) or (N, entries) each,
+        and `lower` and `upper` have as many axes. Large contributions that cancel leave rounding behind,
+        which a small entry would multiply.
+        """
+        least = a * np.where(a > 0.0, *ends)
+        endless = np.isinf(least)
+        finite = np.where(endless, 0.0, least)
+        total = np.add.reduceat(finite, self.first, axis=-1)
+        size = np.add.reduceat(np.abs(finite), self.first, axis=-1)
+        noise = 2.0 * UNIT * (np.diff(self.first, append=a.size) + 2) * size
+        others = np.add.reduceat(endless, self.first, axis=-1, dtype=np.int64)[..., self.row] - endless
+        known = (others == 0) & np.isfinite(side)[self.row]
+        useful = np.flatnonzero(known.reshape(-1, a.size).any(axis=0))
+        known, a, row, column = known[..., useful], a[useful], self.row[useful], self.column[useful]
+        limit = (side[row] - (total[..., row] - finite[..., useful])) / a
+        room = PAD * np.maximum(1.0, np.abs(limit)) + noise[..., row] / np.abs(a)
+        above = a > 0.0
+        most = np.where(known, limit + room, np.inf)[..., above]
+        least = np.where(known, limit - room, -np.inf)[..., ~above]
+        np.minimum.at(upper.T, column[above], most.T)
+        np.maximum.at(lower.T, column[~above], least.T)
 
 
 def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:

@@ -10,11 +10,12 @@ rounding and ties can do,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import PAD, UNIT
+from dovetail.bounds.box import UNIT, RowEntries
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
 
@@ -40,6 +41,10 @@ class HostRows:
         """How many."""
         return int(self.cost.size)
 
+    @cached_property
+    def _rows(self) -> RowEntries:
+        return RowEntries.of(self.A, np.flatnonzero(np.diff(self.A.indptr)))
+
     def limit(self, cutoff: float) -> float:
         """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
         return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))
@@ -60,12 +65,12 @@ class HostRows:
 
         Bounds that cross say that nothing is in the box.
         """
-        limit = np.append(self.row_upper[:-1], self.limit(cutoff))
-        entries = _Entries.of(self.A)
-        for _ in range(ROUNDS):
+        rows, limit = self._rows, np.append(self.row_upper[:-1], self.limit(cutoff))
+        for _ in range(ROUNDS if rows.number.size else 0):
             before = lower[:, : self.columns].copy(), upper[:, : self.columns].copy()
-            entries.pass_on(entries.a, limit, lower, upper)
-            entries.pass_on(-entries.a, -self.row_lower, lower, upper)
+            for a, side in ((rows.a, limit), (-rows.a, -self.row_lower)):
+                ends = lower[:, rows.column], upper[:, rows.column]
+                rows.pass_on(a, side[rows.number], ends, lower, upper)
             whole = np.flatnonzero(self.integer)
             lower[:, whole] = np.ceil(lower[:, whole] - TOLERANCE)
             upper[:, whole] = np.floor(upper[:, whole] + TOLERANCE)
@@ -77,57 +82,6 @@ class HostRows:
 
 MOVED = 1e-3
 """Of a column's width: boxes that shrink by less are not passed on again."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Rows, entry by entry."""
-
-    a: FloatArray
-    column: IntArray
-    row: IntArray
-    first: IntArray
-    rows: IntArray
-    """The numbers of the rows that have entries."""
-
-    @classmethod
-    def of(cls, A: sp.csr_array) -> _Entries:
-        lengths = np.diff(A.indptr)
-        rows = np.flatnonzero(lengths)
-        row = np.repeat(np.arange(rows.size), lengths[rows])
-        return cls(A.data, A.indices.astype(np.intp), row, A.indptr[rows].astype(np.intp), rows)
-
-    def pass_on(self, a: FloatArray, side: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
-        """What rows a x <= side leave to each column, given the least of all others."""
-        if not a.size:
-            return
-        least = a * np.where(a > 0.0, lower[:, self.column], upper[:, self.column])
-        endless = np.isinf(least)
-        finite = np.where(endless, 0.0, least)
-        total = np.add.reduceat(finite, self.first, axis=1)
-        size = np.add.reduceat(np.abs(finite), self.first, axis=1)
-        noise = 2.0 * UNIT * (np.diff(self.first, append=a.size) + 2) * size
-        others = np.add.reduceat(endless, self.first, axis=1, dtype=np.int64)[:, self.row] - endless
-        limit = np.where(np.isfinite(side), side, 0.0)[self.rows][self.row]
-        limit = (limit - (total[:, self.row] - finite)) / a
-        room = PAD * np.maximum(1.0, np.abs(limit)) + noise[:, self.row] / np.abs(a)
-        known = (others == 0) & np.isfinite(side)[self.rows][self.row]
-        for above, bounds, ufunc in ((a > 0.0, upper, np.fmin), (a < 0.0, lower, np.fmax)):
-            at = np.flatnonzero(above)
-            value = (limit + room if bounds is upper else limit - room)[:, at]
-            nothing = np.inf if bounds is upper else -np.inf
-            value = np.where(known[:, at], value, nothing)
-            self._into(bounds, at, value, ufunc)
-
-    def _into(self, bounds: FloatArray, at: IntArray, value: FloatArray, ufunc: np.ufunc) -> None:
-        """Into the bounds of each entry's column, several entries of one column included."""
-        order = np.argsort(self.column[at], kind="stable")
-        column = self.column[at][order]
-        first = np.flatnonzero(np.diff(column, prepend=-1))
-        if first.size:
-            bounds[:, column[first]] = ufunc(
-                bounds[:, column[first]], ufunc.reduceat(value[:, order], first, axis=1)
-            )
 
 
 Link = tuple[IntArray, FloatArray, float, float]
