@@ -62,8 +62,15 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
         prices = solved.multipliers.rows[0, first : first + len(rows)]
         found = []
         for number, one in enumerate(made.networks):
+            slopes, _ = one.below(solved.multipliers.networks[number], lower, upper)
             for sample in range(one.samples):
-                row = _row(made, number, sample, root, solved, rows, prices, budget)
+                weights = np.append(
+                    -slopes[0, sample], solved.multipliers.networks[number].outputs[0, sample].numpy()
+                )
+                for old, price in zip(rows, prices, strict=True):
+                    if (old.network, old.sample) == (number, sample):
+                        weights = weights + price * old.entries
+                row = _row(made, number, sample, root, solved, weights, budget)
                 if row is None:
                     return
                 found += [row] if row.columns.size else []
@@ -79,20 +86,13 @@ def _row(
     sample: int,
     root: Node,
     solved: Solved,
-    rows: list[_Row],
-    prices: FloatArray,
+    entries: FloatArray,
     budget: Budget,
 ) -> _Row | None:
     """What one sample of a network adds to the LP, which may be nothing; None where its tree is too large."""
-    assert solved.multipliers is not None
     assert solved.x is not None
-    one, weights = made.networks[number], solved.multipliers.networks[number]
+    one = made.networks[number]
     wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
-    slopes, _ = one.below(weights, root.lower[None], root.upper[None])
-    entries = np.append(-slopes[0, sample], weights.outputs[0, sample].numpy())
-    for row, price in zip(rows, prices, strict=True):
-        if (row.network, row.sample) == (number, sample):
-            entries = entries + price * row.entries
     columns = np.append(one.inputs[sample], one.outputs[sample])
     if not wrong > 0.0 or not np.any(entries[one.inputs.shape[1] :]):
         return NOTHING
