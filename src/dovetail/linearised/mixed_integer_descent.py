@@ -28,6 +28,8 @@ SMALLEST_RADIUS, SHRINK = 1e-2, 0.4
 """An outer step that brings nothing narrows the region; it ends where the inner descents see as much."""
 INNER_RADIUS = 0.2
 """The most that an inner descent begins with: the outer step has gone the long way already."""
+BOX_RADIUS = 0.1
+"""Of the first trust region around the point of a box: half that of a random start, as the box is good."""
 PATIENCE = 8
 """Outer steps in a row that may bring nothing: a region may shrink and grow for ever."""
 MILP_LPS = 10.0
@@ -105,6 +107,18 @@ class MixedIntegerDescent:
     def hold(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
         """A descent from `z` with its integers rounded and held."""
         return self._descent.run(z, radius, budget, source)
+
+    def from_box(self, point: FloatArray, budget: Budget, source: str, *, thorough: bool) -> None:
+        """From the point of a box's LP, with its integers held; `thorough`: with all that a descent can do,
+        where that brings nothing."""
+        host, before = self._scaled.host, self._context.incumbent.x
+        z = np.clip(point, host.lower, host.upper)
+        self.hold(z, BOX_RADIUS, budget, source)
+        if self._context.incumbent.x is not before or not thorough:
+            return  # the box had decided its integers
+        if before is None:
+            z = self.relax(z, BOX_RADIUS, budget, source)
+        self.descend(z, BOX_RADIUS, budget, source)
 
     def _too_late(self, budget: Budget) -> bool:
         """Whether no MILP would end in time: HiGHS looks at no clock before its first LPs are done."""

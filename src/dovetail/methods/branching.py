@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from dovetail.branching.model import Model, model
@@ -28,8 +27,6 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
 SOURCE = "nodes"
-RADIUS = 0.1
-"""Of the first trust region: half that of a random start, since the box is a good one."""
 RARER = 4
 """After a descent that brings nothing, the tree has so many times as many boxes before the next."""
 HALF = 0.5
@@ -146,8 +143,5 @@ class _Points:
             scaled = context.once(scaled_problem)
             if self._descent is None:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
-            z = np.clip(point, scaled.host.lower, scaled.host.upper)
-            self._descent.hold(z, RADIUS, context.budget, SOURCE)
-            if context.incumbent.x is None:
-                z = self._descent.relax(z, RADIUS, context.budget, SOURCE)
-                self._descent.descend(z, RADIUS, context.budget, SOURCE)
+            thorough = context.incumbent.x is None
+            self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)

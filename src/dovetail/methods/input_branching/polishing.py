@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import torch
 
 from dovetail.core.arrays import FloatArray
@@ -18,8 +17,6 @@ from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
-RADIUS = 0.1
-"""Of the first trust region: half that of a random start, since the box is a good one."""
 SHARE, FIRST_SHARE = 0.05, 0.25
 """Part of the time that descents may take; the latter while no point is known, as nothing is closed then.
 Where a leaf's point would be lost, the first needs no share, nor do others while no point is known."""
@@ -57,10 +54,4 @@ class Polishing:
         scaled = self._context.once(scaled_problem)
         if self._descent is None:
             self._descent = MixedIntegerDescent(self._context, scaled, DescentOptions())
-        z, before = np.clip(point, scaled.host.lower, scaled.host.upper), self._context.incumbent.x
-        self._descent.hold(z, RADIUS, budget, "boxes")
-        if self._context.incumbent.x is not before:
-            return  # the box had decided its integers
-        if before is None:
-            z = self._descent.relax(z, RADIUS, budget, "boxes")
-        self._descent.descend(z, RADIUS, budget, "boxes")
+        self._descent.from_box(point, budget, "boxes", thorough=True)
