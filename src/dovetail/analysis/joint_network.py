@@ -22,7 +22,7 @@ from dovetail.networks.graph import Affine, Graph, GraphStep
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class DecidedColumns:
     """Columns that are decided by some outputs of the graph, and how far the deployed network may be off."""
 
     columns: IntArray
@@ -42,7 +42,7 @@ class JointNetwork:
     """The columns it reads, in its order; from the host's number of columns on they are slack columns."""
     slack: FloatArray
     """What each slack column may be at most, and its negative at least."""
-    groups: tuple[Group, ...]
+    groups: tuple[DecidedColumns, ...]
 
 
 def joint_network(problem: Problem, lower: FloatArray, upper: FloatArray) -> JointNetwork:
@@ -57,7 +57,7 @@ class _Builder:
     lower: FloatArray
     upper: FloatArray
     steps: list[GraphStep] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[DecidedColumns] = field(default_factory=list)
     given: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Values that are handed on, by column: the vector they are in, and where."""
     ends: list[int] = field(default_factory=list)
@@ -105,7 +105,7 @@ class _Builder:
             end = self._copied(graph, read[k])
             if not block.classifies:
                 self._hand_on(columns, end, slack[k])
-            self.groups.append(Group(columns, np.arange(columns.size), block.classifies, slack[k]))
+            self.groups.append(DecidedColumns(columns, np.arange(columns.size), block.classifies, slack[k]))
             self.ends.append(end)
 
     def _hand_on(self, columns: IntArray, end: int, slack: FloatArray) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.analysis.joint_network import Group, JointNetwork
+from dovetail.analysis.joint_network import DecidedColumns, JointNetwork
 from dovetail.core.arrays import FloatArray
 from dovetail.networks.graph import Affine, Graph, GraphStep
 
@@ -30,11 +30,11 @@ def network_parts(network: JointNetwork, cost: FloatArray) -> tuple[JointNetwork
     return tuple(_part(network, some, own) for some, own in zip(groups, needed, strict=True))
 
 
-def _rows(groups: Iterable[Group]) -> list[int]:
+def _rows(groups: Iterable[DecidedColumns]) -> list[int]:
     return [int(row) for group in groups for row in group.outputs]
 
 
-def _sources(graph: Graph, groups: Iterable[Group]) -> list[int]:
+def _sources(graph: Graph, groups: Iterable[DecidedColumns]) -> list[int]:
     """The vectors that these groups' outputs are gathered from."""
     last, rows = graph.steps[-1], _rows(groups)
     assert isinstance(last.operation, Affine)
@@ -54,7 +54,7 @@ def _needed(graph: Graph, sources: list[int]) -> set[int]:
     return found
 
 
-def _part(network: JointNetwork, groups: list[Group], needed: set[int]) -> JointNetwork:
+def _part(network: JointNetwork, groups: list[DecidedColumns], needed: set[int]) -> JointNetwork:
     """The network of these groups alone, over the same inputs."""
     graph, rows = network.graph, _rows(groups)
     place = {old: new for new, old in enumerate(sorted(needed | {0}))}

@@ -28,7 +28,7 @@ from dovetail.bounds.planes.kernels import EVERY, through_lines
 from dovetail.bounds.planes.loaded_steps import Carrying, LoadedAffine
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
-from dovetail.bounds.planes.wanted import Group, groups
+from dovetail.bounds.planes.wanted import WantedSets, groups
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.graph import Affine, Elementwise, Graph, Product
@@ -265,7 +265,7 @@ class NetworkPlanes:
             )
 
     def _one_by_one(
-        self, place: int, group: Group, ranges: Ranges
+        self, place: int, group: WantedSets, ranges: Ranges
     ) -> tuple[dict[int, Tensor], tuple[Tensor, Tensor]]:
         """The values of a group, then their negatives: weights of what they are made of, and offsets."""
         step, chosen = self.graph.steps[place - 1], group.values

@@ -18,7 +18,7 @@ NUMBERS, DEVICE_NUMBERS = 2**19, 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class WantedSets:
     """Some sets, and as many values of each."""
 
     sets: Tensor | slice
@@ -28,7 +28,7 @@ class Group:
     """(n, most) whether it is; others fill up."""
 
 
-def groups(wanted: Tensor, width: int) -> Iterator[Group]:
+def groups(wanted: Tensor, width: int) -> Iterator[WantedSets]:
     """Of (N, size) wanted values, where a plane has `width` numbers; sets that want none are left out.
 
     A set that wants more values than one group holds appears in several groups.
@@ -45,7 +45,7 @@ def groups(wanted: Tensor, width: int) -> Iterator[Group]:
         values, is_wanted = _filled_up(wanted[sets], most)
         held = max(1, numbers // (2 * width))
         for some in range(0, most, held):
-            yield Group(sets, values[:, some : some + held], is_wanted[:, some : some + held])
+            yield WantedSets(sets, values[:, some : some + held], is_wanted[:, some : some + held])
         first = last
 
 
