@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.host import class_limits
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import DovetailError
 from dovetail.core.mip import Mip
@@ -24,6 +23,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
 from dovetail.run.failures import expendable
 from dovetail.run.lp_duration import least_seconds
+from dovetail.structure.boxes import class_limits
 
 SECONDS, SHARE = 2.0, 0.2
 """At the most, and of the time left: whoever hears "infeasible" after a moment does not wait for advice."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import common, least_cost, propagate
+from dovetail.bounds.box import least_cost, propagate
 from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
 from dovetail.bounds.column_bounds import no_whole_number
 from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import OutOfTime, deadline
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
@@ -28,6 +28,7 @@ from dovetail.run.bound import Bound, GapLimit, Scope, Support
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
 from dovetail.run.lp_duration import least_seconds
+from dovetail.structure.boxes import class_limits
 
 SHARE, MOST_SECONDS = 0.2, 10.0
 """Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
@@ -125,32 +126,6 @@ def _no_whole_number(problem: Problem, j: int) -> str:
     if problem.stated.integer[j]:
         return f"there is no whole number between the bounds of {name}"
     return f"the bounds of {name} hold neither class 0 nor class 1"
-
-
-def class_limits(
-    problem: Problem, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Bounds and integrality with what is known of class outputs: they are 0 or 1."""
-    lower, upper, integer = lower.copy(), upper.copy(), problem.mip.integer.copy()
-    for block in problem.blocks:
-        if block.classifies:
-            columns = block.outputs.ravel()
-            lower[columns] = np.maximum(np.ceil(lower[columns] - 1e-6), 0.0)
-            upper[columns] = np.minimum(np.floor(upper[columns] + 1e-6), 1.0)
-            integer[columns] = True
-    return lower, upper, integer
-
-
-def limits_within(
-    problem: Problem, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """`class_limits` of a box that rows made; where no class fits it, those of the problem itself.
-
-    Then nothing is feasible, but that is the host's to prove and not a box's.
-    """
-    low, high, integer = class_limits(problem, lower, upper)
-    own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
-    return *common(own_low, own_high, low, high)[:2], integer
 
 
 def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:

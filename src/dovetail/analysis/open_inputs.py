@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.boxes import input_box
 from dovetail.bounds.box import propagate
 from dovetail.core.arrays import IntArray
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
+from dovetail.structure.boxes import input_box
 
 SHARE, SECONDS = 0.02, 1.0
 """Of the time left, and at the most: LPs for the inputs that single rows leave open."""

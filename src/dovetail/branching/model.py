@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.analysis.block_graph import required_graph
-from dovetail.analysis.reached_box import reached
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.branching.host import HostRows, Link, class_links, host_rows
 from dovetail.branching.networks import NetworkSamples
@@ -21,6 +19,8 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Affine, Elementwise, Graph
 from dovetail.run.context import SolveContext
+from dovetail.structure.networks import required_graph
+from dovetail.structure.structure import structure_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Model:
 
 def model(context: SolveContext) -> Model | str:
     """The problem of a solve, or why there is none; made once (see `SolveContext.once`)."""
-    found = context.once(reached)
+    found = context.once(structure_of).reached
     if found is None:
         return "the problem is too large for an LP at every node"
     if found.why_empty:

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
@@ -30,6 +29,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
+from dovetail.structure.networks import block_graph
 
 HAIR = 1e-9
 """Relative: a certificate is for so much less than the bound, since the checker computes in another order."""

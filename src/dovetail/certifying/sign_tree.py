@@ -19,6 +19,7 @@ from dovetail.core.problem import Problem
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import SearchOptions
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +33,11 @@ class SignTree:
 
 def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | None:
     """For a bound in minimisation form; None where the problem is not one such network."""
-    if sum(block.samples for block in problem.blocks) != 1:
+    structure = Structure(problem)
+    if structure.samples != 1:
         return None
-    whole = CoupledProblem.of(problem, "cpu")
-    if whole is None or whole.h.size:
+    whole = CoupledProblem.of(structure)
+    if whole is None or whole.sides.count:
         return None
     priced = whole.at(np.empty(0))
     part = priced.parts[0]

@@ -30,7 +30,6 @@ import numpy as np
 
 from dovetail.analysis.batch_spread import batch_spread
 from dovetail.analysis.equations import fixed_by_equations
-from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
@@ -43,6 +42,7 @@ from dovetail.core.problem import Problem
 from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.boxes import limits_within
 
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""

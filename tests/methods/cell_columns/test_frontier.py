@@ -5,14 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dovetail.analysis.components import components
-from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_branching import leaf_bounds, ranges
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import structure_of
 from tests.contexts import context_of
 from tests.methods.cell_columns.test_method import plant
 
@@ -23,10 +22,8 @@ PRICES = np.append(1.0, np.full(4, 0.37))
 @pytest.fixture(scope="module")
 def component():
     problem = plant()
-    context = context_of(problem)
-    trees, ensembles = context.once(loose_tree_problem), context.once(tree_ensembles)
-    parts = components(problem)
-    return next(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
+    structure = context_of(problem).once(structure_of)
+    return next(tree_components(structure.loose_trees, structure.proved_parts))
 
 
 def refined(component, times):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.methods.cell_descent.profile import MoveProfile
-from tests.analysis.test_tree_problem import trees_of
+from tests.structure.test_tree_problem import trees_of
 from tests.tree_problems import random_problem
 
 

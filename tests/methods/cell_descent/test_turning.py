@@ -6,7 +6,7 @@ import dovetail as dt
 from dovetail.methods.cell_descent.descent import MoveDescent, turned
 from dovetail.methods.cell_descent.profile import MoveProfile
 from dovetail.run.budget import Budget
-from tests.analysis.test_tree_problem import trees_of
+from tests.structure.test_tree_problem import trees_of
 
 
 def both_are_large():

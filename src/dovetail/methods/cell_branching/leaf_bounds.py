@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.structure.trees import TreeSample
 
 ROUNDING = {"float64": 1e-15, "float32": 1e-6}
 """Relative to the sizes of all leaves that are added, and for each of them: an upper limit of what sums in

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.methods.cell_branching.leaf_bounds import LeafBounds, some_at_a_time
 from dovetail.methods.cell_branching.node import Node
+from dovetail.structure.trees import TreeProblem, TreeSample
 
 OPEN = 1e-10
 """Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""

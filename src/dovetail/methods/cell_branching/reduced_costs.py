@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.analysis.input_cells import InputCells
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.cell_branching.node import Node
+from dovetail.structure.trees import InputCells
 
 SAFE = 1e-9
 """Relative: what is left for the rounding of reduced costs and products, a million times as much as they are

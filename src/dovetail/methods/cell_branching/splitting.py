@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cell_branching.node import Node, Split
+from dovetail.structure.trees import TreeProblem, TreeSample
 
 CLOSE = 1e-7
 """Outputs of an LP that are this close to the trees' own, relative to max(1, |value|), are right."""

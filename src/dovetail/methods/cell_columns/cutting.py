@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.sparse import joined_ranges
+from dovetail.structure.trees import TreeProblem, TreeSample
 
 CLOSE, FLOOR = 1e-7, 1e-6
 """As in cell branching: outputs that are this close are right; the least weight of one that is not."""

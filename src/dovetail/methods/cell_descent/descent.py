@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.linearised.merit import DECREASE
 from dovetail.methods.cell_descent.cell_program import CellPoint, CellProgram
 from dovetail.methods.cell_descent.profile import MoveProfile
 from dovetail.run.budget import Budget
+from dovetail.structure.trees import TreeProblem, TreeSample
 
 MOST_LPS = 1000
 """For one step: bounds of moves are loose, and the one that pays may come late; an LP takes half a

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.analysis.input_cells import InputCells
-from dovetail.analysis.leaf_boxes import LeafBoxes
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.structure.trees import InputCells, LeafBoxes
 
 
 class MoveProfile:

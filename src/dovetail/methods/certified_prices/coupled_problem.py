@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import Components, components
-from dovetail.analysis.host import class_limits
 from dovetail.bounds.box import UNIT, Box, propagate
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
 from dovetail.bounds.whole_objective import objective_step
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE, Mip
-from dovetail.core.problem import Problem
 from dovetail.methods.certified_prices.priced_components import Group, Priced, groups, priced
+from dovetail.structure.boxes import class_limits
+from dovetail.structure.components import Components, CouplingSides
+from dovetail.structure.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,8 @@ class CoupledProblem:
     parts: Components
     box: Box
     groups: list[Group]
+    sides: CouplingSides
     G: sp.csr_array
-    h: FloatArray
     lower: FloatArray
     """Of all columns, with what is known of classes."""
     upper: FloatArray
@@ -38,21 +38,21 @@ class CoupledProblem:
     """Of the objective (see `objective_step`)."""
 
     @classmethod
-    def of(cls, problem: Problem, device: str = "cpu", *, loose: bool = True) -> CoupledProblem | None:
+    def of(cls, structure: Structure, device: str = "cpu", *, loose: bool = True) -> CoupledProblem | None:
         """None where some component is no single sample of a ReLU network over a closed-form set.
 
         `loose`: of all points that the check accepts, not only of those that meet rows and bounds exactly.
         """
-        mip = problem.mip.minimised()
-        mip = mip.loosened() if loose else mip.as_checked()
-        parts, box = components(problem), propagate(mip)
-        found = groups(problem, parts, box, TOLERANCE if loose else 0.0, device)
+        problem, parts = structure.proved, structure.proved_parts
+        mip = structure.loose.mip if loose else problem.mip.minimised().as_checked()
+        box = structure.loose_box if loose else propagate(mip)
+        found = groups(structure, box, TOLERANCE if loose else 0.0, device)
         if found is None:
             return None
         lower, upper, integer = class_limits(problem, box.lower, box.upper)
-        G, h = parts.coupling(mip)
-        step = objective_step(mip, integer)
-        return cls(mip, parts, box, found, G, h, lower, upper, _sizes(box, found), step)
+        sides, step = parts.sides(mip), objective_step(mip, integer)
+        matrix, size = sides.matrix(mip), _sizes(box, found)
+        return cls(mip, parts, box, found, sides, matrix, lower, upper, size, step)
 
     def at(self, prices: FloatArray) -> PricedProblem:
         """With (R,) prices on the coupling rows; negative ones count as 0."""
@@ -60,22 +60,13 @@ class CoupledProblem:
         cost = priced_cost(self.mip, self.G, prices)
         parts = [priced(group, cost, self.lower, self.upper) for group in self.groups]
         constant = lagrangian_constant(
-            self.mip, self.G, self.h, prices, self.parts.shared, self.box, self.size
+            self.mip, self.G, self.sides.limit, prices, self.parts.shared, self.box, self.size
         )
         return PricedProblem(self, parts, constant)
 
     def row_prices(self, prices: FloatArray) -> FloatArray:
         """(rows,) multipliers of all rows, for such prices: negative on sides above."""
-        above, below = self.parts.coupling_sides(self.mip)
-        found = np.zeros(self.mip.n_rows)
-        found[above] -= prices[: above.size]
-        found[below] += prices[above.size :]
-        return found
-
-    def side_prices(self, row_prices: FloatArray) -> FloatArray:
-        """(R,) the other way round."""
-        above, below = self.parts.coupling_sides(self.mip)
-        return np.concatenate([np.maximum(-row_prices[above], 0.0), np.maximum(row_prices[below], 0.0)])
+        return self.sides.row_prices(prices, self.mip.n_rows)
 
 
 def _sizes(box: Box, made: list[Group]) -> FloatArray:

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.analysis.components import components
 from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.amounts import several
@@ -35,6 +33,7 @@ from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 TOLERANCE, FINEST = 2e-3, 1e-5
 """Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point. The
@@ -60,7 +59,7 @@ Search = ReluSearch | MoveSearch
 
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
     """The problem of a solve as coupled components; made once (see `SolveContext.once`)."""
-    return CoupledProblem.of(context.relaxed or context.problem, context.device or "cpu")
+    return CoupledProblem.of(context.once(structure_of), context.device or "cpu")
 
 
 def applies(context: SolveContext) -> bool:
@@ -68,10 +67,9 @@ def applies(context: SolveContext) -> bool:
 
     All of them are looked at when a proof begins: thousands take seconds, which it may never get.
     """
-    problem = context.relaxed or context.problem
-    parts = components(problem)
-    coupled = not np.all(parts.private_rows) and 1 < parts.count <= MOST_COMPONENTS
-    return coupled and first_ones_fit(problem, parts, context.once(tight_box), context.device or "cpu")
+    structure = context.once(structure_of)
+    coupled = structure.proved_parts.coupled and structure.proved_parts.count <= MOST_COMPONENTS
+    return coupled and first_ones_fit(structure, context.device or "cpu")
 
 
 @dataclass(frozen=True)
@@ -87,18 +85,18 @@ class CertifiedPrices:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Passes of prices and proofs until the time is over or they bring nothing."""
-        samples = sum(block.samples for block in context.problem.blocks)
-        if BEGINNING_SECONDS * samples > BEGINNING_SHARE * context.budget.left:
+        if BEGINNING_SECONDS * context.once(structure_of).samples > BEGINNING_SHARE * context.budget.left:
             return MethodOutcome(StopReason.STALLED, 0, "certified prices: too many components for the time")
         coupled = context.once(coupled_problem)
-        if coupled is None or coupled.parts.count < 2 or coupled.h.size == 0:
+        if coupled is None or coupled.parts.count < 2 or coupled.sides.count == 0:
             return MethodOutcome(
                 StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
             )
         source = self.source(context)
         if source is None:
             return MethodOutcome(StopReason.STALLED, 0, "certified prices: there are no prices")
-        context.monitor.say(f"  proof: prices on {coupled.h.size} rows, {coupled.parts.count} components")
+        rows, count = coupled.sides.count, coupled.parts.count
+        context.monitor.say(f"  proof: prices on {rows} rows, {count} components")
         certification = _Certification(context, coupled, source, self.batch)
         ended = ""
         while not ended:
@@ -134,7 +132,7 @@ class _Certification:
         """One set of prices, proved; why there is no use in another one, or nothing."""
         context = self._context
         prices = self._source.prices()
-        if prices is None or prices.size != self._coupled.h.size:
+        if prices is None or prices.size != self._coupled.sides.count:
             return "there are no prices"
         self._row_prices, at = self._coupled.row_prices(prices), self._coupled.at(prices)
         known = self._source.known_costs(prices)

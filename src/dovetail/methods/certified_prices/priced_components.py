@@ -15,19 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dovetail.analysis.block_graph import block_graph
-from dovetail.analysis.components import Components
-from dovetail.analysis.move_sets import MoveSet, SampleComponent, move_set, parts_of_one_sample
 from dovetail.bounds.box import Box
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import block_slack, block_steps, tie_slack
-from dovetail.core.errors import UnsupportedError
-from dovetail.core.problem import Problem
+from dovetail.core.class_rounding import block_slack, tie_slack
 from dovetail.methods.relu_branching.targets import Targets
+from dovetail.structure.components import SampleComponent
+from dovetail.structure.move_sets import MoveSet, move_set
+from dovetail.structure.structure import Structure
 
 LOOKED_AT = 8
 """Components that stand for all of them until a proof begins: mostly they are alike."""
@@ -78,20 +76,20 @@ class Priced:
         return np.asarray(np.minimum(self.other, self.base + least))
 
 
-def first_ones_fit(problem: Problem, parts: Components, box: Box, device: str) -> bool:
+def first_ones_fit(structure: Structure, device: str) -> bool:
     """Whether `groups` would find some, by a few of the components: all of thousands take seconds."""
-    ones = parts_of_one_sample(problem, parts)
+    ones, problem, box = structure.one_sample_each, structure.proved, structure.tight_box
     if ones is None or any(move_set(problem, part, box, 0.0) is None for part in ones[:LOOKED_AT]):
         return False
-    return all(_planes(problem, block, device) is not None for block in problem.blocks)
+    return all(_planes(structure, block, device) is not None for block in problem.blocks)
 
 
-def groups(problem: Problem, parts: Components, box: Box, room: float, device: str) -> list[Group] | None:
+def groups(structure: Structure, box: Box, room: float, device: str) -> list[Group] | None:
     """All components in groups; None where some are no single samples of ReLU networks over such sets.
 
     Points miss rows by at most `room`, and lie in the box.
     """
-    ones = parts_of_one_sample(problem, parts)
+    ones, problem = structure.one_sample_each, structure.proved
     if ones is None:
         return None
     by_kind: dict[tuple[str, bytes], list[tuple[SampleComponent, MoveSet]]] = {}
@@ -101,7 +99,7 @@ def groups(problem: Problem, parts: Components, box: Box, room: float, device: s
             return None
         key = (part.block.name, found.directions.tobytes())
         by_kind.setdefault(key, []).append((part, found))
-    planes = {block.name: _planes(problem, block, device) for block in problem.blocks}
+    planes = {block.name: _planes(structure, block, device) for block in problem.blocks}
     made = []
     for (name, _), members in by_kind.items():
         network = planes[name]
@@ -111,14 +109,10 @@ def groups(problem: Problem, parts: Components, box: Box, room: float, device: s
     return made
 
 
-def _planes(problem: Problem, block: Block, device: str) -> NetworkPlanes | None:
-    graph = block_graph(problem, block)
-    if graph is None or (block.classifies and graph.outputs > 1):
-        return None
-    try:
-        return NetworkPlanes(graph, device, block_steps(block, graph))
-    except UnsupportedError:
-        return None
+def _planes(structure: Structure, block: Block, device: str) -> NetworkPlanes | None:
+    """With the deployed network's rounding; None of one that decides among several classes as well."""
+    planes = structure.planes(block, device, deployed=True)
+    return None if planes is None or (block.classifies and planes.graph.outputs > 1) else planes
 
 
 def _group(

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.structure.components import NOBODY, Components
 
 ROOM = 1e-7
 """Private rows and bounds of a column may be missed by this much: a tenth of what the check accepts, since

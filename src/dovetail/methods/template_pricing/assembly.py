@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dovetail.analysis.templates import FIXED, TemplateArrays
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
 from dovetail.core.pieces import piece_of, pieces
 from dovetail.methods.template_pricing.move_program import (
     Conditions,
-    CouplingSides,
     MoveProgram,
     NetworkReading,
     PartGain,
     one_row,
 )
+from dovetail.structure.components import CouplingSides
+from dovetail.structure.templates import FIXED, TemplateArrays
 
 MANY = 100_000
 """Blocks that tell how far inputs differ: of more of them, evenly chosen ones."""

@@ -10,17 +10,14 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.analysis.components import NOBODY, Components, components
-from dovetail.analysis.places import Strided
-from dovetail.analysis.stated_templates import stated_templates
-from dovetail.analysis.templates import FIXED, TemplateArrays, templates
-from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.column_part import ColumnPart
-from dovetail.core.problem import Problem
 from dovetail.core.stated_program import StatedProgram
 from dovetail.methods.template_pricing.assembly import Assembly, same
-from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram, one_row
+from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.run.context import SolveContext
+from dovetail.structure.components import CouplingSides
+from dovetail.structure.structure import Structure, structure_of
+from dovetail.structure.templates import FIXED, Strided, TemplateArrays, Templates
 
 FEWEST_BLOCKS = 50
 """With fewer of them column by column is quick, and the duality gap is no longer small."""
@@ -29,65 +26,41 @@ MOST_TEMPLATES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class TemplatePlan:
-    """Templates, their programs over common sides, and what all other columns are."""
+class TemplatePlan(Templates):
+    """Templates with their programs over common sides, and what all other columns are."""
 
-    templates: tuple[TemplateArrays, ...]
     programs: tuple[MoveProgram, ...]
-    sides: CouplingSides
     program: StatedProgram
     """Whose columns that belong to no block are fixed."""
-    as_components: bool = True
-    """Whether blocks and sides are those of `components`, so that others can go on with the prices."""
 
     @cached_property
     def uncovered(self) -> tuple[ColumnPart, ...]:
         """Parts of the program that may have columns which belong to no block."""
-        return tuple(
-            part for part in self.program.columns if not any(_covers(t, part) for t in self.templates)
-        )
-
-    @property
-    def count(self) -> int:
-        """Blocks in all."""
-        return sum(program.count for program in self.programs)
+        return tuple(part for part in self.program.columns if not any(_covers(t, part) for t in self.arrays))
 
 
 def template_plan(context: SolveContext) -> TemplatePlan | None:
     """Of the problem that is being solved (see `SolveContext.once`)."""
-    return plan_of(context.problem)
+    return plan_of(context.once(structure_of))
 
 
-def plan_of(problem: Problem) -> TemplatePlan | None:
-    """Of a problem; None where it is of another kind."""
-    if sum(block.samples for block in problem.blocks) < FEWEST_BLOCKS:
+def plan_of(structure: Structure) -> TemplatePlan | None:
+    """Of a problem; None where it is of another kind: there is nothing to share, or a block is none that can
+    be priced at once."""
+    if structure.samples < FEWEST_BLOCKS:
         return None
-    if all(block.description.trees is not None for block in problem.blocks):
+    if all(block.description.trees is not None for block in structure.problem.blocks):
         return None  # steps: no slope leads anywhere
-    stated = stated_templates(problem)
-    if stated is not None:
-        sides = _sides(stated.rows, stated.lower, stated.upper)
-        return _planned(problem, stated.templates, sides, as_components=stated.as_components)
-    parts = components(problem)
-    if parts.count < FEWEST_BLOCKS or not _others_fixed(problem, parts):
+    found = structure.templates
+    if found is None or found.count < FEWEST_BLOCKS:
         return None
-    found = templates(problem, parts)
-    return _planned(problem, tuple(found), coupling_sides(problem, parts), as_components=True)
-
-
-def _planned(
-    problem: Problem, found: tuple[TemplateArrays, ...], sides: CouplingSides, *, as_components: bool
-) -> TemplatePlan | None:
-    """None where there is nothing to share, or a block is none that can be priced at once."""
-    if sum(template.count for template in found) < FEWEST_BLOCKS:
+    if len(found.arrays) > MOST_TEMPLATES or found.sides.count == 0:
         return None
-    if len(found) > MOST_TEMPLATES or sides.count == 0:
-        return None
-    programs = [move_program(template, sides) for template in found]
+    programs = [move_program(template, found.sides) for template in found.arrays]
     known = tuple(program for program in programs if program is not None)
     if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
         return None
-    return TemplatePlan(found, known, sides, problem.stated, as_components)
+    return TemplatePlan(**vars(found), programs=known, program=structure.problem.stated)
 
 
 def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
@@ -97,29 +70,6 @@ def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
         return False
     mine = (places.step == part.shape[1]) & (places.start >= part.first)
     return int(np.count_nonzero(mine & (places.start < part.first + part.shape[1]))) == part.shape[1]
-
-
-def _others_fixed(problem: Problem, parts: Components) -> bool:
-    """Columns that belong to no block have one value."""
-    shared = parts.owner == NOBODY
-    return bool(np.all(problem.mip.lower[shared] == problem.mip.upper[shared]))
-
-
-def coupling_sides(problem: Problem, parts: Components) -> CouplingSides:
-    """Of rows that belong to no block, with what fixed columns use of them taken off."""
-    mip = problem.mip
-    mine = np.flatnonzero(parts.row_owner == NOBODY)
-    used = np.asarray(mip.A @ np.where(parts.owner == NOBODY, mip.lower, 0.0))[mine]
-    return _sides(mine, mip.row_lower[mine] - used, mip.row_upper[mine] - used)
-
-
-def _sides(rows: IntArray, lower: FloatArray, upper: FloatArray) -> CouplingSides:
-    """Sides of rows that have them: those above first."""
-    above, below = np.isfinite(upper), np.isfinite(lower)
-    sign = np.repeat([1.0, -1.0], [np.count_nonzero(above), np.count_nonzero(below)])
-    return CouplingSides(
-        np.concatenate([rows[above], rows[below]]), sign, np.concatenate([upper[above], -lower[below]])
-    )
 
 
 def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:

@@ -9,38 +9,23 @@ outside the templates have one value. Everything else is left to the search for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.places import Strided
-from dovetail.analysis.templates import FIXED, Pattern, TemplateArrays, TemplateNetwork
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
+from dovetail.core.arrays import BoolArray, FloatArray, columns_of_one
 from dovetail.core.block_rows import Place, column_of, entries_of, places_of
 from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows, HostRows, PrivateRows, column_sums
 from dovetail.core.template import FamilyColumns, Template
+from dovetail.structure.components import CouplingSides
+from dovetail.structure.templates import FIXED, Pattern, Strided, TemplateArrays, TemplateNetwork, Templates
 
 Networks = list[tuple[int, tuple[FamilyColumns, FamilyColumns]]]
 """Numbers of blocks of the problem, and the families that they read and write."""
 
 
-@dataclass(frozen=True, eq=False)
-class StatedTemplates:
-    """What a problem of templates is to those who price its blocks."""
-
-    templates: tuple[TemplateArrays, ...]
-    rows: IntArray
-    """Numbers of the coupling rows."""
-    lower: FloatArray
-    """Of these, with what fixed columns use of them taken off."""
-    upper: FloatArray
-    as_components: bool
-    """Whether its blocks, and its coupling rows, are those that `components` finds in the program."""
-
-
-def stated_templates(problem: Problem) -> StatedTemplates | None:
+def stated_templates(problem: Problem) -> Templates | None:
     """None where the blocks have to be looked for."""
     program = problem.stated
     host = program.host
@@ -59,10 +44,9 @@ def stated_templates(problem: Problem) -> StatedTemplates | None:
     begin = np.cumsum([0, *(body.template.count for body in order)])
     numbers = {id(body): int(at) for body, at in zip(order, begin[:-1], strict=True)}
     arrays = [body.arrays(numbers[id(body)]) for body in bodies]
-    rows, lower, upper = _coupling(problem, {id(body.template): body for body in bodies})
-    as_components = all(body.one_component for body in bodies)
+    sides = _coupling(problem, {id(body.template): body for body in bodies})
     by_size = tuple(sorted(arrays, key=lambda one: -one.count))
-    return StatedTemplates(by_size, rows, lower, upper, as_components)
+    return Templates(by_size, sides, all(body.one_component for body in bodies))
 
 
 def _networks(problem: Problem) -> dict[int, Networks] | None:
@@ -76,8 +60,8 @@ def _networks(problem: Problem) -> dict[int, Networks] | None:
     return found
 
 
-def _coupling(problem: Problem, bodies: dict[int, _Body]) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Rows that no block has for itself: numbers and sides, less what fixed columns use."""
+def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
+    """Rows that no block has for itself, less what fixed columns use."""
     program, first = problem.stated, 0
     numbers, lower, upper = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     own = np.empty(0) if program.host is None else program.host.lower
@@ -92,7 +76,7 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> tuple[IntArray, Flo
         numbers.append(mine)
         lower.append(np.broadcast_to(part.sides[0], (1, part.size)).ravel() - used)
         upper.append(np.broadcast_to(part.sides[1], (1, part.size)).ravel() - used)
-    return np.concatenate(numbers), np.concatenate(lower), np.concatenate(upper)
+    return CouplingSides.of(np.concatenate(numbers), np.concatenate(lower), np.concatenate(upper))
 
 
 class _Body:

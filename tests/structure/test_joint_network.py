@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.analysis.joint_network import joint_network
-from dovetail.analysis.reached_box import reached_box
 from dovetail.bounds.box import propagate
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.errors import UnsupportedError
+from dovetail.structure.boxes import reached_box
+from dovetail.structure.networks import joint_network
 
 
 def net(inputs, outputs, seed, dtype=torch.float64):

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.components import components
-from dovetail.analysis.move_sets import move_set, parts_of_one_sample
 from dovetail.bounds.box import propagate
+from dovetail.structure.components import components
+from dovetail.structure.move_sets import move_set
 
 ROOM = 1e-6
 
 
 def found(problem):
-    (part,) = parts_of_one_sample(problem, components(problem))
+    (part,) = components(problem).of_one_sample(problem)
     return move_set(problem, part, propagate(problem.mip.minimised().loosened()), ROOM)
 
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.analysis.components import NOBODY, components
-from dovetail.analysis.templates import FIXED, TemplateArrays, templates
+from dovetail.structure.components import NOBODY, components
+from dovetail.structure.templates import FIXED, TemplateArrays, templates
 from dovetail.testing.problems import busy, random_mlp
 
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import Components
 from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.block import Block
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
+from dovetail.structure.components import SampleComponent
 
 NOISE = 16.0 * UNIT
 """Relative: what the few operations that make up a number here may be off by."""
@@ -31,34 +30,6 @@ MOST_NAMED = 3
 
 Entries = dict[int, float]
 """A row, by column: components are small and many, so that dictionaries are quicker than matrices."""
-
-
-@dataclass(frozen=True, eq=False)
-class SampleComponent:
-    """A component with one block sample in it."""
-
-    number: int
-    block: Block
-    sample: int
-    members: IntArray
-    """Its columns."""
-    rows: IntArray
-    """The rows that touch nothing else."""
-
-
-def parts_of_one_sample(problem: Problem, parts: Components) -> list[SampleComponent] | None:
-    """All components, where each has just one sample of one block; else None."""
-    samples = [(block, i) for block in problem.blocks for i in range(block.samples)]
-    owners = [int(parts.owner[block.outputs[i][0]]) for block, i in samples]
-    if sorted(owners) != list(range(parts.count)):
-        return None
-    order = np.argsort(parts.row_owner, kind="stable")
-    ends = np.searchsorted(parts.row_owner[order], np.arange(parts.count + 1))
-    members = parts.members
-    return [
-        SampleComponent(number, block, i, members[number], order[ends[number] : ends[number + 1]])
-        for (block, i), number in zip(samples, owners, strict=True)
-    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.input_cells import InputCells
-from dovetail.analysis.tree_problem import in_cells
 from dovetail.bounds.box import propagate
+from dovetail.structure.trees import InputCells, in_cells
 from tests.predictors.trees import models
 from tests.tree_problems import random_problem
 
 
 def trees_of(problem):
-    return in_cells(problem, [block.description.trees() for block in problem.blocks], propagate(problem.mip))
+    return in_cells(
+        problem, {block.name: block.description.trees() for block in problem.blocks}, propagate(problem.mip)
+    )
 
 
 def test_whole_cells_are_closed_and_others_open_below():

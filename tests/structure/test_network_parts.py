@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from dovetail.analysis.joint_network import joint_network
-from dovetail.analysis.network_parts import network_parts
-from tests.analysis.test_joint_network import chained_problem, values_of
+from dovetail.structure.networks import joint_network, network_parts
+from tests.structure.test_joint_network import chained_problem, values_of
 
 LOWER, UPPER = np.array([*[-2.0] * 3, *[-50.0] * 6]), np.array([*[2.0] * 3, *[50.0] * 6])
 

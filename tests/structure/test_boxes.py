@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import linprog
 
 import dovetail as dt
-from dovetail.analysis.boxes import input_box, tightened_box
 from dovetail.bounds.box import propagate
 from dovetail.run.budget import Budget
+from dovetail.structure.boxes import input_box, tightened_box
 from tests.conftest import FULL
 from tests.contexts import by_scipy
 from tests.small import linear_net

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.analysis.boxes import input_box
-from dovetail.analysis.reached_box import reached_box
 from dovetail.run.budget import Budget
+from dovetail.structure.boxes import input_box, reached_box
 from tests.conftest import FULL
 from tests.differential import reach_cases
 from tests.differential.proof_cases import make

@@ -10,22 +10,68 @@ component i.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.colours import colours
-from dovetail.analysis.components import NOBODY, Components
-from dovetail.analysis.places import Listed, Places
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem
+from dovetail.structure.components import NOBODY, Components, CouplingSides
 
 FIXED = -1
 """In the place of a local column: an input that is a number, the same or another for each component."""
-
-
 FEW = 2
 """Templates of a problem that was written down in an orderly way, mostly one."""
+TURNS = 3
+"""From a network's columns over a definition to moves and on to their own rows."""
+ODD = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio, an odd number without a pattern."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Columns of blocks, one by one."""
+
+    table: IntArray
+    """(N, c)."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, c)."""
+        return self.table.shape[0], self.table.shape[1]
+
+    def column(self, j: int, first: int, last: int) -> IntArray:
+        """Of column `j` of the blocks from `first` to before `last`."""
+        return self.table[first:last, j]
+
+
+@dataclass(frozen=True, eq=False)
+class Strided:
+    """At equal distances: column j of block i is `start[j] + i * step[j]`, as families of a template are."""
+
+    count: int
+    start: IntArray
+    step: IntArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, c)."""
+        return self.count, len(self.start)
+
+    @cached_property
+    def table(self) -> IntArray:
+        """(N, c), for those who want one by one."""
+        return np.asarray(self.start + np.arange(self.count)[:, None] * self.step)
+
+    def column(self, j: int, first: int, last: int) -> slice:
+        """Of some blocks: a view of a point, and no list."""
+        start, step = int(self.start[j]), int(self.step[j])
+        return slice(start + first * step, start + (last - 1) * step + 1, step)
+
+
+Places = Listed | Strided
+"""Where the columns of N blocks, c each, are among all columns of a problem."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +128,34 @@ class TemplateArrays:
     def columns(self) -> IntArray:
         """(N, c) host columns."""
         return self.places.table
+
+
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """What a problem of templates is to those who price its blocks."""
+
+    arrays: tuple[TemplateArrays, ...]
+    """The largest first."""
+    sides: CouplingSides
+    """Of the rows that blocks share, with what fixed columns use of them taken off."""
+    as_components: bool
+    """Whether blocks, and coupling rows, are those that `components` finds in the program."""
+
+    @property
+    def count(self) -> int:
+        """Blocks in all."""
+        return sum(template.count for template in self.arrays)
+
+
+def found_templates(problem: Problem, parts: Components) -> Templates | None:
+    """The components of a problem as templates; None where a column that belongs to none of them can move."""
+    mip, shared = problem.mip, parts.shared
+    if np.any(mip.lower[shared] != mip.upper[shared]):
+        return None
+    rows = np.flatnonzero(~parts.private_rows)
+    used = np.asarray(mip.A @ np.where(shared, mip.lower, 0.0))[rows]
+    sides = CouplingSides.of(rows, mip.row_lower[rows] - used, mip.row_upper[rows] - used)
+    return Templates(tuple(templates(problem, parts)), sides, as_components=True)
 
 
 def templates(problem: Problem, parts: Components) -> list[TemplateArrays]:
@@ -258,3 +332,41 @@ def _groups(marks: IntArray) -> list[IntArray]:
     kind = kind.ravel()
     order = np.argsort(kind, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
+
+
+def colours(problem: Problem, parts: Components, seed: IntArray) -> tuple[IntArray, IntArray]:
+    """(columns,) and (rows,) colours that begin with those of `seed`, (columns,).
+
+    A refinement as for graphs (Weisfeiler and Leman): a row's colour is made of the colours and signs of its
+    entries, a column's of the rows it is in; a few turns tell apart what a template has to. Sums of mixed
+    64-bit words, which do not depend on any order; two that are equal by chance cost a template, not the
+    truth, since patterns are compared afterwards.
+    """
+    A = problem.mip.A
+    by_column = sp.csc_array(A)
+    column = _mixed(seed.astype(np.uint64) + problem.mip.integer.astype(np.uint64) * ODD)
+    numbers = np.arange(A.shape[0], dtype=np.uint64)
+    mip = problem.mip
+    kind = np.isfinite(mip.row_lower) + 2 * np.isfinite(mip.row_upper) + 4 * (mip.row_lower == mip.row_upper)
+    start = np.where(
+        parts.row_owner == NOBODY, _mixed(numbers + np.uint64(8)), _mixed(kind.astype(np.uint64))
+    )
+    row = start
+    for _ in range(TURNS):
+        row = np.where(parts.row_owner == NOBODY, start, start + _sums(A, column))
+        column = _mixed(column) + _sums(by_column, _mixed(row))
+    return column.view(np.int64), row.view(np.int64)
+
+
+def _sums(A: sp.csr_array | sp.csc_array, colour: np.ndarray) -> np.ndarray:
+    """Per row (or column, of a csc array) the sum of its entries' colours, told apart by sign."""
+    entries = _mixed(colour[A.indices] + (A.data > 0.0).astype(np.uint64) * ODD)
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
+    return np.asarray(total[A.indptr[1:]] - total[A.indptr[:-1]])
+
+
+def _mixed(word: np.ndarray) -> np.ndarray:
+    """Every bit of a word in every bit of the result, or nearly."""
+    word = (word ^ (word >> np.uint64(31))) * ODD
+    word = (word ^ (word >> np.uint64(29))) * ODD
+    return np.asarray(word ^ (word >> np.uint64(32)))

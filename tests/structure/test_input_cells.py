@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dovetail.analysis.input_cells import InputCells
+from dovetail.structure.trees import InputCells
 
 
 def test_the_cell_of_a_value_is_where_a_search_in_its_cuts_says():

@@ -1,24 +1,58 @@
-"""All networks of a problem as one graph, from the columns they read to everything they give.
+"""What a bound has to know of networks: of one block as a graph, and of all of them as one.
 
-Samples are put side by side; where one reads what another gives, they are put one after the other. What a
-network hands on is what the deployed one says, which may be off its graph by a little: that little is an
-input of its own, a *slack column* between -slack and slack, beside the columns of the host.
+In the one graph samples are put side by side; where one reads what another gives, they are put one after the
+other. What a network hands on is what the deployed one says, which may be off its graph by a little: that
+little is an input of its own, a *slack column* between -slack and slack, beside the columns of the host.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import block_slack
+from dovetail.core.class_rounding import block_slack, logit
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.probe import PROBES, agrees
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Affine, Graph, GraphStep
+
+POINTS = 64
+"""At so many points of its box the predictor is asked whether a traced program says the same; fewer are asked
+of layers, whose types are exact."""
+
+
+def block_graph(problem: Problem, block: Block) -> Graph | None:
+    """The graph of a block's values; of a class, of the logits that decide it, with the threshold at 0.
+
+    None where the network is not known operation by operation.
+    """
+    try:
+        return required_graph(problem, block)
+    except UnsupportedError:
+        return None
+
+
+def required_graph(problem: Problem, block: Block) -> Graph:
+    """The same, or an `UnsupportedError` that says which operation is missing."""
+    if block.description.program is None:
+        raise UnsupportedError(f"{block.name}: {block.description.name} does not say what it computes")
+    program = block.description.program(block.inputs.shape[1])
+    points = PROBES if program.provenance == "layers" else POINTS
+    with np.errstate(all="ignore"):
+        if not agrees(problem.mip, block, program.values, points):
+            said = "its layers say" if program.provenance == "layers" else "was recorded of it"
+            raise UnsupportedError(f"{block.name}: the predictor does not compute what {said}")
+    shift = 0.0
+    if block.classifies:
+        program, kind = program.without_last(block.threshold)
+        if block.outputs.shape[1] == 1:
+            shift = -logit(block.threshold) if kind else -block.threshold
+    return program.graph(shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +213,70 @@ class _Builder:
             first += outputs.size
         if len(weights) > 1:
             self._affine(weights, total)
+
+
+def network_parts(network: JointNetwork, cost: FloatArray) -> tuple[JointNetwork, ...]:
+    """Networks that share nothing but inputs, apart: the part whose outputs cost something, and the rest; the
+    network itself where it does not fall into two.
+
+    A bound over a box is mostly a matter of what costs. Where that closes the box, nothing need be known of
+    the networks that only limit it.
+    """
+    priced = [bool(np.any(cost[group.columns])) for group in network.groups]
+    if all(priced) or not any(priced) or not isinstance(network.graph.steps[-1].operation, Affine):
+        return (network,)
+    groups = [
+        [g for g, costs in zip(network.groups, priced, strict=True) if costs is own] for own in (True, False)
+    ]
+    needed = [_needed(network.graph, _sources(network.graph, some)) for some in groups]
+    if needed[0] & needed[1]:
+        return (network,)
+    return tuple(_part(network, some, own) for some, own in zip(groups, needed, strict=True))
+
+
+def _rows(groups: Iterable[DecidedColumns]) -> list[int]:
+    return [int(row) for group in groups for row in group.outputs]
+
+
+def _sources(graph: Graph, groups: Iterable[DecidedColumns]) -> list[int]:
+    """The vectors that these groups' outputs are gathered from."""
+    last, rows = graph.steps[-1], _rows(groups)
+    assert isinstance(last.operation, Affine)
+    pairs = zip(last.sources, last.operation.weights, strict=True)
+    return [source for source, weight in pairs if np.any(weight[rows])]
+
+
+def _needed(graph: Graph, sources: list[int]) -> set[int]:
+    """The steps that some vectors are computed by, inputs left out."""
+    found: set[int] = set()
+    waiting = list(sources)
+    while waiting:
+        place = waiting.pop()
+        if place > 0 and place not in found:
+            found.add(place)
+            waiting += graph.steps[place - 1].sources
+    return found
+
+
+def _part(network: JointNetwork, groups: list[DecidedColumns], needed: set[int]) -> JointNetwork:
+    """The network of these groups alone, over the same inputs."""
+    graph, rows = network.graph, _rows(groups)
+    place = {old: new for new, old in enumerate(sorted(needed | {0}))}
+    steps = []
+    for old in sorted(needed):
+        step = graph.steps[old - 1]
+        steps.append(replace(step, sources=tuple(place[source] for source in step.sources)))
+    last = graph.steps[-1].operation
+    assert isinstance(last, Affine)
+    weights = {
+        place[source]: weight[rows]
+        for source, weight in zip(graph.steps[-1].sources, last.weights, strict=True)
+        if np.any(weight[rows])
+    }
+    steps.append(GraphStep(Affine(tuple(weights.values()), last.bias[rows]), tuple(weights), len(rows)))
+    sizes = np.cumsum([0, *(group.outputs.size for group in groups)])
+    own = [
+        replace(group, outputs=np.arange(begin, begin + group.outputs.size))
+        for group, begin in zip(groups, sizes, strict=False)
+    ]
+    return replace(network, graph=Graph(graph.inputs, tuple(steps)), groups=tuple(own))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.components import NOBODY, components
+from dovetail.structure.components import NOBODY, components
 from dovetail_study.problems.water import water
 from tests.small import linear_net
 

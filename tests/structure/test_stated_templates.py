@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.components import components
-from dovetail.analysis.stated_templates import stated_templates
-from dovetail.analysis.templates import templates
-from dovetail.methods.template_pricing.plan import coupling_sides, template_plan
-from tests.analysis.stated_problems import campaign, floors, net, treatments
+from dovetail.methods.template_pricing.plan import template_plan
+from dovetail.structure.components import components
+from dovetail.structure.stated_templates import stated_templates
+from dovetail.structure.templates import found_templates, templates
 from tests.contexts import context_of
+from tests.structure.stated_problems import campaign, floors, net, treatments
 
 
 @pytest.mark.parametrize("build", [treatments, campaign])
@@ -19,7 +19,7 @@ def test_as_found_in_the_program(build):
     assert stated is not None and stated.as_components
     assert "mip" not in vars(problem.stated)
     parts = components(problem)
-    (mine,), (found,) = stated.templates, templates(problem, parts)
+    (mine,), (found,) = stated.arrays, templates(problem, parts)
     for name in ("component", "columns", "cost", "lower", "upper", "integer", "row_lower", "row_upper"):
         assert np.array_equal(getattr(mine, name), getattr(found, name)), name
     for one, other in ((mine.private, found.private), (mine.coupling, found.coupling)):
@@ -30,7 +30,7 @@ def test_as_found_in_the_program(build):
     (network,), (other,) = mine.networks, found.networks
     assert np.array_equal(network.inputs, other.inputs) and np.array_equal(network.outputs, other.outputs)
     assert np.array_equal(network.data, other.data)
-    sides, plan = coupling_sides(problem, parts), template_plan(context_of(problem))
+    sides, plan = found_templates(problem, parts).sides, template_plan(context_of(problem))
     assert plan is not None and np.array_equal(plan.sides.row, sides.row)
     assert np.allclose(plan.sides.limit, sides.limit, rtol=1e-12)
     for j in range(mine.places.shape[1]):
@@ -49,8 +49,8 @@ def test_two_templates_count_as_components_do():
     for template in reversed(made):
         problem.add_predictor(net(1), template["x"], template["y"])
     stated, parts = stated_templates(problem), components(problem)
-    assert stated is not None and [one.count for one in stated.templates] == [50, 30]
-    for one in stated.templates:
+    assert stated is not None and [one.count for one in stated.arrays] == [50, 30]
+    for one in stated.arrays:
         assert np.array_equal(parts.owner[one.columns], np.repeat(one.component[:, None], 2, axis=1))
 
 
@@ -58,8 +58,8 @@ def test_a_block_with_two_networks_and_a_floor_is_one():
     problem = floors()
     stated = stated_templates(problem)
     assert stated is not None and not stated.as_components
-    (template,) = stated.templates
-    assert template.row_lower.shape == (60, 1) and len(stated.rows) == 2
+    (template,) = stated.arrays
+    assert template.row_lower.shape == (60, 1) and len(set(stated.sides.row)) == 2
     plan = template_plan(context_of(problem))
     assert plan is not None and plan.count == 60 and not plan.as_components
     result = dt.solve(problem, gap=0.5, target=-5.0, log=False)

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.analysis.block_graph import block_graph, required_graph
 from dovetail.core.class_rounding import block_slack, slack_of
 from dovetail.core.errors import UnsupportedError
+from dovetail.structure.networks import block_graph, required_graph
 from tests.networks.graph_values import values as of_graph
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
