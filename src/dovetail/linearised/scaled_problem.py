@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
@@ -19,6 +18,7 @@ from dovetail.linearised.networks import Networks
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import limits_within
 from dovetail.structure.structure import structure_of
+from dovetail.structure.typical_ranges import TypicalRanges, typical_ranges
 
 SPREAD_POINTS = 16
 """Random points of the box at which the spread of each value is measured: within a fifth of it or so, which

@@ -18,12 +18,12 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.analysis.elastic import nearest_point
 from dovetail.bounds.confirmed import NODES, EngineSettings, has_no_point, stands
 from dovetail.bounds.tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.methods.elastic import nearest_point
 from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
@@ -206,8 +206,7 @@ class _WholeMip:
 
     def _written_loosely(self, budget: Budget) -> Reformulated | None:
         """The networks written out over every point that the check accepts; None where that is not known."""
-        context, problem = self.context, self.context.relaxed or self.context.problem
-        loose = problem.derived(problem.mip.loosened(), problem.blocks)
+        context, loose = self.context, self.context.once(structure_of).loose
         part = budget.part(TIGHTEN_SHARE * budget.left)
         box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
         plan = relu_plan(loose, box)

@@ -11,13 +11,13 @@ import numpy as np
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
-from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.certified_prices import applies
 from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
-from dovetail.methods.relu_branching import method as relu_branching
+from dovetail.methods.relu_branching.method import one_network
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -83,7 +83,7 @@ class Case(NamedTuple):
     """What a fact is found out of."""
 
     context: SolveContext
-    options: AutoOptions
+    may: AutoOptions
     known: Facts
     """The facts before it."""
 
@@ -92,14 +92,19 @@ class Case(NamedTuple):
         """Of the problem."""
         return self.context.once(structure_of)
 
-    def plan(self, work: Callable[[SolveContext], T], allowed: bool = True) -> T | None:
+    def plan(self, work: Callable[[SolveContext], T], allowed: bool) -> T | None:
         """What a method makes of the problem, where it is allowed to."""
         return self.context.once(work) if allowed else None
+
+    def counted(self, work: Callable[[SolveContext], Any], allowed: bool) -> int:
+        """How many blocks, samples or components that is; 0 where there is no plan."""
+        plan = self.plan(work, allowed)
+        return 0 if plan is None else int(plan.count)
 
     @property
     def written_out(self) -> bool:
         """Whether a MIP of the whole problem may be looked at."""
-        return self.options.exact and not self.known.many
+        return self.may.exact and not self.known.many
 
     @property
     def coupled(self) -> bool:
@@ -112,6 +117,12 @@ class Case(NamedTuple):
         return self.structure.trees
 
     @property
+    def unstable(self) -> int:
+        """Neurons of all networks that may change sign."""
+        plan = self.plan(writing_plan, self.written_out)
+        return MOST_NEURONS + 1 if plan is None else plan.unstable
+
+    @property
     def quadratic(self) -> QuadraticPlan | None:
         """The plan of the quadratic functions, where there are few enough."""
         plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
@@ -120,7 +131,7 @@ class Case(NamedTuple):
     @property
     def joint_inputs(self) -> int:
         """Free inputs of all networks together; 0 where there are too many beside another proof."""
-        plan = self.plan(input_plan, self.options.exact)
+        plan = self.plan(input_plan, self.may.exact)
         free = plan.free if isinstance(plan, InputPlan) else 0
         return free if free <= MOST_INPUTS or not self.known.has_proof else 0
 
@@ -136,71 +147,45 @@ class Facts:
     """What the choice of phases rests on, found out in this order; the defaults say that nothing is known,
     and hold where a fact cannot be found out."""
 
-    blocks: int = fact(
-        0, lambda case: plan.count if (plan := case.plan(template_plan, case.options.template_pricing)) else 0
-    )
+    blocks: int = fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
     """That are the same up to their data and share rows; 0 where they are not."""
-    integers: int = fact(0, lambda case: int(np.count_nonzero(case.structure.free_integers)))
+    integers: int = fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
     """Integer columns that can move, classes among them."""
     choices: int = fact(
-        0,
-        lambda case: case.known.integers - case.structure.classes if case.options.integer_search else 0,
+        0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0
     )
     """Those beside classes."""
-    components: int = fact(1, lambda case: case.structure.parts.count)
+    components: int = fact(1, lambda at: at.structure.parts.count)
     priced: bool = fact(
-        False, lambda case: case.options.column_generation and case.structure.classes > 0 and case.coupled
+        False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled
     )
     """Class outputs in several components that share rows."""
-    unstable: int = fact(
-        MOST_NEURONS + 1,
-        lambda case: (
-            plan.unstable if (plan := case.plan(writing_plan, case.written_out)) else MOST_NEURONS + 1
-        ),
-    )
+    unstable: int = fact(MOST_NEURONS + 1, lambda at: at.unstable)
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
-    one_network: bool = fact(
-        False, lambda case: case.plan(relu_branching.one_network, case.options.exact) is not None
-    )
+    one_network: bool = fact(False, lambda at: at.plan(one_network, at.may.exact) is not None)
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
-    certified: bool = fact(
-        False, lambda case: case.options.exact and case.coupled and certified_prices.applies(case.context)
-    )
+    certified: bool = fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
-    small_networks: int = fact(
-        0, lambda case: len(plan.samples) if (plan := case.plan(planes_plan, case.options.exact)) else 0
-    )
+    small_networks: int = fact(0, lambda at: at.counted(planes_plan, at.may.exact))
     """Samples, where each reads few inputs and is known operation by operation; else 0."""
-    exact_blocks: int = fact(
-        0,
-        lambda case: (
-            case.known.components if case.plan(priced_blocks, case.options.exact and case.coupled) else 0
-        ),
-    )
+    exact_blocks: int = fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
     """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
-    tree_samples: int = fact(0, lambda case: len(case.trees.samples) if case.trees else 0)
+    tree_samples: int = fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Samples, where all predictors are tree ensembles; else 0."""
-    cuts: int = fact(0, lambda case: case.trees.cells.cuts if case.trees and case.options.exact else 0)
+    cuts: int = fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
-    tree_components: int = fact(
-        0,
-        lambda case: (
-            parts.count if case.options.column_generation and (parts := tree_parts(case.structure)) else 0
-        ),
-    )
+    tree_components: int = fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
     """Components of these that share rows; else 0."""
-    curves: int = fact(0, lambda case: len(plan.curves) if (plan := case.quadratic) else 0)
+    curves: int = fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
-    only_curves: bool = fact(
-        False, lambda case: (plan := case.quadratic) is not None and plan.written.previous is None
-    )
+    only_curves: bool = fact(False, lambda at: bool(at.quadratic and at.quadratic.written.previous is None))
     """Whether there are no other predictors."""
-    joint_inputs: int = fact(0, lambda case: case.joint_inputs)
+    joint_inputs: int = fact(0, lambda at: at.joint_inputs)
     """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
     proves a bound; else 0."""
-    branched: bool = fact(False, lambda case: case.written_out and case.known.slopes)
+    branched: bool = fact(False, lambda at: at.written_out and at.known.slopes)
     """Networks beside no more than a few integers, where anything is to be proved."""
-    on_gpu: bool = fact(False, lambda case: (case.context.device or "cpu") != "cpu")
+    on_gpu: bool = fact(False, lambda at: (at.context.device or "cpu") != "cpu")
     """Whether proofs of many components run on a GPU."""
 
     @classmethod

@@ -119,9 +119,7 @@ class _Builder:
         return JointNetwork(graph, self.inputs, self.slack, tuple(self.groups))
 
     def _graph(self, block: Block) -> Graph:
-        graph = block_graph(self.problem, block)
-        if graph is None:
-            raise UnsupportedError(f"{block.name} is not known operation by operation")
+        graph = required_graph(self.problem, block)
         NetworkPlanes(graph)  # raises where an operation has no planes
         return graph
 

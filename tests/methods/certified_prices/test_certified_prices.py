@@ -7,7 +7,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.whole_objective import next_step, objective_step
-from dovetail.methods.certified_prices import CertifiedPrices, applies, method, priced_components
+from dovetail.methods.certified_prices import CertifiedPrices, applies, coupled_problem, method
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.relu_branching.search import ReluSearch
@@ -111,9 +111,9 @@ def test_where_it_does_not_apply_it_says_so():
 def test_whether_it_applies_is_seen_from_the_first_components(monkeypatch):
     problem = small_water(0, n=12)
     seen = []
-    monkeypatch.setattr(priced_components, "move_set", lambda *given: seen.append(given) or move_set(*given))
+    monkeypatch.setattr(coupled_problem, "move_set", lambda *given: seen.append(given) or move_set(*given))
     assert applies(context_of(problem, 5.0))
-    assert len(seen) == priced_components.LOOKED_AT
+    assert len(seen) == coupled_problem.LOOKED_AT
 
 
 def test_too_many_components_for_the_time_are_left_alone(monkeypatch):

@@ -70,6 +70,11 @@ class PricedBlocks:
     programs: tuple[BlockProgram, ...]
 
     @property
+    def count(self) -> int:
+        """Components in all."""
+        return sum(program.members for program in self.programs)
+
+    @property
     def unstable(self) -> int:
         """Neurons of the largest block that may change sign."""
         return max(program.plan.unstable for program in self.programs)
@@ -105,11 +110,8 @@ class BlockPrices:
         known = context.once(priced_blocks)
         if known is None:
             return MethodOutcome(StopReason.STALLED, 0, "no blocks that prices could tell apart")
-        count, kinds = sum(program.members for program in known.programs), len(known.programs)
-        context.monitor.say(
-            f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
-            f"up to {known.unstable} neurons"
-        )
+        blocks = f"{known.count} blocks of {len(known.programs)} kinds, up to {known.unstable} neurons"
+        context.monitor.say(f"  proof: prices on {known.coupling.h.size} coupling rows; {blocks}")
         run, progress, short = _BlockBounds(context, known), Progress(context), False
         while not context.over and not short:
             value = run.round()

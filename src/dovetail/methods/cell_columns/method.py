@@ -38,7 +38,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
 from dovetail.structure.components import Components
-from dovetail.structure.structure import Structure, structure_of
+from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
 MOST_COMPONENTS = 500
@@ -73,8 +73,9 @@ NONE = "cell columns: no components of tree ensembles that share rows"
 NO_POINT = "no boxes of the components fit together, proved by an LP"
 
 
-def tree_parts(structure: Structure) -> Components | None:
+def tree_parts(context: SolveContext) -> Components | None:
     """The components of a problem of tree ensembles that coupling rows tie together; None for others."""
+    structure = context.once(structure_of)
     parts = structure.proved_parts if structure.trees is not None else None
     return parts if parts is not None and parts.coupled and parts.count <= MOST_COMPONENTS else None
 
@@ -95,8 +96,7 @@ class CellColumns:
 
 def _run(context: SolveContext) -> _BoxColumns | None:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    structure = context.once(structure_of)
-    parts, trees = tree_parts(structure), structure.loose_trees
+    parts, trees = tree_parts(context), context.once(structure_of).loose_trees
     if parts is None or trees is None:
         return None
     found = list(tree_components(trees, parts))

@@ -23,9 +23,13 @@ from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
+from dovetail.methods.certified_prices.coupled_problem import (
+    CoupledProblem,
+    Priced,
+    PricedProblem,
+    first_ones_fit,
+)
 from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
-from dovetail.methods.certified_prices.priced_components import Priced, first_ones_fit
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network

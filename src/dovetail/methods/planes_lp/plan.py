@@ -42,6 +42,11 @@ class PlanesPlan:
     inputs: IntArray
     """Columns that some network reads."""
 
+    @property
+    def count(self) -> int:
+        """How many samples."""
+        return len(self.samples)
+
 
 def planes_plan(context: SolveContext) -> PlanesPlan | None:
     """Whether and how planes can stand for the networks; made once (see `SolveContext.once`)."""

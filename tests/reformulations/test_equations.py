@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.equations import fixed_by_equations
+from dovetail.reformulations.equations import fixed_by_equations
 
 
 def fixed(A, sides, *, lower=-9.0, upper=9.0, integer=False):

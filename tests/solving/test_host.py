@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.host import analyse_host
 from dovetail.run import lp_duration
 from dovetail.run.budget import Budget
+from dovetail.solving.host import analyse_host
 from tests.small import knapsack, linear_net
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.typical_ranges import require_finite_inputs, typical_ranges
 from dovetail.run.budget import Budget
 from dovetail.structure.boxes import input_box
+from dovetail.structure.typical_ranges import require_finite_inputs, typical_ranges
 from tests.small import linear_net
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis import elastic
-from dovetail.analysis.elastic import nearest_point, smallest_relaxation
+from dovetail.methods import elastic
+from dovetail.methods.elastic import nearest_point, smallest_relaxation
 from dovetail.run.budget import Budget
 from tests.contexts import by_scipy
 from tests.small import linear_net

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis import open_inputs as module
-from dovetail.analysis.open_inputs import open_inputs
 from dovetail.run.budget import Budget
+from dovetail.solving import open_inputs as module
+from dovetail.solving.open_inputs import open_inputs
 from tests.small import linear_net
 
 
