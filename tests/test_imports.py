@@ -98,7 +98,6 @@ HOUSE_LP = {
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/cell_program.py",
     "methods/column_generation/master.py",
-    "methods/column_generation/restricted_master.py",
     "methods/planes_lp/envelope.py",
     "methods/template_pricing/core_choice.py",
 }

@@ -6,8 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.structure.components import components
-from dovetail.structure.stated_templates import stated_templates
-from dovetail.structure.templates import found_templates, templates
+from dovetail.structure.templates import found_templates, stated_templates, templates
 from tests.contexts import context_of
 from tests.structure.stated_problems import campaign, floors, net, treatments
 

@@ -42,8 +42,7 @@ from dovetail.structure.boxes import (
 )
 from dovetail.structure.components import Components, SampleComponent, alike, components
 from dovetail.structure.networks import JointNetwork, joint_network, required_graph
-from dovetail.structure.stated_templates import stated_templates
-from dovetail.structure.templates import Templates, found_templates
+from dovetail.structure.templates import Templates, found_templates, stated_templates
 from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.optimize import linprog
 
-from dovetail.methods.cell_branching.node import Node
-from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
+from dovetail.methods.cell_branching.node import Node, Prices, tighten
 from dovetail.structure.trees import InputCells
 from tests.conftest import FULL
 

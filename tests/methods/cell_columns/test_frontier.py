@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import EngineError
-from dovetail.methods.cell_branching import leaf_bounds, ranges
+from dovetail.methods.cell_branching import ranges
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.mip.loaded_highs import LoadedHighs
@@ -70,7 +70,7 @@ def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeyp
 def test_a_few_boxes_at_a_time_are_as_all_at_once(component, monkeypatch):
     frontier, (sample,) = refined(component, 4), component.trees.samples
     at_once = ranges.ranges_in(sample, frontier.low, frontier.high)
-    monkeypatch.setattr(leaf_bounds, "CELLS", 1)
+    monkeypatch.setattr(ranges, "CELLS", 1)
     for one, other in zip(at_once, ranges.ranges_in(sample, frontier.low, frontier.high), strict=True):
         assert np.allclose(one, other)
     none = ranges.ranges_in(sample, frontier.low[:0], frontier.high[:0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.methods.cell_descent.profile import MoveProfile
+from dovetail.methods.cell_descent.descent import MoveProfile
 from tests.structure.test_tree_problem import trees_of
 from tests.tree_problems import random_problem
 

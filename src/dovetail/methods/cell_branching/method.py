@@ -24,10 +24,8 @@ from dovetail.bounds.dual_value import usable
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.cell_branching.node import Node
+from dovetail.methods.cell_branching.node import Node, Prices, split_of, tighten, widest
 from dovetail.methods.cell_branching.ranges import OutputRanges
-from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
-from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
 from dovetail.run import work
 from dovetail.run.bound import Bound

@@ -24,15 +24,17 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.column_generation.master import Master, MasterPrices, MasterSolution
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
-from dovetail.methods.column_generation.pricing import Pricing
-from dovetail.methods.column_generation.restricted_master import (
+from dovetail.methods.column_generation.master import (
+    Master,
+    MasterPrices,
+    MasterSolution,
     RestrictedMaster,
     improve,
     least_use,
     round_lp,
 )
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
+from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
