@@ -80,7 +80,8 @@ def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int =
     open_inputs = problem.inputs[~box.finite[problem.inputs]]
     if open_inputs.size == 0 or mip.n_rows == 0:
         return box
-    return _relaxation(mip, box, open_inputs, budget.part(LP_SHARE * budget.left), seed, threads)
+    lp = _relaxation(mip, box, seed, threads)
+    return _asked(mip, box, lp, open_inputs, budget.part(LP_SHARE * budget.left), finite=False)
 
 
 def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
@@ -95,56 +96,32 @@ def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: i
     if 2.0 * least_seconds(mip) > FIRST_SHARE * part.left:
         return box
     order = np.random.default_rng(seed).permutation(loose)
-    return _shrunk(mip, box, order, part, seed, threads)
+    return _asked(mip, box, _relaxation(mip, box, seed, threads), order, part, finite=True)
 
 
-def _shrunk(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
-    lower, upper = box.lower.copy(), box.upper.copy()
-    ask = _Extremes(mip, box, budget, seed, threads)
+def _relaxation(mip: Mip, box: Box, seed: int, threads: int) -> SafeLp:
+    return SafeLp(replace(mip.as_checked(), lower=box.lower, upper=box.upper), seed=seed, threads=threads)
+
+
+def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, finite: bool) -> Box:
+    """Least and largest values of inputs over the LP relaxation, proved: of sides that have no bound, or of
+    `finite` ones, as long as that pays."""
+    lower, upper, complete = box.lower.copy(), box.upper.copy(), box.complete
     width = (upper - lower)[inputs]
     for done, j in enumerate(inputs):
-        if budget.over:
+        if finite and done == TRIAL and np.mean((upper - lower)[inputs[:done]] / width[:done]) > 1.0 - WORTH:
             break
-        if done == TRIAL and np.mean((upper - lower)[inputs[:done]] / width[:done]) > 1.0 - WORTH:
-            break
-        least, most = ask(j, 1.0), ask(j, -1.0)
-        lower[j], upper[j] = max(lower[j], least), min(upper[j], most)
-    empty = tidy(mip, lower, upper)
-    return Box(lower, upper, complete=box.complete, empty=box.empty or empty)
-
-
-def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
-    """Least and largest value of the inputs that have no bound, over the LP relaxation."""
-    lower, upper = box.lower.copy(), box.upper.copy()
-    ask = _Extremes(mip, box, budget, seed, threads)
-    open_sides = [(j, sign, bounds) for j in inputs for sign, bounds in ((1.0, lower), (-1.0, upper))]
-    complete = True
-    for j, sign, bounds in open_sides:
-        if np.isfinite(bounds[j]):
-            continue
-        if budget.over:
-            complete = False
-            break
-        bounds[j] = ask(j, sign)
+        for sign, bounds in ((1.0, lower), (-1.0, upper)):
+            if np.isfinite(bounds[j]) and not finite:
+                continue
+            complete &= finite or not budget.over
+            cost = np.zeros(mip.n_columns)
+            cost[j] = sign
+            bound = -np.inf if budget.over else lp.minimise(cost, 0.0, budget).bound
+            if np.isfinite(bound):  # else the input stays as it is on this side
+                bounds[j] = sign * max(sign * bounds[j], bound - PAD * max(1.0, abs(bound)))
     empty = tidy(mip, lower, upper)
     return Box(lower, upper, complete=complete, empty=box.empty or empty)
-
-
-class _Extremes:
-    """Least (sign 1) and largest (sign -1) value of a column over the LP relaxation: proved, not believed."""
-
-    def __init__(self, mip: Mip, box: Box, budget: Budget, seed: int, threads: int) -> None:
-        relaxed = replace(mip.as_checked(), lower=box.lower, upper=box.upper)
-        self._lp = SafeLp(relaxed, seed=seed, threads=threads)
-        self._budget, self._columns = budget, mip.n_columns
-
-    def __call__(self, j: int, sign: float) -> float:
-        cost = np.zeros(self._columns)
-        cost[j] = sign
-        bound = self._lp.minimise(cost, 0.0, self._budget).bound
-        if not np.isfinite(bound):
-            return -sign * np.inf  # no bound from here; the input stays as it is on this side
-        return sign * (bound - PAD * max(1.0, abs(bound)))
 
 
 def too_large(mip: Mip, rows: int) -> str:

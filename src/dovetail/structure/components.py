@@ -287,40 +287,24 @@ def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray
     as different, which costs time and nothing else.
     """
     kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
-    by_column = sp.csc_array(problem.mip.A)
+    coupling = sp.csc_array(problem.mip.A[~parts.private_rows])
     networks = {block.name: _network(block) for block in problem.blocks}
-    for c, columns in enumerate(parts.columns(problem)):
-        rows = parts.rows[c]
-        key = _key(problem, networks, by_column, columns, rows)
+    for columns, rows in zip(parts.columns(problem), parts.rows, strict=True):
+        own = component_problem(problem, columns, rows)
+        key = _key(own, coupling[:, columns], networks)
         kinds.setdefault(key, ([], rows))[0].append(columns)
         if len(kinds) > most:
             return None
     return [(np.array(columns), rows) for columns, rows in kinds.values()]
 
 
-def _key(
-    problem: Problem, networks: dict[str, bytes], by_column: sp.csc_array, columns: IntArray, rows: IntArray
-) -> bytes:
-    """Everything that tells components apart; own rows by their order, coupling rows by number."""
-    mip = problem.mip
-    place = np.full(mip.n_columns, -1)
-    place[columns] = np.arange(columns.size)
-    number = np.arange(mip.n_rows) + rows.size  # coupling rows keep their own numbers
-    number[rows] = np.arange(rows.size)
-    entries = sp.csc_array(by_column[:, columns]).tocoo()
-    order = np.lexsort((entries.col, number[entries.row]))
-    parts = [
-        number[entries.row][order], entries.col[order], entries.data[order], mip.cost[columns],
-        mip.lower[columns], mip.upper[columns], mip.integer[columns],
-        mip.row_lower[rows], mip.row_upper[rows],
-    ]  # fmt: skip
-    own = []
-    for block in problem.blocks:
-        mine = np.flatnonzero(place[block.outputs[:, 0]] >= 0)
-        if mine.size:
-            parts += [place[block.inputs[mine]].ravel(), place[block.outputs[mine]].ravel()]
-            own.append(networks[block.name])
-    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *own])
+def _key(own: Problem, coupling: sp.csc_array, networks: dict[str, bytes]) -> bytes:
+    """Everything that tells components apart: their problems, and their entries in coupling rows."""
+    mip = own.mip
+    parts = [array for matrix in (mip.A, coupling) for array in (matrix.indptr, matrix.indices, matrix.data)]
+    parts += [mip.cost, mip.lower, mip.upper, mip.integer, mip.row_lower, mip.row_upper]
+    parts += [array for block in own.blocks for array in (block.inputs, block.outputs)]
+    return b"|".join([*(part.tobytes() for part in parts), *(networks[block.name] for block in own.blocks)])
 
 
 def _network(block: Block) -> bytes:

@@ -10,12 +10,13 @@ that are made of moves: the set only grows, which is sound for a bound, and the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, Box
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
@@ -101,47 +102,34 @@ def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> 
     lower, upper = box.lower[columns], box.upper[columns]
     if not np.all(np.isfinite(lower) & np.isfinite(upper)):
         return None
-    frame = _Frame.of(mip, local, part.rows, inputs, columns, definition, lower, room)
+    frame = _Frame(mip, part, local, columns, definition, lower, room)
     limit = (upper - lower) * (1.0 + NOISE)
-    longest = frame.longest_row(local)
-    row = None if longest is None else frame.row(mip, local[longest], int(part.rows[longest]), limit)
+    longest, row = frame.longest_row(local), _Row(np.zeros(limit.size), -np.inf, np.inf)
+    if longest is not None:
+        row = frame.row(mip, local[longest], int(part.rows[longest]), limit)
     left = [int(i) for k, i in enumerate(part.rows) if k != longest and k not in frame.spent and local[k]]
-    ends = frame.origin[:, None] + np.stack(
-        [np.minimum(frame.directions, 0.0) @ limit, np.maximum(frame.directions, 0.0) @ limit], axis=1
-    )
-    beyond = (ends[:, 0] < mip.lower[inputs] - frame.give) | (ends[:, 1] > mip.upper[inputs] + frame.give)
+    down, up = (side(frame.directions, 0.0) @ limit for side in (np.minimum, np.maximum))
+    beyond = frame.origin + down < mip.lower[inputs] - frame.give
+    beyond |= frame.origin + up > mip.upper[inputs] + frame.give
     made = _with_row(frame, lower, upper, limit, row)
     open_inputs = tuple(inputs[beyond & frame.defined].tolist())
     return replace(made, rows_left_out=tuple(left), bounds_left_out=open_inputs)
 
 
-def _with_row(
-    frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row | None
-) -> MoveSet:
+def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row) -> MoveSet:
     """Moves of negative weight are counted from their other end."""
-    nothing = np.zeros(limit.size)
-    row = row if row is not None else _Row(nothing, -np.inf, np.inf)
-    turned = row.weights < 0.0
-    row = row.turned(turned, limit)
-    end = np.where(turned, limit, 0.0)
-    directions, sign = frame.directions, np.where(turned, -1.0, 1.0)
-    origin, give = frame.origin, frame.give
+    weights, turned = np.abs(row.weights), row.weights < 0.0
+    end, sign = np.where(turned, limit, 0.0), np.where(turned, -1.0, 1.0)
+    origin, give, directions, room = frame.origin, frame.give, frame.directions, 0.0
     if np.any(turned):
         origin = origin + directions @ end
         give = give + NOISE * (limit.size + 2) * (np.abs(origin) + np.abs(directions) @ end)
+        room = NOISE * (limit.size + 2) * float(weights @ limit)
+    moved = float(row.weights @ end)
     return MoveSet(
-        frame.inputs,
-        frame.columns,
-        np.where(turned, upper, lower),
-        sign,
-        directions * sign,
-        origin,
-        limit,
-        row.weights,
-        row.least,
-        row.most,
-        give,
-    )
+        frame.inputs, frame.columns, np.where(turned, upper, lower), sign, directions * sign, origin, limit,
+        weights, row.least - moved - room, row.most - moved + room, give,
+    )  # fmt: skip
 
 
 def _definitions(
@@ -159,50 +147,28 @@ def _definitions(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Row:
+class _Row(NamedTuple):
     """least <= weights't <= most."""
 
     weights: FloatArray
     least: float
     most: float
 
-    def turned(self, turned: BoolArray, limit: FloatArray) -> _Row:
-        """With some moves counted from their other end."""
-        moved = float(self.weights @ np.where(turned, limit, 0.0))
-        room = NOISE * (limit.size + 2) * float(np.abs(self.weights) @ limit) if np.any(turned) else 0.0
-        return _Row(np.abs(self.weights), self.least - moved - room, self.most - moved + room)
 
-
-@dataclass(frozen=True, eq=False)
 class _Frame:
     """Inputs in terms of moves that are counted from their lower bounds."""
 
-    inputs: IntArray
-    columns: IntArray
-    defined: BoolArray
-    """(d,) inputs that are made of moves."""
-    spent: frozenset[int]
-    """Places of the rows that say so."""
-    directions: FloatArray
-    origin: FloatArray
-    give: FloatArray
-    lower: FloatArray
-    room: float
-
-    @classmethod
-    def of(
-        cls,
-        mip: Mip,
-        local: list[Entries],
-        rows: IntArray,
-        inputs: IntArray,
-        columns: IntArray,
-        definition: dict[int, int],
-        lower: FloatArray,
-        room: float,
-    ) -> _Frame:
+    def __init__(
+        self, mip: Mip, part: SampleComponent, local: list[Entries], columns: IntArray,
+        definition: dict[int, int], lower: FloatArray, room: float,
+    ) -> None:  # fmt: skip
         """Each row of an input solved for it."""
+        inputs = part.block.inputs[part.sample]
+        self.inputs, self.columns, self._lower, self._room = inputs, columns, lower, room
+        self.defined = np.array([j in definition for j in inputs.tolist()])
+        """(d,) inputs that are made of moves."""
+        self.spent = set(definition.values())
+        """Places of the rows that say so."""
         place = {j: k for k, j in enumerate(columns.tolist())}
         directions = np.zeros((inputs.size, columns.size))
         constant, tolerance = np.zeros(inputs.size), np.zeros(inputs.size)
@@ -215,13 +181,10 @@ class _Frame:
             for other, entry in local[k].items():
                 if other != j:
                     directions[i, place[other]] = -entry / own
-            constant[i], tolerance[i] = mip.row_upper[rows[k]] / own, room / abs(own) * (1.0 + NOISE)
-        origin = constant + directions @ lower
+            constant[i], tolerance[i] = mip.row_upper[part.rows[k]] / own, room / abs(own) * (1.0 + NOISE)
         size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
-        give = tolerance + NOISE * (columns.size + 2) * size
-        defined = np.array([j in definition for j in inputs.tolist()])
-        spent = frozenset(definition.values())
-        return cls(inputs, columns, defined, spent, directions, origin, give, lower, room)
+        self.directions, self.origin = directions, constant + directions @ lower
+        self.give = tolerance + NOISE * (columns.size + 2) * size
 
     def longest_row(self, local: list[Entries]) -> int | None:
         """The place of the longest row that defines no input and touches nothing but moves and inputs."""
@@ -234,10 +197,10 @@ class _Frame:
         on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
         on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
         weights = on_moves + on_inputs @ self.directions
-        constant = float(on_moves @ self.lower + on_inputs @ self.origin)
-        size = float(np.abs(on_moves) @ np.abs(self.lower) + np.abs(on_inputs) @ np.abs(self.origin))
+        constant = float(on_moves @ self._lower + on_inputs @ self.origin)
+        size = float(np.abs(on_moves) @ np.abs(self._lower) + np.abs(on_inputs) @ np.abs(self.origin))
         size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
-        room = self.room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
+        room = self._room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
         room += NOISE * (limit.size + self.inputs.size) * size
         low, high = mip.row_lower[number] - constant, mip.row_upper[number] - constant
         return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))

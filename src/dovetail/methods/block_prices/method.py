@@ -243,17 +243,14 @@ class _BlockBounds:
         What it leaves out (integers, all rows but one, limits of outputs) may make points cheaper than any
         column: where that is the end of it, MIPs take over.
         """
-        pool = self._pool
-        known = np.full(self._parts.count, np.inf)
-        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
+        known = self._pool.least_costs(prices)
         with self._context.stopwatch.measure("nn"):
             self._ranges = self._ranges or neurons_of(coupled, budget)
             found = blocks_at(self._context, coupled, self._ranges, prices, known, budget)
         if found.z is not None:
             self._add(found.z)
         if found.closed and self._writes:
-            cheapest = np.full(known.size, np.inf)
-            np.minimum.at(cheapest, pool.owner, pool.cost + pool.activity @ prices)
+            cheapest = self._pool.least_costs(prices)
             if float(np.sum(cheapest - found.least)) > found.room + ENOUGH * (1.0 + abs(found.bound)):
                 self._coupled = None
         return found.bound

@@ -93,10 +93,7 @@ class ColumnPrices:
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
         """Of the pool."""
-        pool = self._run.pool
-        known = np.full(pool.components.count, np.inf)
-        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
-        return known
+        return self._run.pool.least_costs(prices)
 
     def add(self, z: FloatArray) -> int:
         """To the pool."""

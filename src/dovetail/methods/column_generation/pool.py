@@ -117,6 +117,12 @@ class ColumnPool:
         valid[components.row_owner[(host.row_violation(z) > ROOM) & components.private_rows]] = False
         return valid
 
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices of the coupling rows."""
+        known = np.full(self.components.count, np.inf)
+        np.minimum.at(known, self.owner, self.cost + self.activity @ prices)
+        return known
+
     def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
         """All columns, component by component and by `key` within each; and each one's rank in its own."""
         order = np.lexsort((key, self.owner))
