@@ -146,7 +146,7 @@ class RowEntries(NamedTuple):
             return np.zeros((len(lower), 0))
         parts = self.a * np.where(self.a > 0.0, lower[:, self.column], upper[:, self.column])
         total, size = (np.add.reduceat(of, self.first, axis=1) for of in (parts, np.abs(parts)))
-        entries = np.diff(self.first, append=self.a.size)
+        entries = np.bincount(self.row)
         return np.where(np.isfinite(total), total - 2.0 * UNIT * (entries + 2) * size, -np.inf)
 
     def touching(self, moved: BoolArray) -> RowEntries:
@@ -180,7 +180,7 @@ class RowEntries(NamedTuple):
         finite = np.where(endless, 0.0, least)
         total = np.add.reduceat(finite, self.first, axis=-1)
         size = np.add.reduceat(np.abs(finite), self.first, axis=-1)
-        noise = 2.0 * UNIT * (np.diff(self.first, append=a.size) + 2) * size
+        noise = 2.0 * UNIT * (np.bincount(self.row) + 2) * size
         others = np.add.reduceat(endless, self.first, axis=-1, dtype=np.int64)[..., self.row] - endless
         known = (others == 0) & np.isfinite(side)[self.row]
         useful = np.flatnonzero(known.reshape(-1, a.size).any(axis=0))

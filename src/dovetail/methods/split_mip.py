@@ -20,6 +20,7 @@ from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,14 @@ def split_form(context: SolveContext) -> Reformulated | None:
     worth quite something else.
     """
     trees = context.once(structure_of).loose_trees
-    if trees is None:
-        return None
+    written = None if trees is None else written_trees(trees)
+    return None if written is None or written.previous is None else written
+
+
+def written_trees(trees: TreeProblem) -> Reformulated:
+    """A problem of trees with its trees as rows, where they can be."""
     given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
-    written = reformulate(given, (TreeSplits(trees),))
-    return None if written.previous is None else written
+    return reformulate(given, (TreeSplits(trees),))
 
 
 def _met(context: SolveContext, written: Reformulated, z: FloatArray) -> None:

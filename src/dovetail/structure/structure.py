@@ -8,7 +8,7 @@ checked against, and the one that bounds are proved of, where a reformulation ma
     boxes       tight_box, loose_box, loose_rows_box, reached
     components  parts, proved_parts, one_sample_each, kinds
     templates   components that are the same up to their data
-    predictors  samples, classes, graph, planes, joint_network, quadratic, ensembles, trees, loose_trees
+    predictors  samples, classes, planes, joint_network, curves, quadratic, ensembles, trees, loose_trees
     integers    free_integers
 """
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.problem import Problem
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import QuadCurve
-from dovetail.methods.split_mip import split_form
+from dovetail.methods.split_mip import split_form, written_trees
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
-from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits
+from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import tightened_box
 from dovetail.structure.structure import Structure, structure_of
@@ -65,9 +64,7 @@ def _with_trees(context: SolveContext, curves: tuple[QuadCurve, ...]) -> Quadrat
     trees, bounds = context.once(structure_of).trees, context.once(split_form)
     if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
         return None
-    given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
-    written = reformulate(given, (TreeSplits(trees),))
-    return QuadraticPlan(replace(written, relaxed=bounds), curves)
+    return QuadraticPlan(replace(written_trees(trees), relaxed=bounds), curves)
 
 
 def _without(problem: Problem, names: Collection[str]) -> Problem:
