@@ -26,6 +26,7 @@ from dovetail.reformulations.derived_outputs import TakenApart
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
+from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
@@ -119,9 +120,9 @@ def _presolved(context: SolveContext) -> SolveContext:
         return context
     form = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
     notes = []
-    for step in (TakenApart(), Presolve(), AbsoluteValues()):
+    for step in (TakenApart(), OneOrder(), Presolve(), AbsoluteValues(), OneOrder()):
         further = reformulate(form, (step,))
-        notes += [further.note] if further is not form else []
+        notes += [further.note] if further is not form and further.note else []
         form = further
     if notes:
         context.monitor.fact("presolve", "; ".join(notes))
