@@ -34,7 +34,13 @@ def names_of(**facts):
         ({"unstable": 100}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
         (
             {"integers": 5, "choices": 5},
-            ["first descents", "first integer search", "last integer search", "last descents"],
+            [
+                "first descents",
+                "first integer search",
+                "integer search",
+                "last integer search",
+                "last descents",
+            ],
         ),
         (
             {"integers": 9, "components": 9, "priced": True, "unstable": 100},
@@ -65,7 +71,7 @@ def names_of(**facts):
         ),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
-        ({"curves": 3, "only_curves": True}, ["quadratic program", "first descents", "last descents"]),
+        ({"curves": 3, "only_curves": True}, ["first descents", "quadratic program", "last descents"]),
         ({"branched": True}, ["first descents", "branching", "last descents"]),
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (

@@ -173,7 +173,8 @@ class _Rows:
 
     def matrix(self, columns: int) -> tuple[sp.csr_array, FloatArray, FloatArray]:
         """All of them, and their limits."""
-        a, rows, where, lower, upper = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        none = (np.empty(0), *np.empty((2, 0), dtype=np.int64), np.empty(0), np.empty(0))
+        a, rows, where, lower, upper = (np.concatenate(p) for p in zip(none, *self.parts, strict=True))
         kept = a != 0.0
         A = sp.csr_array((a[kept], (rows[kept], where[kept])), shape=(self.count, columns))
         return A, lower, upper

@@ -24,7 +24,7 @@ from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
 from dovetail.core.names import free_name, in_short
 from dovetail.core.options import require_choice
-from dovetail.core.predictor import as_predictor
+from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.stages import Stage, stages
 from dovetail.core.stated_program import StatedProgram
 from dovetail.core.template import FamilyColumns, Template, read_template, whole_families
@@ -62,6 +62,8 @@ class Problem:
         self._program = StatedProgram(mip, sense or "min")
         self.templates: tuple[Template, ...] = ()
         self.blocks: tuple[Block, ...] = ()
+        self._predictors: dict[int, tuple[object, Predictor]] = {}
+        """Of objects that were given to `add_predictor`: one object, added n times, is one predictor."""
         self._families: dict[str, tuple[FamilyColumns, FamilyColumns]] = {}
         """Inputs and outputs of blocks, by name, that connect whole families of a template."""
         self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int32)
@@ -69,6 +71,9 @@ class Problem:
         self._read = np.zeros(self._program.n_columns, dtype=bool)
         self._shared = False
         """Whether another problem has the same two arrays: they are copied before they change, then."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_predictors": {}}
 
     def __repr__(self) -> str:
         what = "maximise" if self._maximises else "minimise"
@@ -171,7 +176,7 @@ class Problem:
         mip, seen = (self.mip, (into, out)) if families is None else few_blocks(*families)
         block = probe.accept(
             name=name,
-            predictor=as_predictor(predictor),
+            predictor=self._predictor(predictor),
             mip=mip,
             inputs=seen[0],
             outputs=seen[1],
@@ -193,6 +198,12 @@ class Problem:
         self._tie(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
         return block
+
+    def _predictor(self, given: object) -> Predictor:
+        known = self._predictors.get(id(given))
+        if known is None:
+            known = self._predictors[id(given)] = (given, as_predictor(given))
+        return known[1]
 
     def _tie(self, block: Block, number: int) -> None:
         """Remember who reads and writes its columns."""

@@ -21,10 +21,12 @@ from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phases import MOST_CERTIFIED, Phase, planned, share_in_words
 from dovetail.reformulations.absolute_values import AbsoluteValues
+from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
+from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
@@ -99,7 +101,7 @@ class Auto(AutoOptions):
                     doubt = only_tables.doubt
                     if not doubt or context.over or context.incumbent.x is not None:
                         return only_tables
-        return _Plan(self, context, doubt).run()
+        return _Plan(self, context, doubt, as_given).run()
 
 
 def _say_what_is_not_read(context: SolveContext) -> None:
@@ -119,9 +121,9 @@ def _presolved(context: SolveContext) -> SolveContext:
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     notes = []
-    for step in (TakenApart(), Presolve(), AbsoluteValues()):
+    for step in (TakenApart(), OneOrder(), Presolve(), ChainedNetworks(), AbsoluteValues(), OneOrder()):
         further = reformulate(form, (step,))
-        notes += [further.note] if further is not form else []
+        notes += [further.note] if further is not form and further.note else []
         form = further
     if notes:
         context.monitor.fact("presolve", "; ".join(notes))
@@ -183,12 +185,16 @@ def _by_tables(context: SolveContext) -> tuple[SolveContext, MethodOutcome | Non
 class _Plan:
     """The phases that apply to one problem."""
 
-    def __init__(self, options: Auto, context: SolveContext, doubt: str = "") -> None:
+    def __init__(
+        self, options: Auto, context: SolveContext, doubt: str = "", given: SolveContext | None = None
+    ) -> None:
         self._options, self._notes = options, list[str]()
         self._doubt = doubt
         """Why there may be no point."""
         self._archive = Archive()
         self._context = replace(context, archive=self._archive)
+        self._given = self._context if given is None or given is context else given
+        """Before trees became rows."""
         self._measure(self._context)
         self._facts = Facts.of(self._context, options)
         self._phases = planned(self._facts)
@@ -280,6 +286,8 @@ class _Plan:
 
     def _context_for(self, phase: Phase) -> SolveContext:
         """The context of a phase: of the rewritten problem where it has one, the same for all such phases."""
+        if phase.as_given:
+            return self._given
         chain = tuple(
             step
             for step in phase.rewritten

@@ -164,8 +164,10 @@ class _Form:
         mip = given.mip
         names = None if mip.names is None else [mip.names[j] for j in self.kept]
         row_names = None if mip.row_names is None else [mip.row_names[i] for i in self.rows]
+        decided = self.lower == self.upper  # what was found out of these is of no use to anybody
+        integer = np.where(decided, mip.integer[self.kept], self.integer)
         host = Mip(
-            self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer,
+            self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, integer,
             mip.sense, self.offset, names, row_names,
         )  # fmt: skip
         blocks = tuple(

@@ -139,11 +139,18 @@ def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) ->
             continue
         if given.relaxed is not None:
             bounds = reformulation.apply(given.relaxed) or given.relaxed
-            if bounds.for_bounds.problem.mip.n_columns != further.problem.mip.n_columns:
+            if not _same_columns(bounds.for_bounds, further):
                 continue
             further = replace(further, relaxed=bounds.for_bounds, proves=further.proves and bounds.proves)
         given = further
     return given
+
+
+def _same_columns(one: Reformulated, other: Reformulated) -> bool:
+    kept = (one.kept is None) == (other.kept is None)
+    if one.kept is not None and other.kept is not None:
+        kept = np.array_equal(one.kept, other.kept)
+    return kept and one.problem.mip.n_columns == other.problem.mip.n_columns
 
 
 def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:

@@ -27,16 +27,13 @@ from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows, HostRows, PrivateRows, column_sums
 from dovetail.core.template import FamilyColumns, Template
+from dovetail.structure.colours import colours
 from dovetail.structure.components import NOBODY, Components, CouplingSides
 
 FIXED = -1
 """In the place of a local column: an input that is a number, the same or another for each component."""
 FEW = 2
 """Templates of a problem that was written down in an orderly way, mostly one."""
-TURNS = 3
-"""From a network's columns over a definition to moves and on to their own rows."""
-ODD = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 over the golden ratio, an odd number without a pattern."""
 Networks = list[tuple[int, tuple[FamilyColumns, FamilyColumns]]]
 """Numbers of blocks of the problem, and the families that they read and write."""
 
@@ -344,44 +341,6 @@ def _groups(marks: IntArray) -> list[IntArray]:
     kind = kind.ravel()
     order = np.argsort(kind, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
-
-
-def colours(problem: Problem, parts: Components, seed: IntArray) -> tuple[IntArray, IntArray]:
-    """(columns,) and (rows,) colours that begin with those of `seed`, (columns,).
-
-    A refinement as for graphs (Weisfeiler and Leman): a row's colour is made of the colours and signs of its
-    entries, a column's of the rows it is in; a few turns tell apart what a template has to. Sums of mixed
-    64-bit words, which do not depend on any order; two that are equal by chance cost a template, not the
-    truth, since patterns are compared afterwards.
-    """
-    A = problem.mip.A
-    by_column = sp.csc_array(A)
-    column = _mixed(seed.astype(np.uint64) + problem.mip.integer.astype(np.uint64) * ODD)
-    numbers = np.arange(A.shape[0], dtype=np.uint64)
-    mip = problem.mip
-    kind = np.isfinite(mip.row_lower) + 2 * np.isfinite(mip.row_upper) + 4 * (mip.row_lower == mip.row_upper)
-    start = np.where(
-        parts.row_owner == NOBODY, _mixed(numbers + np.uint64(8)), _mixed(kind.astype(np.uint64))
-    )
-    row = start
-    for _ in range(TURNS):
-        row = np.where(parts.row_owner == NOBODY, start, start + _sums(A, column))
-        column = _mixed(column) + _sums(by_column, _mixed(row))
-    return column.view(np.int64), row.view(np.int64)
-
-
-def _sums(A: sp.csr_array | sp.csc_array, colour: np.ndarray) -> np.ndarray:
-    """Per row (or column, of a csc array) the sum of its entries' colours, told apart by sign."""
-    entries = _mixed(colour[A.indices] + (A.data > 0.0).astype(np.uint64) * ODD)
-    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
-    return np.asarray(total[A.indptr[1:]] - total[A.indptr[:-1]])
-
-
-def _mixed(word: np.ndarray) -> np.ndarray:
-    """Every bit of a word in every bit of the result, or nearly."""
-    word = (word ^ (word >> np.uint64(31))) * ODD
-    word = (word ^ (word >> np.uint64(29))) * ODD
-    return np.asarray(word ^ (word >> np.uint64(32)))
 
 
 def stated_templates(problem: Problem) -> Templates | None:

@@ -8,9 +8,12 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.methods.facts import Facts
 from dovetail.methods.integer_search import IntegerLocalSearch, local_search
 from dovetail.methods.integer_search.local_search import LocalSearch, settled
+from dovetail.methods.phases import planned
 from dovetail.run.budget import StopReason
+from dovetail_study.zoo import build
 from tests.conftest import FULL, volume
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -197,3 +200,11 @@ def test_phases_of_one_solve_share_their_patience():
     second = IntegerLocalSearch(patience=4).solve(context)
     assert first.stop_reason is second.stop_reason is StopReason.STALLED
     assert (first.iterations > 4, second.iterations) == (True, 1)
+
+
+def test_integers_that_decide_what_trees_see_are_searched_as_well():
+    """Descents over cells of trees find no point of these prices, whose ladders only integers know."""
+    problem = build("ladders-trees", 1, 0)
+    result = dt.solve(problem, dt.IntegerLocalSearch(rounds=1, kicks=8, until_feasible=True), log=False)
+    assert result.x is not None
+    assert "first integer search" in [phase.name for phase in planned(Facts(choices=3, tree_samples=5))]

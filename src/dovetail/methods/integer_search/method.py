@@ -55,6 +55,8 @@ class IntegerLocalSearch:
     """Starts in a row that brought nothing, in all phases of a solve that search like this."""
     kicks: int = 50
     """Of the best local optimum so far, from one start."""
+    until_feasible: bool = False
+    """Whether to go on beyond `rounds` while no point is known, for as long as there is time and patience."""
     yields: bool = False
     """Whether it leaves its time to others where it has brought nothing for long (`Yielding`)."""
 
@@ -65,7 +67,7 @@ class IntegerLocalSearch:
             require_count("IntegerLocalSearch: rounds", self.rounds, at_least=1)
         require_count("IntegerLocalSearch: patience", self.patience, at_least=1)
         require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
-        require_flags("IntegerLocalSearch", self, "yields")
+        require_flags("IntegerLocalSearch", self, "until_feasible", "yields")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Search from one start after the other, and from the best point in between."""
@@ -79,7 +81,8 @@ class IntegerLocalSearch:
     def _search(
         self, context: SolveContext, local: LocalSearch, idle: Yielding, enough: Callable[[], bool]
     ) -> MethodOutcome:
-        progress, descent = Progress(context, self.rounds), _descent(context) if local.holds_inputs else None
+        progress = Progress(context, None if self.until_feasible else self.rounds)
+        descent = _descent(context) if local.holds_inputs else None
         for z, _ in context.once(start_stream):
             best = context.incumbent.x
             begin = z if best is None or progress.done % 2 else best
@@ -90,6 +93,8 @@ class IntegerLocalSearch:
             idle.end_round()
             if outcome is not None:
                 return outcome
+            if self.rounds is not None and progress.done >= self.rounds and context.incumbent.x is not None:
+                return MethodOutcome(StopReason.ITERATIONS, progress.done)
             if idle.rounds >= self.patience:
                 return MethodOutcome(StopReason.STALLED, progress.done)
             if enough():

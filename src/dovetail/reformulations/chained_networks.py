@@ -1,0 +1,144 @@
+"""Two networks behind each other as one network, where nothing but the second reads what the first says.
+
+    h = first(x),  y = second(h)        becomes        y = second(first(x))
+
+The numbers between them stand in no row and in no objective, and their bounds say nothing that the first
+network does not: so their columns go. A solver then has one network with layers inside, and not two with a
+wide interface that every method would branch over, scale and linearise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from torch import nn
+
+from dovetail.bounds.box import Box
+from dovetail.core.amounts import several
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.block import Block
+from dovetail.core.errors import DovetailError
+from dovetail.core.mip import Mip
+from dovetail.core.predictor import as_predictor
+from dovetail.core.probe import within_reach
+from dovetail.core.problem import Problem
+from dovetail.networks.layers import Dense, Layer
+from dovetail.reformulations.reformulated import Reformulated
+
+
+@runtime_checkable
+class OfModule(Protocol):
+    """A predictor that is a torch module."""
+
+    @property
+    def module(self) -> nn.Module:
+        """That one."""
+        ...
+
+
+@dataclass(frozen=True)
+class ChainedNetworks:
+    """Every such pair as one network."""
+
+    name = "chained networks"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem without the columns between networks; None where there are none."""
+        problem = given.problem
+        blocks, first = list(problem.blocks), list[Block]()
+        while (found := _chained(problem.mip, blocks, given.box)) is not None:
+            before, after, whole = found
+            blocks = [whole if block is after else block for block in blocks if block is not before]
+            first.append(before)
+        if not first:
+            return None
+        gone = np.zeros(problem.mip.n_columns, dtype=bool)
+        for block in first:
+            gone[block.outputs] = True
+        note = f"{several(len(first), 'network')} put together with the one behind"
+        kept = np.flatnonzero(~gone)
+
+        def back(z: FloatArray) -> FloatArray:
+            x = np.zeros(gone.size)
+            x[kept] = z
+            for block in first:
+                block.write(x, block.predictor.predict(block.read(x)))
+            return x
+
+        return Reformulated(_without(problem, blocks, gone), given, kept=kept, back=back, note=note)
+
+
+def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block, Block] | None:
+    """A block, the one behind it, and both as one."""
+    free = ~mip.integer & (mip.cost == 0.0) & (np.bincount(mip.A.indices, minlength=mip.n_columns) == 0)
+    for before in blocks:
+        if before.classifies or not np.all(free[before.outputs]):
+            continue
+        readers = [block for block in blocks if np.isin(block.inputs, before.outputs).any()]
+        if len(readers) != 1 or not np.array_equal(readers[0].inputs, before.outputs):
+            continue
+        whole = _whole(before, readers[0], box) if _unlimited(mip, before, box) else None
+        if whole is not None:
+            return before, readers[0], whole
+    return None
+
+
+def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
+    """Whether the bounds of its outputs allow all that the network can say."""
+    program = block.description.program_if_known(block.inputs.shape[1])
+    if program is None:
+        return False
+    low, high = program.ranges(box.lower[block.inputs], box.upper[block.inputs])
+    low, high = low[:, program.outputs], high[:, program.outputs]
+    lower, upper = mip.lower[block.outputs], mip.upper[block.outputs]
+    return bool(np.all((lower == -np.inf) | (lower <= low)) and np.all((upper == np.inf) | (high <= upper)))
+
+
+def _whole(before: Block, after: Block, box: Box) -> Block | None:
+    """Both networks as one, where each of them is known layer by layer."""
+    one, two = before.predictor, after.predictor
+    if not isinstance(one, OfModule) or not isinstance(two, OfModule):
+        return None
+    if before.description.dtypes != after.description.dtypes:
+        return None
+    lower, upper = within_reach(box.lower, box.upper)
+    try:
+        layers = [known() for b in (before, after) if (known := b.description.layers) is not None]
+        predictor = as_predictor(nn.Sequential(one.module, two.module))
+        known = predictor.describe(0.5 * (lower + upper)[before.inputs])
+        if len(layers) != 2 or known.layers is None or not _same((*layers[0], *layers[1]), known.layers()):
+            return None
+    except DovetailError:
+        return None
+    sizes = {"features": before.inputs.shape[1], "outputs": after.outputs.shape[1]}
+    return replace(
+        after,
+        predictor=predictor,
+        description=replace(known, **sizes),
+        inputs=before.inputs,
+        training_range=None,
+    )
+
+
+def _same(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
+    def alike(a: Layer, b: Layer) -> bool:
+        if isinstance(a, Dense) and isinstance(b, Dense):
+            return np.array_equal(a.weight, b.weight) and np.array_equal(a.bias, b.bias)
+        return a == b
+
+    return len(one) == len(other) and all(map(alike, one, other))
+
+
+def _without(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Problem:
+    """The problem with these blocks, and without columns that no row has."""
+    mip, place = problem.mip, np.cumsum(~gone) - 1
+    host = Mip(
+        mip.cost[~gone], mip.A[:, np.flatnonzero(~gone)], mip.row_lower, mip.row_upper,
+        mip.lower[~gone], mip.upper[~gone], mip.integer[~gone], mip.sense, mip.offset,
+        None if mip.names is None else [mip.names[j] for j in np.flatnonzero(~gone)], mip.row_names,
+    )  # fmt: skip
+    placed = [replace(b, inputs=place[b.inputs], outputs=place[b.outputs]) for b in blocks]
+    return problem.derived(host, tuple(placed))

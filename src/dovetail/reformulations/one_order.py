@@ -1,0 +1,151 @@
+"""One order for problems that list the same things in different ways: the last step of the presolve.
+
+A modeller may add a predictor once for n samples or n times for one; columns and rows stand in any order, and
+a row may be multiplied by any number. What a method meets first, it tries first, so that each of these would
+be a problem of its own. Here
+
+    blocks of one predictor       are one block with all their samples
+    columns                       stand as predictors read and write them, and after them the others, by the
+                                  rows that they share with these
+    rows                          by their entries; the first entry is positive
+
+Columns and rows are told apart by colours (Weisfeiler and Leman): a column begins with its place in the
+blocks, its cost, its bounds; a row's colour is made of the colours and entries of its columns, a column's of
+its rows. Those that nothing tells apart are symmetric, and keep the order that they were written in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.mip import SMALLEST, Mip
+from dovetail.core.sparse import row_of_entries
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.structure.colours import ODD, mixed, of_numbers, sums
+
+TURNS = 4
+"""Of colours, from columns to rows and back: the columns of predictors are told apart before the first."""
+
+
+@dataclass(frozen=True)
+class OneOrder:
+    """The problem with its columns, rows and blocks in one order."""
+
+    name = "one order"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem as it would be written down here; None where it is."""
+        problem = given.problem
+        blocks = tuple(_joined(problem.blocks))
+        order = _order(problem.mip, blocks)
+        there = np.argsort(order.columns)
+        placed = tuple(
+            replace(block, inputs=there[block.inputs], outputs=there[block.outputs]) for block in blocks
+        )
+        ordered = problem.derived(order.of(problem.mip), placed)
+        return Reformulated(ordered, given, kept=order.columns, back=lambda z: z[there])
+
+
+def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Blocks of one predictor as one; blocks of one shape follow each other."""
+    alike: dict[object, list[Block]] = {}
+    for block in blocks:
+        about, shape = block.description, (block.inputs.shape[1], block.outputs.shape[1])
+        asked = (block.classifies, block.threshold, block.epsilon)
+        alike.setdefault((shape, asked, about.name, about.dtypes, about.device), []).append(block)
+    for several in alike.values():
+        known = {id(block.predictor): block for block in several}
+        maps = {number: _map(block) if len(known) > 1 else 0 for number, block in known.items()}
+        same: dict[object, list[Block]] = {}
+        for block in several:
+            same.setdefault(maps[id(block.predictor)], []).append(block)
+        for first, *others in same.values():
+            yield (
+                first
+                if not others
+                else replace(
+                    first,
+                    inputs=np.concatenate([first.inputs, *(block.inputs for block in others)]),
+                    outputs=np.concatenate([first.outputs, *(block.outputs for block in others)]),
+                    training_range=None,
+                )
+            )
+
+
+def _map(block: Block) -> object:
+    """Equal where two blocks are known to have the same predictor."""
+    about = block.description
+    known = about.program_if_known(block.inputs.shape[1]) or about.trees_if_known()
+    return id(block.predictor) if known is None else hashlib.sha256(pickle.dumps(known)).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """Where columns and rows of a program go."""
+
+    columns: IntArray
+    rows: IntArray
+    sign: FloatArray
+    """(rows,) -1 for rows that are turned round."""
+
+    def of(self, mip: Mip) -> Mip:
+        """The program in this order."""
+        columns, rows, sign = self.columns, self.rows, self.sign[self.rows]
+        A = sp.csr_array(mip.A[rows][:, columns].multiply(sign[:, None]))
+        A.sort_indices()
+        ends = sign * mip.row_lower[rows], sign * mip.row_upper[rows]
+        names = None if mip.names is None else [mip.names[j] for j in columns]
+        row_names = None if mip.row_names is None else [mip.row_names[i] for i in rows]
+        return Mip(
+            mip.cost[columns], A, np.minimum(*ends), np.maximum(*ends),
+            mip.lower[columns], mip.upper[columns], mip.integer[columns],
+            mip.sense, mip.offset, names, row_names,
+        )  # fmt: skip
+
+
+def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
+    """By the predictors, then by the colours."""
+    A, last = mip.A, mip.n_columns
+    at, size = row_of_entries(A), _units(mip)
+    entry, unit = A.data * size[A.indices], np.zeros(mip.n_rows)
+    np.maximum.at(unit, at, np.abs(entry))
+    unit[unit == 0.0] = 1.0
+    first = np.full(last, last)
+    """(columns,) when a predictor meets a column."""
+    met = np.concatenate([np.hstack([b.inputs, b.outputs]).ravel() for b in blocks])
+    columns, when = np.unique(met, return_index=True)
+    first[columns[np.argsort(when)]] = np.arange(columns.size)
+    column = mixed(first.astype(np.uint64)) + mip.integer * ODD
+    for number, values in enumerate((mip.sign * mip.cost * size, mip.lower / size, mip.upper / size)):
+        column = mixed(column + of_numbers(values) + np.uint64(number))
+    low, high = mip.row_lower / unit, mip.row_upper / unit
+    start = mixed(of_numbers(low)) + of_numbers(high), mixed(of_numbers(-high)) + of_numbers(-low)
+    entries = of_numbers(entry / unit[at]), of_numbers(-entry / unit[at])
+    for _ in range(TURNS):
+        ways = [mixed(begin + sums(A, column, kind)) for begin, kind in zip(start, entries, strict=True)]
+        turned, row = ways[1] < ways[0], np.minimum(*ways)
+        kind = np.where(turned[at], entries[1], entries[0])
+        column = mixed(column)
+        np.add.at(column, A.indices, mixed(row[at] + kind))
+    rank = np.full(mip.n_rows, last)
+    np.minimum.at(rank, at, first[A.indices])
+    near = np.full(last, last)
+    np.minimum.at(near, A.indices, rank[at])
+    near = np.where(first < last, first, near)
+    return _Order(np.lexsort((column, near)), np.lexsort((row, rank)), np.where(turned, -1.0, 1.0))
+
+
+def _units(mip: Mip) -> FloatArray:
+    """(columns,) what a continuous column is measured in, as far as its bounds or its cost tell."""
+    size = np.fmax(np.abs(mip.lower), np.abs(mip.upper))
+    priced = np.where(mip.cost != 0.0, 1.0 / np.maximum(np.abs(mip.cost), SMALLEST), 1.0)
+    size = np.where(np.isfinite(size) & (size > 0.0), size, priced)
+    return np.where(mip.integer, 1.0, size)

@@ -1,0 +1,84 @@
+"""Problems that list the same things in another order are the same problem after the presolve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+import dovetail as dt
+from dovetail.bounds.box import propagate
+from dovetail.core.problem import Problem
+from dovetail.reformulations.one_order import OneOrder
+from dovetail.reformulations.presolve import Presolve
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail_study.zoo import build
+from dovetail_study.zoo.rewriting import rewritten
+
+
+def in_order(problem: Problem) -> Reformulated:
+    start = Reformulated.start(problem, propagate(problem.mip.minimised()))
+    return reformulate(start, (OneOrder(), Presolve(), OneOrder()))
+
+
+def assert_same(one: Problem, other: Problem) -> None:
+    """Row by row and column by column, but for the units of rows."""
+    a, b = one.mip, other.mip
+    assert_allclose(a.sign * a.cost, b.sign * b.cost, rtol=1e-9)
+    assert_allclose(a.lower, b.lower, rtol=1e-9)
+    assert_allclose(a.upper, b.upper, rtol=1e-9)
+    assert_array_equal(a.integer, b.integer)
+    sizes = [abs(mip.A).max(axis=1).toarray().ravel() for mip in (a, b)]
+    for mine, others in (
+        (a.A.toarray(), b.A.toarray()),
+        (a.row_lower[:, None], b.row_lower[:, None]),
+        (a.row_upper[:, None], b.row_upper[:, None]),
+    ):
+        assert_allclose(mine / sizes[0][:, None], others / sizes[1][:, None], rtol=1e-9, atol=1e-12)
+    assert len(one.blocks) == len(other.blocks)
+    for block, twin in zip(one.blocks, other.blocks, strict=True):
+        assert_array_equal(block.inputs, twin.inputs)
+        assert_array_equal(block.outputs, twin.outputs)
+
+
+@pytest.mark.parametrize("kind", ["water", "ladders", "offers-trees", "portfolio", "chain"])
+@pytest.mark.parametrize("rule", ["permuted", "samples apart", "negated", "rows in other units", "slacks"])
+def test_another_way_of_writing_is_the_same_problem(kind: str, rule: str) -> None:
+    problem = build(kind, 1, 0)
+    other = rewritten(problem, [rule], 3)
+    if other is None:
+        pytest.skip("the rule changes nothing here")
+    assert_same(in_order(problem).problem, in_order(other).problem)
+
+
+def test_points_go_there_and_back() -> None:
+    problem = build("portfolio", 1, 0)
+    other = rewritten(problem, ["permuted"], 3)
+    assert other is not None
+    there = reformulate(Reformulated.start(other, propagate(other.mip.minimised())), (OneOrder(),))
+    x = np.random.default_rng(0).normal(size=other.mip.n_columns)
+    z = there.lift(x)
+    assert_array_equal(there.restrict(z), x)
+    assert there.problem.mip.objective(z) == pytest.approx(other.mip.objective(x), rel=1e-12)
+    rows = np.abs(there.problem.mip.A @ z)
+    assert_allclose(np.sort(rows), np.sort(np.abs(other.mip.A @ x)), rtol=1e-9)
+
+
+def test_one_object_added_twice_is_one_block_and_two_objects_with_other_weights_are_not() -> None:
+    torch.manual_seed(0)
+    net, twin = torch.nn.Linear(1, 1).double(), torch.nn.Linear(1, 1).double()
+    problem = dt.Problem(dt.Mip(cost=[0.0] * 3 + [1.0] * 3, lower=-1.0, upper=1.0))
+    for k, module in enumerate((net, twin, net)):
+        problem.add_predictor(module, [k], [3 + k])
+    assert [block.samples for block in in_order(problem).problem.blocks] == [2, 1]
+
+
+def test_a_row_turned_round_is_the_same_row() -> None:
+    made = []
+    for sign in (1.0, -1.0):
+        A, ends = sign * np.array([[1.0, -2.0, 1.0]]), np.sort([sign * -1.0, sign * 3.0])
+        problem = dt.Problem(dt.Mip([1.0, 1.0, 1.0], A, ends[:1], ends[1:], lower=-5.0, upper=5.0))
+        problem.add_predictor(lambda X: X.sum(axis=1, keepdims=True), [0, 1], [2])
+        made.append(in_order(problem).problem)
+    assert_same(*made)
