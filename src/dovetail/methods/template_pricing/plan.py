@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
+from dovetail.core.arrays import FloatArray, IntArray, columns_of_one
 from dovetail.core.column_part import ColumnPart
 from dovetail.core.pieces import piece_of, pieces
 from dovetail.core.stated_program import StatedProgram
@@ -85,12 +85,14 @@ def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
 
 
 def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
-    """The program of a template; None where some column has no place in it."""
-    return _Reduction(template, sides).program()
+    """The program of a template; None where networks are chained: a move goes through two of them."""
+    written = {int(j) for network in template.networks for j in network.outputs}
+    chained = any(int(j) in written for network in template.networks for j in network.inputs)
+    return None if chained else _Assembly(template, sides).program()
 
 
-class _Reduction:
-    """Which columns are defined, and which are two sides of one coordinate."""
+class _Assembly:
+    """Which columns of a template are defined, which are two sides of one coordinate, and its program."""
 
     def __init__(self, template: TemplateArrays, sides: CouplingSides) -> None:
         self._template, self._sides = template, sides
@@ -105,14 +107,18 @@ class _Reduction:
         for network in template.networks:
             self._output[network.outputs] = True
             self._read[network.inputs[network.inputs != FIXED]] = True
-
-    def program(self) -> MoveProgram | None:
-        """All of it."""
-        if np.any(self._read & self._output):
-            return None  # chained networks: a move goes through two of them
-        defined = self._definitions()
-        pairs = self._pairs(defined)
-        return Assembly(self._template, self._sides, self._entry, self._output, defined, pairs).program()
+        self._defined = self._definitions()
+        pairs = self._pairs(self._defined)
+        behind = set(self._defined) | set(pairs.values())
+        right = [j for j in range(c) if not self._output[j] and j not in behind]
+        self._right = np.array(right, dtype=np.int64)
+        self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
+        self._outputs = np.flatnonzero(self._output)
+        self._k = len(right)
+        self._classes = {
+            int(j) for network in template.networks if network.classifies for j in network.outputs
+        }
+        self._rest, self._gains = self._columns()
 
     def _definitions(self) -> dict[int, int]:
         """Column -> the equation that defines it; no defined column is in another's."""
@@ -163,32 +169,6 @@ class _Reduction:
             if np.array_equal(self._entry[row, one], -self._entry[row, other]):
                 pairs[one] = other
         return pairs
-
-
-class Assembly:
-    """Of a template whose defined columns and pairs are known."""
-
-    def __init__(
-        self,
-        template: TemplateArrays,
-        sides: CouplingSides,
-        entry: dict[tuple[int, int], FloatArray],
-        output: BoolArray,
-        defined: dict[int, int],
-        pairs: dict[int, int],
-    ) -> None:
-        self._template, self._sides, self._entry = template, sides, entry
-        self._defined, self._pairs = defined, pairs
-        behind = set(defined) | set(pairs.values())
-        right = [j for j in range(len(output)) if not output[j] and j not in behind]
-        self._right = np.array(right, dtype=np.int64)
-        self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
-        self._outputs = np.flatnonzero(output)
-        self._k = len(right)
-        self._classes = {
-            int(j) for network in template.networks if network.classifies for j in network.outputs
-        }
-        self._rest, self._gains = self._columns()
 
     def program(self) -> MoveProgram:
         """Everything."""
