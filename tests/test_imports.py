@@ -39,9 +39,9 @@ ALLOWED = {
     "nn": {"core", "run"},
     "coupling": {"core", "networks", "run"},
     "bounds": {"core", "networks", "run", "mip"},
-    "analysis": {"core", "networks", "run", "mip", "bounds"},
+    "analysis": {"core", "networks", "run", "mip", "bounds", "branching"},
     "reformulations": {"core", "networks", "run", "bounds", "analysis"},
-    "branching": {"core", "networks", "run", "mip", "bounds", "analysis"},
+    "branching": {"core", "networks", "run", "mip", "bounds"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "analysis", "certificates", "methods"},
     "modelling": {
@@ -89,7 +89,7 @@ PUBLIC_NAMES = {"dovetail.problems": "dovetail_study", "dovetail.compat": "dovet
 
 HOUSE_LP = {
     "mip/highs.py",
-    "bounds/confirmed.py",
+    "branching/confirmed.py",
     "bounds/safe_lp.py",
     "branching/relaxation.py",
     "linearised/trust_region.py",
@@ -106,7 +106,7 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "analysis/elastic.py",
-    "bounds/confirmed.py",
+    "branching/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",
     "mip/piqp.py",

@@ -22,10 +22,10 @@ import numpy as np
 from dovetail.analysis.components import Components, components
 from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_ensembles, tree_problem
 from dovetail.bounds.box import UNIT, propagate
-from dovetail.bounds.confirmed import EngineSettings, stands
 from dovetail.bounds.lagrangian import lagrangian_constant
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.branching.confirmed import EngineSettings, stands
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR

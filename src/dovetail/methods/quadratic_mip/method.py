@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import PAD, Box, narrow, propagate
-from dovetail.bounds.confirmed import EngineSettings, hidden, stands
 from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.confirmed import EngineSettings, hidden, stands
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
