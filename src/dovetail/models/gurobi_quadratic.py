@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
-from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 
 
@@ -72,11 +71,5 @@ def with_quadratic_rows(mip: Mip, rows: list[QuadraticRow], place: IntArray) -> 
     columns = place[np.concatenate([row.linear for row in rows])]
     data = np.concatenate([row.coefficients for row in rows])
     linear = sp.coo_array((data, (number, columns)), shape=(len(rows), mip.n_columns))
-    own = [*map(mip.row_name, range(mip.n_rows))]
-    return replace(
-        mip,
-        A=sp.vstack([mip.A, linear], format="csr"),
-        row_lower=np.concatenate([mip.row_lower, [row.lower for row in rows]]),
-        row_upper=np.concatenate([mip.row_upper, [row.upper for row in rows]]),
-        row_names=distinct([*own, *(row.name for row in rows)]),
-    )
+    lower, upper, names = zip(*((row.lower, row.upper, row.name) for row in rows), strict=True)
+    return mip.with_rows(linear, lower, upper, names)
