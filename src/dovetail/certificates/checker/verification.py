@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +17,7 @@ from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.check import Violation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
@@ -339,3 +340,16 @@ def _cut(
         lower = lower.copy()
         lower[k] = max(lower[k], np.floor(at) + 1.0 if whole else at)
     return lower, upper
+
+
+@dataclass(frozen=True, repr=False)
+class CertifiedViolation(Violation):
+    """How far a point is from satisfying a problem, and what a certificate proves of that problem."""
+
+    verification: Verification = field(kw_only=True)
+
+    @classmethod
+    def of(cls, violation: Violation, verification: Verification) -> CertifiedViolation:
+        """Both together."""
+        kinds = {place.name: getattr(violation, place.name) for place in fields(Violation)}
+        return cls(**kinds, verification=verification)

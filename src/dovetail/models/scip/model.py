@@ -12,7 +12,6 @@ import pyscipopt
 from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, ObjectArray
-from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading, Slack, Ties
 from dovetail.core.indicator import Indicator
@@ -45,10 +44,6 @@ class ScipModel(ToolModel):
             return Reading(_mip(self._model, columns), columns.keys)
         _refuse_callbacks(self._model)
         return _with_rows(self._model, columns)
-
-    def unpack(self, given: Any) -> ObjectArray:
-        """`MatrixVariable`, dictionaries and lists of variables."""
-        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def key(self, variable: Any) -> Hashable:
         """The address of the original variable; nothing is asked of a variable before it is known."""
