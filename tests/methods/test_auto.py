@@ -364,7 +364,9 @@ def mixed_integers():
 
 
 @pytest.mark.parametrize(
-    "make", [coupled_classes, coupled_smooth_classes, mixed_integers], ids=lambda make: make.__name__
+    "make",
+    sample([coupled_classes, coupled_smooth_classes, mixed_integers], 2),
+    ids=lambda make: make.__name__,
 )
 def test_two_solves_with_one_seed_are_the_same(make):
     def run():

@@ -8,7 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail.bounds.box import Box
 from dovetail.core.indicator import Indicator
-from dovetail.reformulations.one_sided import OneSided
+from dovetail.reformulations.indicators import OneSided
 
 
 @pytest.mark.parametrize("seed", range(20))

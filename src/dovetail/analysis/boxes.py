@@ -6,6 +6,7 @@ propagated first, which is cheap; the LP is asked only about inputs still withou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -61,7 +62,7 @@ def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: i
 
 def _shrunk(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
     lower, upper = box.lower.copy(), box.upper.copy()
-    ask = _Extremes(mip, box, budget, seed, threads)
+    ask = _extremes(mip, box, budget, seed, threads)
     width = (upper - lower)[inputs]
     for done, j in enumerate(inputs):
         if budget.over:
@@ -77,7 +78,7 @@ def _shrunk(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, t
 def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
     """Least and largest value of the inputs that have no bound, over the LP relaxation."""
     lower, upper = box.lower.copy(), box.upper.copy()
-    ask = _Extremes(mip, box, budget, seed, threads)
+    ask = _extremes(mip, box, budget, seed, threads)
     open_sides = [(j, sign, bounds) for j in inputs for sign, bounds in ((1.0, lower), (-1.0, upper))]
     complete = True
     for j, sign, bounds in open_sides:
@@ -91,18 +92,8 @@ def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: in
     return Box(lower, upper, complete=complete, empty=box.empty or empty)
 
 
-class _Extremes:
+def _extremes(mip: Mip, box: Box, budget: Budget, seed: int, threads: int) -> Callable[[int, float], float]:
     """Least (sign 1) and largest (sign -1) value of a column over the LP relaxation: proved, not believed."""
-
-    def __init__(self, mip: Mip, box: Box, budget: Budget, seed: int, threads: int) -> None:
-        relaxed = replace(mip.as_checked(), lower=box.lower, upper=box.upper)
-        self._lp = SafeLp(relaxed, seed=seed, threads=threads)
-        self._budget, self._columns = budget, mip.n_columns
-
-    def __call__(self, j: int, sign: float) -> float:
-        cost = np.zeros(self._columns)
-        cost[j] = sign
-        bound = self._lp.minimise(cost, 0.0, self._budget).bound
-        if not np.isfinite(bound):
-            return -sign * np.inf  # no bound from here; the input stays as it is on this side
-        return sign * (bound - PAD * max(1.0, abs(bound)))
+    relaxed = replace(mip.as_checked(), lower=box.lower, upper=box.upper)
+    lp, one = SafeLp(relaxed, seed=seed, threads=threads), np.ones(1)
+    return lambda j, sign: lp.extreme(np.array([j]), one, sign, budget, room=PAD)[1]
