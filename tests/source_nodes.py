@@ -8,5 +8,20 @@ KINDS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @cache
 def nodes(path):
-    """The imports and functions of a file, wherever they stand in it."""
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, KINDS)]
+    """The imports and functions of a file, wherever they stand in it; what functions hold is left out.
+
+    Whole trees of all files would be millions of objects, at which Python looks again and again.
+    """
+    found = [node for node in statements(ast.parse(path.read_text())) if isinstance(node, KINDS)]
+    for node in found:
+        if hasattr(node, "body"):
+            node.body, node.args, node.decorator_list, node.returns = [], None, [], None
+    return found
+
+
+def statements(node):
+    """All statements inside a node; expressions, which are most of a file, hold none."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)

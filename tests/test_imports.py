@@ -41,7 +41,7 @@ ALLOWED = {
     "bounds": {"core", "networks", "run", "mip"},
     "structure": {"core", "networks", "run", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
-    "branching": {"core", "networks", "run", "mip", "bounds", "structure"},
+    "branching": {"core", "networks", "run", "mip", "bounds"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "structure", "certificates", "methods"},
     "modelling": {
@@ -89,7 +89,7 @@ PUBLIC_NAMES = {"dovetail.problems": "dovetail_study", "dovetail.compat": "dovet
 
 HOUSE_LP = {
     "mip/highs.py",
-    "bounds/confirmed.py",
+    "branching/confirmed.py",
     "bounds/safe_lp.py",
     "branching/relaxation.py",
     "linearised/trust_region.py",
@@ -105,7 +105,7 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "methods/elastic.py",
-    "bounds/confirmed.py",
+    "branching/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",
     "mip/piqp.py",

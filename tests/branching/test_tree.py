@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.branching.model import model_of
 from dovetail.branching.network_rows import add_network_rows
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
+from dovetail.methods.branching_model import model_of
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import context_of

@@ -7,8 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.certificates.certificate import read_certificate
-from dovetail.certificates.checker.division import leaf_boxes
-from dovetail.certificates.checker.verification import verify
+from dovetail.certificates.checker.verification import leaf_boxes, verify
 from dovetail.certificates.proof import CertificateKind
 from tests.certificates.reference import (
     certificate_of,

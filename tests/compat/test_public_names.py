@@ -21,13 +21,13 @@ def test_a_module_is_the_same_by_either_name(name):
     assert import_module(f"dovetail.compat.{name}") is import_module(f"dovetail_peers.compat.{name}")
 
 
-@pytest.mark.parametrize("name", [FILE, MADE])
-def test_the_public_name_may_come_first(name):
-    code = (
+def test_the_public_name_may_come_first():
+    code = "; ".join(
         f"import dovetail.compat.{name} as public, dovetail_peers.compat.{name} as own; print(public is own)"
+        for name in (FILE, MADE)
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (said.returncode, said.stdout) == (0, "True\n"), said.stderr
+    assert (said.returncode, said.stdout) == (0, "True\nTrue\n"), said.stderr
 
 
 def test_a_file_that_was_pickled_by_the_public_name_is_read():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.bounds.confirmed import EngineSettings, confirmed
+from dovetail.branching.confirmed import EngineSettings, confirmed
 from dovetail.core.errors import EngineError
 from dovetail.mip import turns
 from dovetail.run.budget import Budget

@@ -15,7 +15,7 @@ from dovetail.models.scip import ScipModel
 from tests.conftest import FULL
 from tests.contexts import by_scipy
 
-SEEDS = range(300 if FULL else 30)
+SEEDS = range(300 if FULL else 15)
 KINDS = "BIC"
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
-from dovetail.problem_file.training_table import read_training_table
+from dovetail.problem_file.predictors import read_training_table
 
 
 def written(tmp_path, text, name="d.csv"):

@@ -68,7 +68,7 @@ def problem_of(kind, seed, samples=3, dtype=torch.float64):
     return problem
 
 
-def feasible_points(problem, seed, count=20):
+def feasible_points(problem, seed, count=20 if FULL else 8):
     """Random feasible points, with outputs as the networks say."""
     rng, mip = np.random.default_rng(seed), problem.mip
     found = []

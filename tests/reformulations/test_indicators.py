@@ -15,7 +15,7 @@ from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 
-SEEDS = range(400 if FULL else 12)
+SEEDS = range(400 if FULL else 6)
 
 
 def with_indicators(mip, indicators):

@@ -11,6 +11,7 @@ from dovetail.core.check import Checker
 from dovetail.core.mip import TOLERANCE
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.reformulated import Reformulated, reformulate
+from tests.conftest import sample
 
 
 def network(*, pair, dtype=torch.float64, seed=0):
@@ -70,7 +71,7 @@ def within(mip, z):
     return rows and np.all(z >= mip.lower) and np.all(z <= mip.upper)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", sample([torch.float32, torch.float64]))
 @pytest.mark.parametrize(("pair", "which", "row"), CASES)
 def test_every_point_that_passes_is_in_the_relaxation(pair, which, row, dtype):
     """Those nearest to the limit, on which the limit is laid: as far out as the check accepts."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
-from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.mip import INFINITY, TOLERANCE, Mip
 from dovetail.core.sparse import joined_ranges
 
 ROUNDS = 10
@@ -187,6 +187,7 @@ class RowEntries(NamedTuple):
         known, a, row, column = known[..., useful], a[useful], self.row[useful], self.column[useful]
         limit = (side[row] - (total[..., row] - finite[..., useful])) / a
         room = PAD * np.maximum(1.0, np.abs(limit)) + noise[..., row] / np.abs(a)
+        known &= np.abs(limit) < INFINITY  # what is beyond says nothing to engines
         above = a > 0.0
         most = np.where(known, limit + room, np.inf)[..., above]
         least = np.where(known, limit - room, -np.inf)[..., ~above]

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from dovetail.bounds.box import propagate
 from dovetail.bounds.dual_value import dual_value
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import LARGEST, SMALLEST, Mip
 from dovetail.mip.loaded_highs import LoadedHighs
@@ -59,15 +59,8 @@ class SafeLp:
 
     def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
         """More rows for the next solves, which go on from the last basis."""
-        mip = self._mip
         self._live.add_rows(rows, lower, upper)
-        self._mip = replace(
-            mip,
-            A=sp.vstack([mip.A, rows], format="csr"),
-            row_lower=np.concatenate([mip.row_lower, lower]),
-            row_upper=np.concatenate([mip.row_upper, upper]),
-            row_names=None,
-        )
+        self._mip = self._mip.with_rows(rows, lower, upper)
         self.__dict__.pop("_elastic", None)
 
     def minimise(
@@ -97,6 +90,27 @@ class SafeLp:
             value = max(value, self._below(reached, cost, offset, y, lower, upper))
         return LpAnswer(status, np.clip(x, lower, upper), value, y)
 
+    def extreme(
+        self,
+        columns: IntArray,
+        weights: FloatArray,
+        sign: float,
+        budget: Budget,
+        *,
+        room: float,
+        constant: float = 0.0,
+    ) -> tuple[MipStatus, float]:
+        """The least (sign 1) or largest (sign -1) value of weights'x[columns] + constant, as far as proved.
+
+        It is moved outwards by `room` max(1, |value|); infinite where nothing is proved.
+        """
+        cost = np.zeros(self._mip.n_columns)
+        np.add.at(cost, columns, sign * weights)
+        answer = self.minimise(cost, sign * constant, budget)
+        if not math.isfinite(answer.bound):
+            return answer.status, -sign * math.inf
+        return answer.status, sign * (answer.bound - room * max(1.0, abs(answer.bound)))
+
     def _below(
         self,
         value: float,
@@ -116,16 +130,8 @@ class SafeLp:
         skipped = (cost != 0.0) & (np.abs(cost) < SMALLEST)
         if np.any(skipped) or row.nnz == 0 or np.max(np.abs(row.data)) > LARGEST:
             return -math.inf  # entries a Mip does not take
-        cut = replace(
-            self._mip,
-            A=sp.vstack([self._mip.A, row], format="csr"),
-            row_lower=np.append(self._mip.row_lower, -np.inf),
-            row_upper=np.append(self._mip.row_upper, ceiling - offset),
-            row_names=None,
-            lower=lower,
-            upper=upper,
-        )
-        box = propagate(cut)
+        cut = self._mip.with_rows(row, [-np.inf], [ceiling - offset])
+        box = propagate(replace(cut, lower=lower, upper=upper))
         return min(ceiling, dual_value(self._mip, cost, offset, y, box.lower, box.upper))
 
     def _infeasible(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> LpAnswer:

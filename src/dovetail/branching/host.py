@@ -45,6 +45,11 @@ class HostRows:
     def _rows(self) -> RowEntries:
         return RowEntries.of(self.A, np.flatnonzero(np.diff(self.A.indptr)))
 
+    def program(self, cutoff: float) -> Mip:
+        """The rows, for points that cost at most `cutoff`."""
+        top = np.append(self.row_upper[:-1], self.limit(cutoff))
+        return Mip(self.cost, self.A, self.row_lower, top, -np.inf, np.inf, self.integer)
+
     def limit(self, cutoff: float) -> float:
         """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
         return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))

@@ -104,8 +104,8 @@ def _row(
         goal = best - ENOUGH * wrong
         if not len(tree) or tree.boxes >= BOXES or budget.over or tree.bound(goal) >= goal:
             break
-        point = tree.step(goal, budget)
-        x = x if point is None else point[:d]
+        points = tree.step(goal, budget)
+        x = points[0][:d] if points else x
     least = tree.bound(goal)
     if least < goal and len(tree):
         return None

@@ -23,12 +23,13 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.box import UNIT
+from dovetail.bounds.dual_value import dual_value
 from dovetail.bounds.planes.relaxation import multiplied
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
+from dovetail.core.errors import EngineError, ModelError
 from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
 from dovetail.mip.program import Program
 from dovetail.networks.functions import FUNCTIONS
@@ -110,6 +111,18 @@ class Multipliers:
         value = value - 2.0 * UNIT * (n + host.A.shape[0] + 8.0 * len(networks) + 8.0) * sizes
         shrunk = np.sign(reduced) * np.maximum(np.abs(reduced) - noise, 0.0)
         return np.where(np.isnan(value), -np.inf, value), shrunk
+
+    def in_fractions(
+        self, host: HostRows, lower: FloatArray, upper: FloatArray, cutoff: float, box: int
+    ) -> float:
+        """The bound of one box without networks, where columns without a bound leave `bound` nothing to say:
+        whether their reduced costs vanish is found out in fractions (`dual_value`)."""
+        n, offset = host.columns, float(self.offset[box])
+        try:
+            mip = host.program(cutoff)
+        except ModelError:  # its cost is too large for a row
+            return -np.inf
+        return dual_value(mip, self.cost[box], offset, self.rows[box], lower[:n], upper[:n])
 
 
 def _between(columns: IntArray, lower: FloatArray, upper: FloatArray) -> tuple[Tensor, Tensor]:

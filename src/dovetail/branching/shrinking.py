@@ -26,11 +26,11 @@ HAIR = 1e-9
 def by_prices(model: Model, lower: FloatArray, upper: FloatArray, room: float, prices: FloatArray) -> None:
     """In place: a column that costs more than the room that is left, away from its cheaper bound, stays near
     that one."""
-    up, down = np.flatnonzero(prices > 0.0), np.flatnonzero(prices < 0.0)
-    size = HAIR * np.maximum(1.0, np.maximum(np.abs(lower), np.abs(upper)))
-    high = lower[up] + (room / prices[up] * (1.0 + HAIR) + size[up])
-    low = upper[down] + (room / prices[down] * (1.0 + HAIR) - size[down])
-    upper[up], lower[down] = np.fmin(upper[up], high), np.fmax(lower[down], low)
+    up = np.flatnonzero((prices > 0.0) & np.isfinite(lower))
+    down = np.flatnonzero((prices < 0.0) & np.isfinite(upper))
+    high = lower[up] + (room / prices[up] * (1.0 + HAIR) + HAIR * np.maximum(1.0, np.abs(lower[up])))
+    low = upper[down] + (room / prices[down] * (1.0 + HAIR) - HAIR * np.maximum(1.0, np.abs(upper[down])))
+    upper[up], lower[down] = np.minimum(upper[up], high), np.maximum(lower[down], low)
     whole = np.flatnonzero(model.host.integer)
     lower[whole], upper[whole] = np.ceil(lower[whole] - TOLERANCE), np.floor(upper[whole] + TOLERANCE)
 

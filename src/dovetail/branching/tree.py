@@ -108,17 +108,17 @@ class Tree:
         self._lowest = min(self._lowest, goal)
         return self._lowest
 
-    def step(self, goal: float, budget: Budget) -> FloatArray | None:
-        """The lowest boxes; the point of the lowest LP. A box that is interrupted stays open."""
+    def step(self, goal: float, budget: Budget) -> list[FloatArray]:
+        """The lowest boxes; the points of their LPs, lowest first. A box that is interrupted stays open."""
         goal, nodes = self.aim(goal), list[Node]()
         while self._heap and len(nodes) < TOGETHER:
             node = heapq.heappop(self._heap)
             if node.bound < goal:
                 nodes.append(node)
         if not nodes:
-            return None
+            return []
         try:
-            point = self._process(nodes, goal, budget)
+            points = self._process(nodes, goal, budget)
         except BaseException:
             waiting = {id(node) for node in self._heap}
             for node in nodes:
@@ -128,20 +128,20 @@ class Tree:
         self.boxes += len(nodes)
         if self._counted:
             work.count(nodes=len(nodes))
-        return point
+        return points
 
-    def _process(self, nodes: list[Node], goal: float, budget: Budget) -> FloatArray | None:
+    def _process(self, nodes: list[Node], goal: float, budget: Budget) -> list[FloatArray]:
         lower, upper = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
         alive = self.model.tighten(lower, upper, goal)
         for k, node in enumerate(nodes):
             node.lower, node.upper = lower[k], upper[k]
         solved = self._relaxed([node for node, kept in zip(nodes, alive, strict=True) if kept], goal, budget)
         if not solved:
-            return None
-        lowest = min(solved, key=lambda one: one.node.bound)
+            return []
+        solved.sort(key=lambda one: one.node.bound)
         for one, parts in zip(solved, self._parts(solved, goal), strict=True):
             self._divide(one, *parts, goal)
-        return lowest.lp.x
+        return [one.lp.x for one in solved if one.lp.x is not None]
 
     def _relaxed(self, nodes: list[Node], goal: float, budget: Budget) -> list[_Solved]:
         """What is left of boxes when their LPs are solved: those that are not closed."""
@@ -162,6 +162,9 @@ class Tree:
         multipliers = Multipliers.joined([m for *_, m in left])
         lower, upper = np.stack([n.lower for n, *_ in left]), np.stack([n.upper for n, *_ in left])
         bounds, reduced = multipliers.bound(made.host, made.networks, lower, upper, goal)
+        if not made.networks:
+            for k in np.flatnonzero(np.isneginf(bounds)).tolist():
+                bounds[k] = multipliers.in_fractions(made.host, lower[k], upper[k], goal, k)
         solved = []
         for (node, lp, own), bound, prices in zip(left, bounds, reduced, strict=True):
             if lp.infeasible:

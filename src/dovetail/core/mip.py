@@ -28,7 +28,7 @@ from dovetail.core.arrays import (
     vector,
 )
 from dovetail.core.errors import ModelError
-from dovetail.core.names import LazyNames
+from dovetail.core.names import LazyNames, distinct
 from dovetail.core.sparse import row_of_entries, times
 
 INFINITY = 1e20
@@ -244,6 +244,19 @@ class Mip:
             upper=np.concatenate([self.upper, upper]),
             integer=np.concatenate([self.integer, integer]),
             names=None if self.names is None else self._with_names(names),
+        )
+
+    def with_rows(
+        self, rows: Any, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None
+    ) -> Mip:
+        """The same program with more rows at its end; without `names` no row has a name any more."""
+        own = () if names is None else map(self.row_name, range(self.n_rows))
+        return replace(
+            self,
+            A=sp.vstack([self.A, rows], format="csr"),
+            row_lower=np.concatenate([self.row_lower, lower]),
+            row_upper=np.concatenate([self.row_upper, upper]),
+            row_names=None if names is None else distinct([*own, *names]),
         )
 
     def _with_names(self, names: Sequence[str]) -> Sequence[str]:

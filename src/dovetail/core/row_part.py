@@ -5,10 +5,10 @@ What rows come to at a point is worked out part by part, from the users' own arr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,43 +23,43 @@ CHUNK = 4096
 """Blocks that are added up at once: sums of sums of so many lose a thousandth of what one long sum loses."""
 
 
-class RowPart(Protocol):
+class RowPart(ABC):
     """Some rows."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """How many rows."""
-        ...
 
     @property
+    @abstractmethod
     def nonzeros(self) -> int:
         """Entries of the matrix that they stand for."""
-        ...
 
+    @abstractmethod
     def entries(self) -> Iterator[FloatArray]:
         """All numbers in them; those that are the same for many may come once."""
-        ...
 
+    @abstractmethod
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
-        ...
 
     @property
+    @abstractmethod
     def sides(self) -> tuple[FloatArray, FloatArray]:
         """Below and above; they broadcast to (blocks, rows of one block)."""
-        ...
 
     def beyond(self, x: FloatArray) -> FloatArray:
         """(size,) how far they are outside their sides at a point; negative inside."""
-        ...
+        return _outside(self.activity(x), *self.sides).ravel()
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
         """The most of these, and which row of them it is."""
-        ...
+        return _most(self.beyond(x))
 
 
 @dataclass(frozen=True, eq=False)
-class HostRows:
+class HostRows(RowPart):
     """Rows of a host: nothing but its matrix is known."""
 
     host: Mip
@@ -92,21 +92,23 @@ class HostRows:
         """Of its rows, side by side."""
         return self.host.row_lower, self.host.row_upper
 
-    def beyond(self, x: FloatArray) -> FloatArray:
-        """Row by row."""
-        return _outside(self.activity(x), *self.sides)
-
-    def farthest(self, x: FloatArray) -> tuple[float, int]:
-        """Of them all."""
-        return _most(self.beyond(x))
-
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows:
-    """A row of every block of a template."""
+class _TemplateRows(RowPart):
+    """A row of a template."""
 
     template: Template
     row: RowArrays
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """As they were given."""
+        return self.row.lower, self.row.upper
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateRows(_TemplateRows):
+    """A row of every block of a template."""
 
     @property
     def size(self) -> int:
@@ -144,11 +146,6 @@ class PrivateRows:
             else:
                 total += mine * part
 
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """As they were given."""
-        return self.row.lower, self.row.upper
-
     @cached_property
     def _equations(self) -> bool:
         return np.array_equal(self.row.lower, self.row.upper)
@@ -184,11 +181,8 @@ class PrivateRows:
 
 
 @dataclass(frozen=True, eq=False)
-class CouplingRows:
+class CouplingRows(_TemplateRows):
     """A row over all blocks of a template, or one for each column of its families."""
-
-    template: Template
-    row: RowArrays
 
     @property
     def size(self) -> int:
@@ -215,19 +209,6 @@ class CouplingRows:
             sums = entry.ravel() * column_sums(values) if entry.size == 1 else column_sums(entry * values)
             total += sums.sum() if self.row.summed else sums
         return total
-
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """As they were given."""
-        return self.row.lower, self.row.upper
-
-    def beyond(self, x: FloatArray) -> FloatArray:
-        """Of all blocks together."""
-        return _outside(self.activity(x), *self.sides).ravel()
-
-    def farthest(self, x: FloatArray) -> tuple[float, int]:
-        """Of them all."""
-        return _most(self.beyond(x))
 
 
 def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[RowPart]:

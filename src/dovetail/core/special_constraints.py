@@ -19,7 +19,6 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.core.names import distinct
 
 Columns = Sequence[int]
 _Place = TypeVar("_Place")
@@ -210,15 +209,8 @@ class SpecialConstraints:
             (np.concatenate(entries).astype(np.float64), np.concatenate(columns).astype(np.int64), indptr),
             shape=(len(low), mip.n_columns),
         )
-        before = [*map(own.row_name, range(own.n_rows))]
-        return replace(
-            mip,
-            cost=np.concatenate([own.cost, self._cost]),
-            A=sp.vstack([mip.A, rows], format="csr"),
-            row_lower=np.concatenate([mip.row_lower, low]),
-            row_upper=np.concatenate([mip.row_upper, high]),
-            row_names=distinct([*before, *names]),
-        )
+        cost = np.concatenate([own.cost, self._cost])
+        return replace(mip.with_rows(rows, low, high, names), cost=cost)
 
 
 def logic_rows(

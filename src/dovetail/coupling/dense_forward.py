@@ -1,4 +1,4 @@
-"""Dense networks of ReLUs for network steps on a GPU: forward and backward by hand, in float64.
+"""Dense networks of ReLUs, forward and backward by hand; for network steps on a GPU in float64, recorded.
 
 A step asks a few hundred rows, so that a deep network takes as long as its kernels take to start; by hand
 they are fewer, and nobody writes down how they hang together. What is asked for again and again with as many
@@ -35,15 +35,8 @@ def network_forward(block: Block, device: str) -> Forward:
 
 def dense_forward(block: Block, device: str) -> Forward | None:
     """None for any network but dense layers with ReLUs between them."""
-    layers: Layers = []
-    for layer in block.description.layers_if_known() or ():
-        if isinstance(layer, Dense):
-            layers.append((_tensor(layer.weight, device), _tensor(layer.bias, device), False))
-        elif isinstance(layer, Activation) and layer.kind == "relu" and layers and not layers[-1][2]:
-            layers[-1] = (*layers[-1][:2], True)
-        else:
-            return None
-    if not layers:
+    layers = dense_layers(block, device, torch.float64)
+    if layers is None:
         return None
     count, passes = counter(block.predictor), Passes(layers)
 
@@ -55,11 +48,23 @@ def dense_forward(block: Block, device: str) -> Forward | None:
     return forward
 
 
-def _tensor(array: object, device: str) -> Tensor:
-    return torch.as_tensor(array, dtype=torch.float64, device=device)
+def dense_layers(block: Block, device: str, dtype: torch.dtype) -> Layers | None:
+    """The layers of a block's network; None for any network but dense layers with ReLUs between them."""
+    found: Layers = []
+    for layer in block.description.layers_if_known() or ():
+        if isinstance(layer, Dense):
+            weight, bias = (
+                torch.as_tensor(a, dtype=dtype, device=device) for a in (layer.weight, layer.bias)
+            )
+            found.append((weight, bias, False))
+        elif isinstance(layer, Activation) and layer.kind == "relu" and found:
+            found[-1] = (*found[-1][:2], True)
+        else:
+            return None
+    return found or None
 
 
-def _forward(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
+def forward_pass(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Values, and what came out of every ReLU."""
     after, x = [], u
     for weight, bias, rectified in layers:
@@ -70,11 +75,16 @@ def _forward(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
     return x, after
 
 
-def _backward(layers: Layers, gradient: Tensor, after: list[Tensor]) -> Tensor:
+def backward_pass(
+    layers: Layers, gradient: Tensor, after: list[Tensor], some: Tensor | None = None
+) -> Tensor:
+    """Gradients by inputs, of all rows or of `some` by number; `after` is what came out of every ReLU."""
     left = list(after)
     for weight, _, rectified in reversed(layers):
         if rectified:
-            gradient = torch.ops.aten.threshold_backward(gradient, left.pop(), 0.0)
+            passed = left.pop() if some is None else left.pop().index_select(0, some)
+            # by what came out: in one pass, where a comparison would be another
+            gradient = torch.ops.aten.threshold_backward(gradient, passed, 0.0)
         gradient = gradient @ weight
     return gradient
 
@@ -117,13 +127,13 @@ class _Recording:
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # libraries take their memory before anything is recorded
-            _backward(layers, self._gradient, _forward(layers, self._u)[1])
+            backward_pass(layers, self._gradient, forward_pass(layers, self._u)[1])
         torch.cuda.current_stream().wait_stream(aside)
         self._forth, self._back = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._forth):
-            self._values, after = _forward(layers, self._u)
+            self._values, after = forward_pass(layers, self._u)
         with torch.cuda.graph(self._back):
-            self._slope = _backward(layers, self._gradient, after)
+            self._slope = backward_pass(layers, self._gradient, after)
         self._after = after
 
     def forward(self, u: Tensor, asker: object) -> Tensor:
@@ -150,7 +160,7 @@ class _Network(torch.autograd.Function):
             ctx.asker, ctx.after = object(), None
             values: Tensor = ctx.recording.forward(ctx.u, ctx.asker)
             return values
-        values, ctx.after = _forward(passes.layers, u)
+        values, ctx.after = forward_pass(passes.layers, u)
         return values
 
     @staticmethod
@@ -159,5 +169,5 @@ class _Network(torch.autograd.Function):
             return ctx.recording.backward(ctx.u, gradients[0], ctx.asker), None
         if ctx.after is None:  # a slope of the slope is asked for, which no recording has
             with torch.no_grad():
-                ctx.after = _forward(ctx.layers, ctx.u)[1]
-        return _backward(ctx.layers, gradients[0], ctx.after), None
+                ctx.after = forward_pass(ctx.layers, ctx.u)[1]
+        return backward_pass(ctx.layers, gradients[0], ctx.after), None

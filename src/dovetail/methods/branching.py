@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dovetail.branching.model import Model, model
+from dovetail.branching.model import Model
 from dovetail.branching.network_rows import add_network_rows
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Tree
@@ -20,6 +20,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.methods.branching_model import model
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
@@ -74,8 +75,8 @@ class _Run:
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
         while len(tree) and not context.over:
-            point = tree.step(self._goal, context.budget)
-            self._offer(point)
+            points = tree.step(self._goal, context.budget)
+            self._offer(points[0] if points else None)
             bound = tree.bound(self._goal)
             if math.isfinite(bound):
                 context.incumbent.raise_bound(Bound(bound, SOURCE, self._scope))

@@ -124,13 +124,8 @@ def with_cutoff(mip: Mip, cutoff: float) -> Mip:
     small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
     size = np.maximum(np.abs(mip.lower[small]), np.abs(mip.upper[small]))
     limit = cutoff - mip.offset + float(np.abs(mip.cost[small]) @ size)
-    return replace(
-        mip,
-        A=sp.vstack([mip.A, sp.csr_array(np.where(small, 0.0, mip.cost)[None])], format="csr"),
-        row_lower=np.append(mip.row_lower, -np.inf),
-        row_upper=np.append(mip.row_upper, limit + UNIT * 8.0 * abs(limit)),
-        row_names=None,
-    )
+    row = sp.csr_array(np.where(small, 0.0, mip.cost)[None])
+    return mip.with_rows(row, [-np.inf], [limit + UNIT * 8.0 * abs(limit)])
 
 
 class _CutoffExtremes:
@@ -139,7 +134,6 @@ class _CutoffExtremes:
     def __init__(self, mip: Mip, host_rows: int, cutoff: float, settings: SolveContext) -> None:
         room = np.where(np.arange(mip.n_rows) < host_rows, TOLERANCE, 0.0)
         loose = replace(mip.relaxed(), row_lower=mip.row_lower - room, row_upper=mip.row_upper + room)
-        self._columns = mip.n_columns
         self._lp = SafeLp(with_cutoff(loose, cutoff), seed=settings.seed, threads=settings.threads)
 
     def range(
@@ -152,13 +146,9 @@ class _CutoffExtremes:
     ) -> tuple[float, float]:
         """Of weight z[columns] + bias, within what is known of it."""
         found = list(known)
-        for side, sign in enumerate((1.0, -1.0)):
-            cost = np.zeros(self._columns)
-            np.add.at(cost, columns, sign * weight)
-            answer = self._lp.minimise(cost, sign * bias, budget)
-            if answer.status is MipStatus.INFEASIBLE:
+        for side, (sign, tighter) in enumerate(((1.0, max), (-1.0, min))):
+            status, reached = self._lp.extreme(columns, weight, sign, budget, room=ROOM, constant=bias)
+            if status is MipStatus.INFEASIBLE:
                 raise NothingLeft
-            if np.isfinite(answer.bound):
-                reached = sign * (answer.bound - ROOM * max(1.0, abs(answer.bound)))
-                found[side] = max(found[side], reached) if sign > 0 else min(found[side], reached)
+            found[side] = tighter(found[side], reached)
         return (found[0], found[1]) if found[0] <= found[1] else known

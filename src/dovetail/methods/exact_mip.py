@@ -18,8 +18,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.bounds.confirmed import NODES, EngineSettings, has_no_point, stands
-from dovetail.bounds.tree import branch_and_bound
+from dovetail.branching.confirmed import NODES, EngineSettings, has_no_point, stands
+from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft

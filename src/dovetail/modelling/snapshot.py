@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.bounds.box import propagate
 from dovetail.certificates.certificate import Certificate
-from dovetail.certificates.certified import CertifiedViolation
-from dovetail.certificates.checker.verification import verify
+from dovetail.certificates.checker.verification import CertifiedViolation, verify
 from dovetail.core import check as judge
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation

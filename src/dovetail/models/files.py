@@ -9,9 +9,7 @@ from dovetail.core.errors import ModelError, OptionError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.mip import Mip
 from dovetail.models.highs import read_by_highs
-from dovetail.models.lp.parser import parse_lp
-from dovetail.models.lp.program import LpProgram
-from dovetail.models.lp.tokens import with_brackets, without_brackets
+from dovetail.models.lp import LpProgram, parse_lp, with_brackets, without_brackets
 from dovetail.models.mps import outline
 from dovetail.models.text import shown, unpacked
 

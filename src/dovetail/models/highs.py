@@ -10,8 +10,6 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import ObjectArray
-from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
 from dovetail.core.foreign import Answer, Reading, Ties
@@ -32,10 +30,6 @@ class HighsModel(ToolModel):
         mip = as_mip(self._model, rows=rows, quadratic=True)
         quadratics = _quadratics(self._model) if rows else ()
         return Reading(mip, tuple(range(mip.n_columns)), quadratics=quadratics)
-
-    def unpack(self, given: Any) -> ObjectArray:
-        """`HighspyArray`, dictionaries and lists of variables."""
-        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def key(self, variable: Any) -> Hashable:
         """The place of the column now: highspy keeps it up to date only where it was asked to."""

@@ -12,8 +12,10 @@ from functools import wraps
 from typing import Any
 from weakref import ref
 
+import numpy as np
+
 from dovetail.core.arrays import FloatArray, ObjectArray
-from dovetail.core.containers import like
+from dovetail.core.containers import as_array, like
 from dovetail.core.foreign import Reading
 
 
@@ -33,6 +35,10 @@ class ToolModel:
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""
         return False
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """Arrays, which may be of the tool's own class, dictionaries and lists of variables."""
+        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def like(self, given: Any, values: FloatArray) -> Any:
         """Arrays, dictionaries and frames."""

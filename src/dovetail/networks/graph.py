@@ -182,7 +182,7 @@ class GraphBuilder:
                 weights.append(part.toarray())
         if not sources:
             sources, weights = [0], [np.zeros((len(wanted.constant), self._inputs))]
-        if len(sources) == 1 and not wanted.constant.any() and _is_identity(weights[0]):
+        if len(sources) == 1 and not wanted.constant.any() and is_identity(weights[0]):
             return sources[0]
         self._steps.append(
             GraphStep(Affine(tuple(weights), wanted.constant), tuple(sources), len(wanted.constant))
@@ -199,7 +199,8 @@ class GraphBuilder:
         return Expressions(sparse.csr_array(ones, shape=(size, self._base)), np.zeros(size))
 
 
-def _is_identity(weight: FloatArray) -> bool:
+def is_identity(weight: FloatArray) -> bool:
+    """Whether a matrix hands on what it is given."""
     return weight.shape[0] == weight.shape[1] and bool(np.array_equal(weight, np.eye(len(weight))))
 
 

@@ -15,6 +15,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.arithmetic import Arithmetic
 from dovetail.networks.functions import LAYERS
+from dovetail.networks.graph import is_identity
 from dovetail.networks.program import Program, Recording
 from dovetail.networks.sums import Sums
 
@@ -74,13 +75,9 @@ def folded(layers: Sequence[Layer]) -> tuple[Layer, ...]:
             found.append(layer)
         elif isinstance(before, Dense):
             found[-1] = Dense(layer.weight @ before.weight, layer.weight @ before.bias + layer.bias)
-        elif layer.bias.any() or not _is_identity(layer.weight):
+        elif layer.bias.any() or not is_identity(layer.weight):
             found.append(layer)
     return tuple(found)
-
-
-def _is_identity(weight: FloatArray) -> bool:
-    return weight.shape[0] == weight.shape[1] and bool(np.array_equal(weight, np.eye(len(weight))))
 
 
 def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:

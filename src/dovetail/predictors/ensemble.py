@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import classes_of
@@ -209,7 +210,7 @@ class Ensemble:
             if reads_inputs:
                 return Dense(np.sum(weights, axis=0), bias)
             return Dense(np.concatenate(weights, axis=1), bias)
-        stacked = np.concatenate(weights) if reads_inputs else _block_diagonal(weights)
+        stacked = np.concatenate(weights) if reads_inputs else block_diag(*weights)
         return Dense(stacked, np.concatenate(biases))
 
 
@@ -255,15 +256,6 @@ def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArr
 
 def _kind(layer: Layer) -> str:
     return "dense" if isinstance(layer, Dense) else layer.kind
-
-
-def _block_diagonal(weights: Sequence[FloatArray]) -> FloatArray:
-    shape = np.sum([weight.shape for weight in weights], axis=0)
-    found, row, column = np.zeros(shape), 0, 0
-    for weight in weights:
-        found[row : row + weight.shape[0], column : column + weight.shape[1]] = weight
-        row, column = row + weight.shape[0], column + weight.shape[1]
-    return found
 
 
 def _no_layers(name: str) -> tuple[Layer, ...]:

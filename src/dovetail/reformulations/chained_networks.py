@@ -106,7 +106,7 @@ def _whole(before: Block, after: Block, box: Box) -> Block | None:
         return None
     lower, upper = within_reach(box.lower, box.upper)
     try:
-        layers = [known() for b in (before, after) if (known := b.description.layers) is not None]
+        layers = [read() for b in (before, after) if (read := b.description.layers) is not None]
         predictor = as_predictor(nn.Sequential(one.module, two.module))
         known = predictor.describe(0.5 * (lower + upper)[before.inputs])
         if len(layers) != 2 or known.layers is None or not _same((*layers[0], *layers[1]), known.layers()):
@@ -138,7 +138,7 @@ def _without(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Prob
     host = Mip(
         mip.cost[~gone], mip.A[:, np.flatnonzero(~gone)], mip.row_lower, mip.row_upper,
         mip.lower[~gone], mip.upper[~gone], mip.integer[~gone], mip.sense, mip.offset,
-        None if mip.names is None else [mip.names[j] for j in np.flatnonzero(~gone)], mip.row_names,
+        None if mip.names is None else [mip.names[j] for j in np.flatnonzero(~gone).tolist()], mip.row_names,
     )  # fmt: skip
     placed = [replace(b, inputs=place[b.inputs], outputs=place[b.outputs]) for b in blocks]
     return problem.derived(host, tuple(placed))

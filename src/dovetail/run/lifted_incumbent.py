@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
@@ -11,6 +12,11 @@ from dovetail.run.bound import Bound, GapLimit, Scope
 from dovetail.run.incumbent import Incumbent
 
 Change = Callable[[FloatArray], FloatArray]
+
+
+def _of_original(name: str) -> Any:
+    """What the original has under this name, whatever the columns: see `Incumbent`."""
+    return property(lambda lifted: getattr(lifted._original, name))
 
 
 class LiftedIncumbent:
@@ -33,74 +39,27 @@ class LiftedIncumbent:
         return self._lifted[1]
 
     @property
-    def objective(self) -> float:
-        """Its objective in the user's sense; NaN while there is none."""
-        return self._original.objective
-
-    @property
-    def source(self) -> str:
-        """Who found it."""
-        return self._original.source
-
-    @property
-    def violation(self) -> Violation | None:
-        """Of the best point, as it was checked."""
-        return self._original.violation
-
-    @property
-    def nearest(self) -> Violation | None:
-        """Of the refused candidates, the violation of the one that came nearest."""
-        return self._original.nearest
-
-    @property
     def nearest_x(self) -> FloatArray | None:
-        """That candidate, lifted."""
+        """The refused candidate that came nearest, lifted."""
         x = self._original.nearest_x
         return None if x is None else self._lift(x)
 
-    @property
-    def bound(self) -> float:
-        """What no point can be below, in minimisation form."""
-        return self._original.bound
-
-    @property
-    def proved(self) -> bool:
-        """The best point is as near to the bound as the caller asked for."""
-        return self._original.proved
-
-    @property
-    def moved(self) -> bool:
-        """Whether outputs of the best point were moved within their predictors' rounding."""
-        return self._original.moved
-
-    @property
-    def cutoff(self) -> float:
-        """What the best point costs, in minimisation form, and a hair more; infinity while there is none."""
-        return self._original.cutoff
-
-    @property
-    def gap(self) -> GapLimit:
-        """How near to the bound the caller wants the best point."""
-        return self._original.gap
-
-    @property
-    def allowed_gap(self) -> float:
-        """How far from the best objective the bound may be."""
-        return self._original.allowed_gap
+    objective: float = _of_original("objective")
+    source: str = _of_original("source")
+    violation: Violation | None = _of_original("violation")
+    nearest: Violation | None = _of_original("nearest")
+    bound: float = _of_original("bound")
+    proved: bool = _of_original("proved")
+    moved: bool = _of_original("moved")
+    cutoff: float = _of_original("cutoff")
+    gap: GapLimit = _of_original("gap")
+    allowed_gap: float = _of_original("allowed_gap")
+    on_target: bool = _of_original("on_target")
+    proof: Bound = _of_original("proof")
 
     def settle(self) -> None:
         """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
         self._original.settle()
-
-    @property
-    def on_target(self) -> bool:
-        """The best point is as good as the caller asked for."""
-        return self._original.on_target
-
-    @property
-    def proof(self) -> Bound:
-        """The best bound, with what stands behind it."""
-        return self._original.proof
 
     def raise_bound(self, bound: Bound) -> None:
         """A bound of the reformulated problem is one of the original; its rows may be others, and so may be

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from dovetail.bounds.box import least_cost, propagate
 from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
 from dovetail.bounds.column_bounds import no_whole_number
-from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.confirmed import EngineSettings, confirmed
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import OutOfTime, deadline
 from dovetail.core.mip import SMALLEST, Mip

@@ -115,11 +115,9 @@ def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, 
             if np.isfinite(bounds[j]) and not finite:
                 continue
             complete &= finite or not budget.over
-            cost = np.zeros(mip.n_columns)
-            cost[j] = sign
-            bound = -np.inf if budget.over else lp.minimise(cost, 0.0, budget).bound
-            if np.isfinite(bound):  # else the input stays as it is on this side
-                bounds[j] = sign * max(sign * bounds[j], bound - PAD * max(1.0, abs(bound)))
+            if not budget.over:
+                found = lp.extreme(np.array([j]), np.ones(1), sign, budget, room=PAD)[1]
+                bounds[j] = sign * max(sign * bounds[j], sign * found)
     empty = tidy(mip, lower, upper)
     return Box(lower, upper, complete=complete, empty=box.empty or empty)
 

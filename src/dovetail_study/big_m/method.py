@@ -36,8 +36,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.memory import MemoryWatch
 from dovetail.run.written_model import ModelEnd
 from dovetail.structure.boxes import input_box
-from dovetail_study.big_m.account import Account
-from dovetail_study.big_m.reporter import Reporter, prediction_errors
+from dovetail_study.big_m.reporter import Account, Reporter, prediction_errors
 from dovetail_study.big_m.requirements import (
     layers_of,
     one_binary_decides,

@@ -1,8 +1,10 @@
-"""From SCIP's events to the incumbent, the log and the callback."""
+"""From SCIP's events to the incumbent, the log and the callback; and what one run of the baseline takes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +16,11 @@ from dovetail.mip import engine_for
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipSession, Quadratic
 from dovetail.run.failures import expendable
+from dovetail.run.memory import MemoryWatch
 from dovetail.run.progress import Progress
+from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import Residual
+from dovetail.run.written_model import ModelEnd, WrittenModel
 
 FIRST_NODES, GROWTH = 10, 1.1
 """The first nodes are all reported; after them each time their number has grown by a tenth."""
@@ -82,3 +87,61 @@ def prediction_errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
         Residual(block.name, "outputs", float(np.max(np.abs(truth - x)[block.outputs])), 0.0)
         for block in problem.blocks
     )
+
+
+class Account:
+    """Filled while the model is written and solved; settled when it ends."""
+
+    def __init__(self, stopwatch: Stopwatch, memory: MemoryWatch) -> None:
+        self._stopwatch = stopwatch
+        self.memory = memory
+        self._solving_seconds: float | None = None
+        self.size: tuple[int, int] | None = None
+        """Variables and constraints, once all are written."""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Count the body as writing."""
+        with self._stopwatch.measure("build"):
+            yield
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Count the body as solving, but for the checks of points, which run inside it."""
+        stopwatch = self._stopwatch
+        engine, check = stopwatch.read("engine"), stopwatch.read("check")
+        try:
+            with stopwatch.measure("engine"):
+                yield
+        finally:
+            stopwatch.deduct("engine", stopwatch.read("check") - check)
+            self._solving_seconds = stopwatch.read("engine") - engine
+
+    @property
+    def built(self) -> str:
+        """What was written, in words."""
+        variables, constraints = self.size or (0, 0)
+        seconds = self._stopwatch.read("build")
+        return f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
+
+    def shortage(self, while_what: str) -> str:
+        """That memory ran out, in words, and what helps."""
+        watch = self.memory
+        helps = (
+            "the machine has no more to give" if watch.bound_by_machine else "BigM(memory_limit=) gives more"
+        )
+        return f"out of memory: {watch} while {while_what} ({helps})"
+
+    def settled(self, end: ModelEnd, said: str | None = None) -> WrittenModel:
+        """The record of it."""
+        self.memory.look()
+        variables, constraints = self.size or (None, None)
+        return WrittenModel(
+            end,
+            self._stopwatch.read("build"),
+            self._solving_seconds,
+            self.memory.peak,
+            variables,
+            constraints,
+            said,
+        )

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dovetail.certificates.checker.whole_steps import next_whole
+from dovetail.certificates.checker.verification import next_whole
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.bounds.confirmed import EngineSettings
+from dovetail.branching.confirmed import EngineSettings
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_columns import choice as module
 from dovetail.methods.cell_columns.choice import BoxChoice

@@ -7,10 +7,9 @@ import pytest
 
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.report.page.checks import checks, extrapolations, hints, warnings
 from dovetail.report.page.course import Course
 from dovetail.report.page.headline import STATUS, headline
-from dovetail.report.page.result_page import time_shares
+from dovetail.report.page.result_page import checks, extrapolations, hints, time_shares, warnings
 from dovetail.report.sources import ENDED
 from dovetail.run.budget import StopReason
 from dovetail.run.result import Status

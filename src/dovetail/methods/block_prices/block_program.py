@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import Box
-from dovetail.bounds.confirmed import hidden
 from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.confirmed import hidden
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.confirmed import EngineSettings
+from dovetail.branching.confirmed import EngineSettings
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import LARGEST, SMALLEST, Mip

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import UNIT, propagate
-from dovetail.bounds.confirmed import EngineSettings, stands
 from dovetail.bounds.lagrangian import lagrangian_constant
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.branching.confirmed import EngineSettings, stands
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR

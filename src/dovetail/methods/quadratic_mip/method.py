@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import PAD, Box, narrow, propagate
-from dovetail.bounds.confirmed import EngineSettings, hidden, stands
 from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.confirmed import EngineSettings, hidden, stands
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
@@ -286,16 +286,7 @@ def as_rows(planes: Sequence[Plane], columns: int) -> Rows:
 
 def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
     """`mip` with the planes as rows at its end."""
-    if not planes:
-        return mip
-    rows, lower, upper = as_rows(planes, mip.n_columns)
-    return replace(
-        mip,
-        A=sp.vstack([mip.A, rows], format="csr"),
-        row_lower=np.concatenate([mip.row_lower, lower]),
-        row_upper=np.concatenate([mip.row_upper, upper]),
-        row_names=None,
-    )
+    return mip.with_rows(*as_rows(planes, mip.n_columns)) if planes else mip
 
 
 def given_way(mip: Mip, curves: Sequence[QuadCurve]) -> Mip:

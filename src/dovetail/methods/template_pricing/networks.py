@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from dovetail.core.block import Block
+from dovetail.coupling.dense_forward import Layers, backward_pass, dense_layers, forward_pass
 from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
-from dovetail.networks.layers import Activation, Dense
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 
@@ -114,7 +114,7 @@ class _NetworkValues:
         self._at_rest = at_rest
         by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
         self._by_moves = None if _is_eye(by_moves) else by_moves
-        self._layers = _dense_layers(block, device, dtype)
+        self._layers = _decision_layers(block, device, dtype)
         self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
         self._padded = padded_network(self._layers) if self._layers and dtype == torch.float32 else None
 
@@ -148,7 +148,7 @@ class _NetworkValues:
         return values, pulled
 
     @cached_property
-    def _rough_layers(self) -> list[tuple[Tensor, Tensor, bool]]:
+    def _rough_layers(self) -> Layers:
         """In bfloat16: it has the range of float32, and a third of its digits."""
         return [
             (weight.bfloat16(), bias.bfloat16(), rectified) for weight, bias, rectified in self._layers or []
@@ -158,24 +158,13 @@ class _NetworkValues:
         assert self._layers is not None
         self.count(len(u))
         layers = self._rough_layers if rough else self._layers
-        masks: list[Tensor] = []
-        x = u.to(layers[0][0].dtype)
-        for weight, bias, rectified in layers:
-            x = torch.addmm(bias, x, weight.T)
-            if rectified:
-                x = x.clamp_(min=0.0)
-                masks.append(x)
+        dtype = layers[0][0].dtype
+        values, after = forward_pass(layers, u.to(dtype))
 
         def pull(weights: Tensor, some: Tensor | None) -> Tensor:
-            gradient, left = weights.to(layers[0][0].dtype), list(masks)
-            for weight, _, rectified in reversed(layers):
-                if rectified:
-                    after = left.pop()
-                    gradient = _masked(gradient, after if some is None else after.index_select(0, some))
-                gradient = gradient @ weight
-            return gradient.to(u.dtype)
+            return backward_pass(layers, weights.to(dtype), after, some).to(u.dtype)
 
-        return x.to(u.dtype), pull
+        return values.to(u.dtype), pull
 
     def _by_autograd(self, u: Tensor, gradients: bool) -> tuple[Tensor, Pull]:
         assert self._forward is not None
@@ -197,35 +186,15 @@ class _NetworkValues:
         return values.detach().to(dtype), pull
 
 
-def _dense_layers(block: Block, device: str, dtype: torch.dtype) -> list[tuple[Tensor, Tensor, bool]] | None:
-    """(weight, bias, whether a ReLU follows), the threshold taken off; None for any other network."""
-    layers = block.description.layers_if_known()
-    if not layers or (block.classifies and ends_in_probability(block)):
-        return None
-    found: list[tuple[Tensor, Tensor, bool]] = []
-    for layer in layers:
-        if isinstance(layer, Dense):
-            found.append((_tensor(layer.weight, device, dtype), _tensor(layer.bias, device, dtype), False))
-        elif isinstance(layer, Activation) and layer.kind == "relu" and found:
-            found[-1] = (*found[-1][:2], True)
-        else:
-            return None
-    if not found or (block.classifies and found[-1][2]):
+def _decision_layers(block: Block, device: str, dtype: torch.dtype) -> Layers | None:
+    """The layers of raw decision values, the threshold taken off; None where they are no such layers."""
+    found = dense_layers(block, device, dtype)
+    if found is None or (block.classifies and (found[-1][2] or ends_in_probability(block))):
         return None
     if block.classifies and block.outputs.shape[1] == 1:
         weight, bias, rectified = found[-1]
         found[-1] = (weight, bias - block.threshold, rectified)
     return found
-
-
-def _masked(gradient: Tensor, after: Tensor) -> Tensor:
-    """A gradient through a ReLU, by what came out of it: in one pass, where a comparison would be another."""
-    passed: Tensor = torch.ops.aten.threshold_backward(gradient, after, 0.0)
-    return passed
-
-
-def _tensor(array: object, device: str, dtype: torch.dtype) -> Tensor:
-    return torch.as_tensor(array, dtype=dtype, device=device)
 
 
 def _is_eye(matrix: Tensor) -> bool:
@@ -261,7 +230,7 @@ class PaddedNetwork:
         return int(self.first.shape[1])
 
 
-def padded_network(layers: list[tuple[Tensor, Tensor, bool]]) -> PaddedNetwork | None:
+def padded_network(layers: Layers) -> PaddedNetwork | None:
     """Of weights, biases and whether a ReLU follows: after all layers but the last, which has one output.
 
     None for any other network. Zeros change nothing: what comes out of them is 0, and nothing reads it.

@@ -7,19 +7,23 @@ run through a float64 copy. No ONNX runtime is needed to solve; the tests use on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.networks.layers import Layer, folded
+from dovetail.networks.layers import ACTIVATIONS as KINDS
+from dovetail.networks.layers import Activation, Dense, Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
 from dovetail.predictors.onnx.graph import OnnxGraph
-from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
-from dovetail.predictors.onnx.layers import layers_of
+from dovetail.predictors.onnx.graph_traits import RESHAPING, ends_in_sigmoid, piecewise_constant_nodes
 from dovetail.predictors.onnx.module import OnnxModule
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node
 from dovetail.predictors.torch.layers import changed
 from dovetail.predictors.torch.module import TorchPredictor
@@ -79,3 +83,92 @@ class OnnxPredictor(TorchPredictor):
         if reason:
             raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
         return tuple(layers_of(self._graph, self._onnx_module))
+
+
+ACTIVATIONS = {kind.capitalize(): kind for kind in KINDS}
+"""Operators that are an activation of `networks.layers`, and its name there."""
+ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+"""Operators that, with a constant, scale and shift."""
+
+
+def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
+    """A layer for every node that computes something; an error that names the node that is none."""
+    shapes, rows = module.shapes()
+    for node, data in _chain(graph):
+        before, after = shapes[data], shapes[node.outputs[0]]
+        if node.operator in RESHAPING and before[0] == after[0] == rows:
+            continue
+        if node.operator == "Cast" and node.dtype("to") == graph.dtype == graph.narrowest_dtype:
+            continue  # to what it is: converters of estimators begin with one
+        if node.operator in ACTIVATIONS and (node.operator != "Softmax" or _is_on_rows(node, before)):
+            yield Activation(ACTIVATIONS[node.operator])
+        elif node.operator in ("Gemm", "MatMul") and node.inputs[0] == data and len(before) == 2:
+            yield _dense(node, module)
+        elif node.operator in ARITHMETIC and before == after:
+            yield _scaling(node, data, before, module)
+        else:
+            raise _not_a_layer(node)
+
+
+def _chain(graph: OnnxGraph) -> list[tuple[OnnxNode, str]]:
+    """The nodes from input to output, each with the one value it works on."""
+    makers = graph.makers()
+    varying = graph.varying()
+    name, chain = graph.output, []
+    while name != graph.input:
+        node = makers[name]
+        data = [value for value in node.inputs if value in varying]
+        if len(data) != 1:
+            raise _not_a_layer(node)
+        (name,) = data
+        chain.append((node, name))
+    return chain[::-1]
+
+
+def _is_on_rows(node: OnnxNode, shape: tuple[int, ...]) -> bool:
+    return len(shape) == 2 and node.integer("axis", -1 if node.opset >= 13 else 1) in (1, -1)
+
+
+def _dense(node: OnnxNode, module: OnnxModule) -> Dense:
+    weight = module.constant(node.inputs[1])
+    if weight is None or weight.ndim > 2 or (node.operator == "Gemm" and node.integer("transA", 0)):
+        raise _not_a_layer(node)
+    if node.operator == "MatMul":
+        weight = np.atleast_2d(weight.T)
+        return Dense(weight, np.zeros(len(weight)))
+    weight = node.number("alpha", 1.0) * (weight if node.integer("transB", 0) else weight.T)
+    bias: FloatArray | None = np.zeros(1)
+    if len(node.inputs) > 2 and node.inputs[2]:
+        bias = module.constant(node.inputs[2])
+    return Dense(weight, node.number("beta", 1.0) * _spread(bias, (len(weight),), node))
+
+
+def _scaling(node: OnnxNode, data: str, shape: tuple[int, ...], module: OnnxModule) -> Dense:
+    """Arithmetic with a constant: a scaler before a network, or the bias after a MatMul."""
+    comes_first = node.inputs[0] == data
+    constant = _spread(module.constant(node.inputs[1 if comes_first else 0]), shape[1:], node)
+    ones, zeros = np.ones(len(constant)), np.zeros(len(constant))
+    if node.operator == "Add":
+        return Dense(np.diag(ones), constant)
+    if node.operator == "Sub":
+        return Dense(np.diag(ones), -constant) if comes_first else Dense(np.diag(-ones), constant)
+    if node.operator == "Div" and not comes_first:
+        raise _not_a_layer(node)
+    return Dense(np.diag(constant if node.operator == "Mul" else 1.0 / constant), zeros)
+
+
+def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: OnnxNode) -> FloatArray:
+    """A constant, the same for all rows, as one number per value of a row."""
+    try:
+        if constant is not None:
+            return np.broadcast_to(constant, (1, *shape)).reshape(-1).copy()
+    except ValueError:
+        pass
+    raise _not_a_layer(node)
+
+
+def _not_a_layer(node: OnnxNode) -> UnsupportedError:
+    return UnsupportedError(
+        f"{node} cannot be written out as a layer; only a chain of Gemm, MatMul, Add, Relu, Sigmoid, Tanh, "
+        'Softplus and Softmax can. method="auto" takes any network.'
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 
+T = TypeVar("T")
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
 
 DTYPES = {
@@ -44,51 +46,31 @@ class OnnxNode:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An attribute that is a whole number."""
-        value = self._ask(name, default)
-        if isinstance(value, int):
-            return value
-        raise self._wrong(name, "a whole number")
+        return self._one(int, "a whole number", name, default)
 
     def number(self, name: str, default: float | None = None) -> float:
         """An attribute that is a float; a default, as in a file, has the digits of a float32."""
-        value = self._ask(name, None if default is None else float(np.float32(default)))
-        if isinstance(value, float):
-            return value
-        raise self._wrong(name, "a float")
+        return self._one(float, "a float", name, None if default is None else float(np.float32(default)))
 
     def text(self, name: str, default: str | None = None) -> str:
         """An attribute that is a word."""
-        value = self._ask(name, default)
-        if isinstance(value, str):
-            return value
-        raise self._wrong(name, "a string")
+        return self._one(str, "a string", name, default)
+
+    def tensor(self, name: str, default: Tensor | None = None) -> Tensor:
+        """An attribute that is a tensor."""
+        return self._one(Tensor, "a tensor", name, default)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """An attribute that is a list of whole numbers."""
-        value = self._ask(name, None if default is None else tuple(default))
-        if isinstance(value, tuple):
-            whole = tuple(item for item in value if isinstance(item, int))
-            if len(whole) == len(value):
-                return whole
-        raise self._wrong(name, "a list of whole numbers")
+        return self._several(int, "whole numbers", name, default)
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """An attribute that is a list of floats."""
-        value = self._ask(name, None)
-        if isinstance(value, tuple):
-            floats = tuple(item for item in value if isinstance(item, float))
-            if len(floats) == len(value):
-                return floats
-        raise self._wrong(name, "a list of floats")
+        return self._several(float, "floats", name, None)
 
     def texts(self, name: str, default: Sequence[str]) -> tuple[str, ...]:
         """An attribute that is a list of words."""
-        value = self._ask(name, tuple(default))
-        if isinstance(value, tuple):
-            words = tuple(item for item in value if isinstance(item, str))
-            if len(words) == len(value):
-                return words
-        raise self._wrong(name, "a list of strings")
+        return self._several(str, "strings", name, default)
 
     def list_before(self, opset: int, name: str) -> Tensor | None:
         """An attribute of older files that became an input: whole numbers as a tensor, if it is set."""
@@ -106,13 +88,6 @@ class OnnxNode:
             raise PredictorError(
                 f"{self} has {len(self.inputs)} inputs, which cannot be; the file is damaged."
             )
-
-    def tensor(self, name: str, default: Tensor | None = None) -> Tensor:
-        """An attribute that is a tensor."""
-        value = self._ask(name, default)
-        if isinstance(value, Tensor):
-            return value
-        raise self._wrong(name, "a tensor")
 
     def passed_over(self, *names: str) -> None:
         """Name attributes that say nothing about what is computed here."""
@@ -136,6 +111,20 @@ class OnnxNode:
     def refused(self, what: str) -> UnsupportedError:
         """The error for a feature of a known operator that is not taken."""
         return UnsupportedError(f"{self}: {what} is not supported.")
+
+    def _one(self, kind: type[T], words: str, name: str, default: Attribute | None) -> T:
+        value = self._ask(name, default)
+        if isinstance(value, kind):
+            return value
+        raise self._wrong(name, words)
+
+    def _several(self, kind: type[T], words: str, name: str, default: Sequence[T] | None) -> tuple[T, ...]:
+        value = self._ask(name, None if default is None else cast(Attribute, tuple(default)))
+        if isinstance(value, tuple):
+            found = tuple(item for item in value if isinstance(item, kind))
+            if len(found) == len(value):
+                return found
+        raise self._wrong(name, f"a list of {words}")
 
     def _ask(self, name: str, default: Attribute | None) -> Attribute:
         self.asked.add(name)

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dovetail.report.log.layout import whole_words
-from dovetail.report.log.outlet import Rendering, encodable, is_terminal, width_of
+from dovetail.report.log.outlet import Outlet, Rendering, encodable, is_terminal, width_of
 
 STYLES = {"section": "bold", "warning": "yellow", "": ""}
 """How lines look that are no rows; rich leaves it out where NO_COLOR is set."""
@@ -23,7 +23,7 @@ def can_be_live(stream: TextIO) -> bool:
     return not Console(file=stream).is_dumb_terminal
 
 
-class LiveOutlet:
+class LiveOutlet(Outlet):
     """Lines and a live line; what else the program prints meanwhile goes above that."""
 
     live = True

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol, TextIO
+from typing import TextIO
 
 MARKS = {"\u2713": "+", "\u2717": "!"}
 """Of checks that passed and failed, where the encoding has no better ones."""
@@ -25,29 +26,25 @@ LEAST = 20
 """Columns that lines are made for in the narrowest terminal: with fewer there is no room for a number."""
 
 
-class Outlet(Protocol):
+class Outlet(ABC):
     """One place that the log is written to."""
 
-    live: bool
+    live = False
     """Whether it has a line that shows that work is going on."""
 
+    @abstractmethod
     def write(self, rendering: Rendering, style: str = "") -> None:
         """Write lines; `style` is what they are, for outlets that show it: section, warning or nothing."""
-        ...
 
-    def show(self, line: str) -> None:
-        """Put this on the live line."""
-        ...
+    def show(self, line: str) -> None:  # noqa: B027
+        """Put this on the live line, where there is one."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Nothing more comes."""
-        ...
 
 
-class PlainOutlet:
+class PlainOutlet(Outlet):
     """Lines on a stream. What its encoding cannot say becomes a question mark."""
-
-    live = False
 
     def __init__(self, stream: TextIO, *, owned: bool = False) -> None:
         self._stream, self._owned = stream, owned
@@ -58,19 +55,14 @@ class PlainOutlet:
         for line in rendering(MOST if self._owned else width_of(self._stream)):
             print(encodable(line, encoding), file=self._stream, flush=True)
 
-    def show(self, line: str) -> None:
-        """There is no such line."""
-
     def close(self) -> None:
         """A file that was opened for the log is closed with it."""
         if self._owned:
             self._stream.close()
 
 
-class LoggerOutlet:
-    """Records of a logger, one per line."""
-
-    live = False
+class LoggerOutlet(Outlet):
+    """Records of a logger, one per line; its handlers are the program's own."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
         self._logger, self._level = logger, level
@@ -80,12 +72,6 @@ class LoggerOutlet:
         warning = style == "warning" and self._logger.hasHandlers()
         for line in rendering(MOST):
             self._logger.log(logging.WARNING if warning else self._level, "%s", line)
-
-    def show(self, line: str) -> None:
-        """There is no such line."""
-
-    def close(self) -> None:
-        """Handlers are the program's own."""
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.file_writing import write_file
-from dovetail.report.page import comparison
-from dovetail.report.page.chart import SHAPES
+from dovetail.core.mip import TOLERANCE
+from dovetail.report.gains import Gain
+from dovetail.report.page.chart import (
+    COLOURS,
+    NARROW,
+    SHAPES,
+    WIDE,
+    Chart,
+    ChartLine,
+    Figure,
+    Frame,
+    Mark,
+    Stop,
+    covering,
+    path,
+    steps,
+    thinned,
+)
+from dovetail.report.page.course import Course
+from dovetail.report.page.decision import Cell, ValueTable
+from dovetail.report.page.headline import STATUS
+from dovetail.report.page.number_text import number, numbers, percent, seconds
 from dovetail.report.page.templates import render
+from dovetail.report.page.visible_text import visible
+from dovetail.report.sources import ENDED, found_by
 
 MOST = 24
 """Results on one page: their columns stand beside each other."""
@@ -51,11 +77,11 @@ def _names(results: Sequence[Any]) -> list[str]:
 
 
 def _page(results: Sequence[Any], names: Sequence[str]) -> str:
-    compared = comparison.entries(results, names)
-    columns = [comparison.figures(entry) for entry in compared]
-    rows = zip(comparison.FIGURES, zip(*columns, strict=True), strict=True)
-    table, instead = comparison.differences(compared)
-    place = comparison.best(results)
+    compared = entries(results, names)
+    columns = [figures(entry) for entry in compared]
+    rows = zip(FIGURES, zip(*columns, strict=True), strict=True)
+    table, instead = differences(compared)
+    place = best(results)
     subtitle = "" if place is None else f"Best objective: {columns[place][1]}, by {compared[place].name}."
     return render(
         "compare.html",
@@ -63,9 +89,148 @@ def _page(results: Sequence[Any], names: Sequence[str]) -> str:
         best=place,
         subtitle=subtitle,
         figures=[{"name": name, "texts": texts} for name, texts in rows],
-        course=comparison.courses_figure(compared),
+        course=courses_figure(compared),
         differences=table,
         no_differences=instead,
-        settings=comparison.settings_rows(compared),
+        settings=settings_rows(compared),
         shapes=[*SHAPES, SHAPES[0]],
     )
+
+
+MOST_DIFFERENT = 40
+"""Columns whose values differ most that are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A result, what it is called here, and how it was found."""
+
+    name: str
+    result: Any
+    course: Course
+    colour: int
+
+
+def entries(results: Sequence[Any], names: Sequence[str]) -> list[Entry]:
+    """The results with their names and colours."""
+    pairs = enumerate(zip(names, results, strict=True))
+    return [
+        Entry(visible(name, 40), result, Course.of(result), min(k, COLOURS)) for k, (name, result) in pairs
+    ]
+
+
+def best(results: Sequence[Any]) -> int | None:
+    """The place of the best objective, if all that have one are of one sense; None where nothing tells."""
+    senses = {result.facts.sense for result in results if result.facts is not None}
+    found = [(result.objective, k) for k, result in enumerate(results) if result.objective is not None]
+    if len(senses) != 1 or len(found) < 2:
+        return None
+    return max(found, key=lambda pair: pair[0] if senses == {"max"} else -pair[0])[1]
+
+
+FIGURES = ("status", "objective", "bound", "gap", "seconds", "last gain", "found by", "iterations", "method")
+"""The rows of the first table."""
+
+
+def figures(entry: Entry) -> list[str]:
+    """One result's column of it."""
+    result, points = entry.result, entry.course.points
+    status = STATUS[result.status.value].lower()
+    reason = result.stop_reason.value
+    return [
+        f"{status}, ended {ENDED[reason]}",
+        number(result.objective),
+        number(result.bound) + (" (rows only)" if result.rows_only else ""),
+        percent(None if result.rows_only else result.gap),
+        seconds(result.seconds),
+        seconds(points[-1].seconds) if points else "–",
+        visible(found_by(points[-1].source)) if points else "–",
+        f"{result.iterations:,}",
+        visible(result.method),
+    ]
+
+
+def courses_figure(compared: Sequence[Entry]) -> Figure | None:
+    """All courses in one chart: solid the points, dashed the bounds."""
+    points = [gain.value for entry in compared for gain in entry.course.points]
+    bounds = [entry.result.bound for entry in compared if entry.result.bound is not None]
+    if not points:
+        return None
+    spread = (max(points) - min(points)) or 0.25 * max(abs(points[0]), 1e-9)
+    near = [bound for bound in bounds if min(points) - spread <= bound <= max(points) + spread]
+    limits = covering([*points, *near])
+    wide, narrow = (_chart(compared, limits, frame) for frame in (WIDE, NARROW))
+    off = len(bounds) - len(near)
+    return Figure(wide, narrow, [f"{several(off, 'bound lies', 'bounds lie')} off the chart."] if off else [])
+
+
+def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame) -> Chart:
+    end = max(entry.course.end for entry in compared)
+    times = [gain.seconds for entry in compared for gain in entry.course.points]
+    early = sum(entry.course.early for entry in compared) * 2 > len(compared)
+    first = max(0.8 * min(times), 1e-4 * end) if early else 0.0
+    x, y = frame.across(first, end, log=early), frame.upward(*limits)
+    lines, marks = [], []
+    for entry in compared:
+        for gains, dashed in ((entry.course.bounds, True), (entry.course.points, False)):
+            shown = [gain for gain in thinned(gains) if limits[0] <= gain.value <= limits[1]]
+            places = [(x.place(gain.seconds), y.place(gain.value)) for gain in shown]
+            if places:
+                lines.append(ChartLine(path(steps(places, x.place(entry.course.end))), entry.colour, dashed))
+            if places and not dashed:
+                marks += [Mark(*place, entry.colour) for place in places]
+    moments = thinned(sorted({*times, end}))
+    stops = [Stop(x.place(moment), _said(compared, moment)) for moment in moments]
+    label = f"Best points of {len(compared)} results over {seconds(end)}. {_said(compared, end)}"
+    title = "seconds, on a logarithmic scale" if early else "seconds"
+    return Chart(frame.width, frame.height, x, y, label, title, lines, marks, stops)
+
+
+def _said(compared: Sequence[Entry], moment: float) -> str:
+    values = [(entry.name, entry.course.at(moment)[0]) for entry in compared]
+    return " · ".join([seconds(moment), *(f"{name} {_value(point)}" for name, point in values)])
+
+
+def _value(point: Gain | None) -> str:
+    return "no point" if point is None else number(point.value)
+
+
+def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
+    """The columns whose values differ most, and what is said of the others."""
+    told = [entry for entry in compared if entry.result.x is not None]
+    if len(told) < 2:
+        return None, "Fewer than two of them have a point."
+    names = {None if e.result.names is None else tuple(e.result.names) for e in told}
+    if len(names) > 1 or len({e.result.x.size for e in told}) > 1:
+        return None, "They are over different columns: their values cannot be compared."
+    values = np.array([entry.result.x for entry in told])
+    apart = values.max(axis=0) - values.min(axis=0)
+    scale = np.maximum(1.0, np.abs(values).max(axis=0))
+    differing = np.flatnonzero(apart > TOLERANCE * scale)
+    if not differing.size:
+        return None, "All of them are the same point."
+    shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
+    first = told[0].result
+    rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
+    about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
+    left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
+    return ValueTable(
+        "Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out
+    ), ""
+
+
+def _name(result: Any, column: int) -> str:
+    return visible(result.names[column]) if result.names is not None else f"x[{column}]"
+
+
+def settings_rows(compared: Sequence[Entry]) -> list[tuple[str, list[str], bool]]:
+    """Options, versions and machines; the last entry says whether they differ."""
+    keys: dict[str, list[str]] = {}
+    for k, entry in enumerate(compared):
+        settings = entry.result.settings
+        if settings is None:
+            continue
+        told = {"call": settings.call, **settings.versions, "machine": settings.machine}
+        for key, text in told.items():
+            keys.setdefault(key, ["–"] * len(compared))[k] = visible(text, 700)
+    return [(visible(key, 40), texts, len(set(texts)) > 1) for key, texts in keys.items()]

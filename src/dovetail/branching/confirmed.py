@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.bounds.box import propagate
 from dovetail.bounds.safe_lp import SafeLp
-from dovetail.bounds.tree import Proof, branch_and_bound
+from dovetail.branching.mip_tree import Proof, branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip

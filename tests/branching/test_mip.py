@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.bounds.tree import branch_and_bound
+from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.run.budget import Budget
 from tests.bounds.test_dual_value import relaxed
 from tests.conftest import FULL

@@ -1,0 +1,468 @@
+"""A reader of .lp files beside HiGHS's own, for one purpose: both must say the same.
+
+HiGHS takes `2 a + 3 a` for 3 a, drops a constant on the left of a row, and reads `nan`. So the text is read
+here too, by a narrow grammar (linear rows with one limit, bounds, integers, binaries, a closing `end`); what
+is outside the grammar is refused with its line, and what HiGHS made of the file must be what was read here.
+
+Names like `x[0,1]`, which Gurobi gives by default, HiGHS takes for the beginning of a quadratic part. It is
+given a copy of the file with `x(0,1)` in their place, which it takes for a name; what it read gets the names
+of the file back.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.errors import ModelError
+from dovetail.core.file_limits import Meter
+from dovetail.core.mip import INFINITY, Mip
+from dovetail.models.text import NAME, lines, shown
+
+HEADER = re.compile(
+    rb"\s*(?:(?P<objective>max(?:imi[sz]e|imum)?|min(?:imi[sz]e|imum)?)"
+    rb"|(?P<rows>subject\s+to|such\s+that|s\.t\.|st)"
+    rb"|(?P<bounds>bounds?)|(?P<general>gen(?:erals?)?)|(?P<binary>bin(?:ary|aries)?)"
+    rb"|(?P<semi>semis?|semi-continuous)|(?P<end>end))(?=\s|$)(?!\s*:)",
+    re.IGNORECASE,
+)
+"""The word that begins a section: the first of its line, and no label."""
+_PLAIN = rb"[^\s+\-*^/\[\]<>=:|]"
+_NAME = _PLAIN + rb"+(?:\[" + _PLAIN + rb"+\]" + _PLAIN + rb"*)*"
+"""Brackets belong to a name where nothing parts them from it and nothing is reckoned inside: x[0,1]."""
+TOKEN = re.compile(
+    rb"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<compare>[<>=]+)|(?P<sign>[+-])"
+    rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>" + _NAME + rb")|(?P<stop>$))"
+)
+
+
+_NAMES = re.compile(_NAME)
+_ROUND = bytes.maketrans(b"[]", b"()")
+
+
+class Token(NamedTuple):
+    """A word, a number or a sign."""
+
+    kind: str
+    word: bytes
+    line: int
+    glued: bool
+    """Whether nothing stands between it and the word before."""
+
+
+class Tokens:
+    """All of a file, one token ahead."""
+
+    def __init__(self, path: Path, meter: Meter) -> None:
+        self._meter = meter
+        self._stream = self._split(path)
+        self.next = Token("stop", b"", 0, False)
+        self.behind = 0
+        """The line of the last token that was taken."""
+        self.take()
+
+    def take(self) -> Token:
+        """The next token, which is thereby behind."""
+        taken, self.next = self.next, next(self._stream, self.next)
+        self.behind = taken.line
+        return taken
+
+    def wrong(self, token: Token, what: str) -> ModelError:
+        """The error that names the line of a token."""
+        return ModelError(f"{self._meter.name} cannot be read as an LP file: line {token.line} {what}.")
+
+    def wrong_here(self, what: str) -> ModelError:
+        """The same for the next token."""
+        return self.wrong(self.next, what)
+
+    def empty(self) -> ModelError:
+        """The error of a file in which nothing is said."""
+        return ModelError(f"{self._meter.name} is empty, or all of it is comments: this is no model.")
+
+    def _split(self, path: Path) -> Iterator[Token]:
+        number = 0
+        for number, line in lines(path, self._meter):
+            line = line.split(b"\\")[0].rstrip()
+            place = count = 0
+            header = HEADER.match(line)
+            if header is not None:
+                kind = header.lastgroup or ""
+                yield Token(kind, header[kind], number, False)
+                place = header.end()
+            while place < len(line):
+                found = TOKEN.match(line, place)
+                assert found is not None  # a name is whatever is left
+                kind = found.lastgroup or ""
+                count += 1
+                if kind != "stop":
+                    yield Token(kind, found[kind], number, found.start(kind) == place > 0)
+                place = found.end()
+            self._meter.add_elements(count, "the file names or numbers")
+        yield Token("stop", b"", number, False)
+
+
+TOLERANCE = 1e-6
+"""By how much a whole number may miss a limit of an integer column."""
+
+
+@dataclass
+class LpRow:
+    """coefficients, a sign (<=, >= or =), and the number behind it."""
+
+    coefficients: dict[bytes, float]
+    compare: bytes
+    limit: float
+
+
+@dataclass
+class LpProgram:
+    """What an .lp file says."""
+
+    maximises: bool = False
+    cost: dict[bytes, float] = field(default_factory=dict)
+    offset: float = 0.0
+    rows: list[LpRow] = field(default_factory=list)
+    lower: dict[bytes, float] = field(default_factory=dict)
+    upper: dict[bytes, float] = field(default_factory=dict)
+    """Limits that are given; 0 and infinity are those of all others."""
+    columns: dict[bytes, None] = field(default_factory=dict)
+    """In the order of their first appearance."""
+    labels: set[bytes] = field(default_factory=set)
+    """Names of rows and of the objective."""
+    integer: set[bytes] = field(default_factory=set)
+    binary: set[bytes] = field(default_factory=set)
+
+    def limits(self, column: bytes) -> tuple[float, float]:
+        """What a column may be."""
+        high = 1.0 if column in self.binary else math.inf
+        return self.lower.get(column, 0.0), self.upper.get(column, high)
+
+    def agrees(self, mip: Mip) -> bool:
+        """Whether a program is the one in the text."""
+        if mip.names is None or {name.encode() for name in mip.names} != self.columns.keys():
+            return False
+        if mip.n_rows != len(self.rows) or (mip.sense == "max") != self.maximises:
+            return False
+        names = [name.encode() for name in mip.names]
+        return (
+            _close(mip.cost, [self.cost.get(name, 0.0) for name in names])
+            and _close(np.array([mip.offset]), [self.offset])
+            and self._agrees_on_columns(mip, names)
+            and self._agrees_on_rows(mip, {name: j for j, name in enumerate(names)})
+        )
+
+    def _agrees_on_columns(self, mip: Mip, names: list[bytes]) -> bool:
+        whole = np.array([name in self.integer or name in self.binary for name in names])
+        low, high = np.array([self.limits(name) for name in names]).T
+        if not np.array_equal(whole, mip.integer):
+            return False
+        lower, upper = _unrounded(mip.lower, low, whole), -_unrounded(-mip.upper, -high, whole)
+        return _close(lower, low) and _close(upper, high)
+
+    def _agrees_on_rows(self, mip: Mip, place: dict[bytes, int]) -> bool:
+        compare = np.array([row.compare for row in self.rows], dtype=object)
+        limit = np.array([row.limit for row in self.rows], dtype=np.float64)
+        entries = [
+            (i, place[name], value)
+            for i, row in enumerate(self.rows)
+            for name, value in row.coefficients.items()
+            if value != 0.0
+        ]
+        row_of, column_of, values = zip(*entries, strict=True) if entries else ((), (), ())
+        A = sp.csr_array((values, (row_of, column_of)), shape=mip.A.shape, dtype=np.float64)
+        same = np.array_equal(A.indptr, mip.A.indptr) and np.array_equal(A.indices, mip.A.indices)
+        return (
+            same
+            and _close(mip.A.data, A.data)
+            and _close(mip.row_lower, np.where(compare == b"<=", -np.inf, limit))
+            and _close(mip.row_upper, np.where(compare == b">=", np.inf, limit))
+        )
+
+
+def _unrounded(theirs: FloatArray, ours: FloatArray, whole: BoolArray) -> FloatArray:
+    """Limits from below, as they were before a program rounded those of its integers up."""
+    rounded = whole & (np.ceil(ours - TOLERANCE) <= theirs) & (theirs <= np.ceil(ours))
+    return np.where(rounded, ours, theirs)
+
+
+def _close(theirs: FloatArray, ours: ArrayLike) -> bool:
+    """The same to the last digits that two ways of reading a number may differ in."""
+    ours = np.asarray(ours, dtype=np.float64)
+    ours = np.where(np.abs(ours) >= INFINITY, np.copysign(np.inf, ours), ours)
+    return np.allclose(theirs, ours, rtol=1e-12, atol=0.0)
+
+
+INFINITE = (b"inf", b"infinity")
+RESERVED = (*INFINITE, b"nan", b"free")
+"""Words that some reader takes for a number; no column is called so."""
+
+
+class LpExpressions:
+    """Takes them from the tokens; columns that are named enter the program."""
+
+    def __init__(self, tokens: Tokens, program: LpProgram, meter: Meter) -> None:
+        self._tokens, self._program, self._meter = tokens, program, meter
+
+    def name(self) -> bytes:
+        """The name of a column."""
+        token = self._tokens.take()
+        if token.kind != "name" or token.word.lower() in RESERVED or token.word[:1] == b".":
+            raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
+        return self._known(token.word)
+
+    def names(self) -> set[bytes]:
+        """Columns that are known: a misspelt one would become a column, and the one meant lose its kind."""
+        found: set[bytes] = set()
+        while self._tokens.next.kind == "name":
+            word = self._tokens.next.word
+            if word not in self._program.columns:
+                raise self._tokens.wrong_here(
+                    f"names {shown(word)}, which neither the objective nor a row nor a bound has; "
+                    "add it to the objective with the coefficient 0",
+                )
+            found.add(self.name())
+        return found
+
+    def label(self, *, required: bool) -> bytes | None:
+        """Take a label; or give back the name of the column that it turned out to be."""
+        if self._tokens.next.kind != "name":
+            return None
+        token = self._tokens.take()
+        if self._tokens.next.kind == "colon":
+            colon = self._tokens.take()
+            if colon.word != b":" or token.word in self._program.labels:
+                raise self._tokens.wrong(token, f"has the label {shown(token.word)} a second time, or '::'")
+            self._program.labels.add(token.word)
+            return None
+        if required:
+            raise self._tokens.wrong(token, "begins a second row; give each a line of its own")
+        if token.word.lower() in RESERVED:
+            raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
+        return self._known(token.word)
+
+    def limit(self) -> float:
+        """The number behind (or before) a comparison, which may be infinite."""
+        sign = self._sign()
+        ahead = self._tokens.next
+        if ahead.kind == "name" and ahead.word.lower() in INFINITE:
+            self._tokens.take()
+            return sign * math.inf
+        if ahead.kind != "number":
+            raise self._tokens.wrong(ahead, f"has {shown(ahead.word)} where a number must be")
+        return sign * self._number()
+
+    def compare(self) -> bytes:
+        """<=, >= or =."""
+        token = self._tokens.take()
+        if token.kind != "compare" or token.word not in (b"<=", b">=", b"="):
+            raise self._tokens.wrong(token, f"has {shown(token.word)} where <=, >= or = must be")
+        return token.word
+
+    def sum(self, first: bytes | None, what: str) -> tuple[dict[bytes, float], float | None]:
+        """Terms, and the constant among them if there is one; `first` is a name that was taken already."""
+        found: dict[bytes, float] = {} if first is None else {first: 1.0}
+        constant = None
+        begins = first is None
+        while self._tokens.next.kind in ("sign", "number", "name", "strange"):
+            ahead = self._tokens.next
+            if not begins and ahead.kind not in ("sign", "strange"):
+                raise self._tokens.wrong(ahead, f"has no sign before {shown(ahead.word)}")
+            name, value = self._term(what)
+            if name is None and constant is None:
+                constant = value
+            elif name is None or name in found:
+                again = "a number" if name is None else shown(name)
+                raise self._tokens.wrong_here(
+                    f"or the one before has {again} twice in one {what}; add them up"
+                )
+            else:
+                found[name] = value
+            begins = False
+        return found, constant
+
+    def _term(self, what: str) -> tuple[bytes | None, float]:
+        """A column and its coefficient; or no column, and a number."""
+        value = self._sign()
+        if self._tokens.next.kind == "number":
+            value *= self._number()
+            if self._tokens.next.kind != "name":
+                return None, value
+        ahead = self._tokens.next
+        if ahead.kind == "strange":
+            raise self._tokens.wrong(
+                ahead,
+                f"has {shown(ahead.word)}: a quadratic {what}, or a name with signs or blanks between its "
+                "brackets (write the model as .mps)",
+            )
+        return self.name(), value
+
+    def _sign(self) -> float:
+        sign = 1.0
+        while self._tokens.next.kind == "sign":
+            sign *= -1.0 if self._tokens.take().word == b"-" else 1.0
+        return sign
+
+    def _number(self) -> float:
+        token, ahead = self._tokens.take(), self._tokens.next
+        if ahead.glued and ahead.kind in ("number", "name"):
+            start = ahead.word[:1]
+            if ahead.kind == "number" or start in b".,eEdD" or (token.word == b"0" and start in b"xX"):
+                raise self._tokens.wrong(token, f"has {shown(token.word + ahead.word)}, which is no number")
+        value = float(token.word)
+        if math.isinf(value):
+            raise self._tokens.wrong(token, f"has {shown(token.word)}, which is beyond all numbers")
+        return value
+
+    def _known(self, name: bytes) -> bytes:
+        if name not in self._program.columns:
+            self._meter.add_elements(NAME, "the file names or numbers")
+            self._program.columns[name] = None
+        return name
+
+
+def parse_lp(path: Path, meter: Meter) -> LpProgram:
+    """What an .lp file says; a `ModelError` names the first line outside the grammar."""
+    return _Parser(path, meter).run()
+
+
+class _Parser:
+    """One pass over the tokens."""
+
+    def __init__(self, path: Path, meter: Meter) -> None:
+        self._meter = meter
+        self._tokens = Tokens(path, meter)
+        self._program = LpProgram()
+        self._read = LpExpressions(self._tokens, self._program, meter)
+
+    def run(self) -> LpProgram:
+        seen: list[str] = []
+        readers = {
+            "objective": self._objective, "rows": self._rows, "bounds": self._bounds,
+            "general": self._general, "binary": self._binary, "semi": self._semi, "end": self._end,
+        }  # fmt: skip
+        while self._tokens.next.kind != "stop":
+            token = self._tokens.take()
+            if token.kind not in readers:
+                raise self._tokens.wrong(token, f"has {shown(token.word)} where no section is")
+            if token.kind in seen or (seen and seen[-1] == "end"):
+                raise self._tokens.wrong(token, f"begins {shown(token.word)} a second time or behind the end")
+            if not seen and token.kind != "objective":
+                raise self._tokens.wrong(token, "begins without an objective: min or max comes first")
+            seen.append(token.kind)
+            if token.kind == "objective":
+                self._program.maximises = token.word.lower().startswith(b"max")
+            readers[token.kind]()
+        if not seen:
+            raise self._tokens.empty()
+        if seen[-1] != "end":
+            raise self._tokens.wrong_here("is the last, and it is no 'end': the file is cut short")
+        return self._program
+
+    def _objective(self) -> None:
+        self._program.cost, constant = self._read.sum(self._read.label(required=False), "objective")
+        self._program.offset = constant or 0.0
+
+    def _rows(self) -> None:
+        while self._tokens.next.kind in ("sign", "number", "name", "strange", "compare", "colon"):
+            on_same_line = bool(self._program.rows) and self._tokens.next.line == self._tokens.behind
+            first = self._read.label(required=on_same_line)
+            coefficients, constant = self._read.sum(first, "row")
+            if constant is not None:
+                raise self._tokens.wrong_here(
+                    f"or the one before has the number {constant:g} among the columns of a row: numbers "
+                    "stand behind the sign, and a row with two limits is written as two rows",
+                )
+            if not coefficients:
+                raise self._tokens.wrong_here("or the one before has a row without columns")
+            compare = self._read.compare()
+            self._meter.add_elements(NAME, "the file names or numbers")
+            self._program.rows.append(LpRow(coefficients, compare, self._read.limit()))
+
+    def _bounds(self) -> None:
+        while (ahead := self._tokens.next).kind in ("sign", "number", "name"):
+            if ahead.kind == "name" and ahead.word.lower() not in INFINITE:
+                name = self._read.name()
+                if self._tokens.next.kind == "name" and self._tokens.next.word.lower() == b"free":
+                    self._bound(self._tokens.take(), name, -math.inf, math.inf)
+                    continue
+                self._compared(name, self._read.compare(), self._read.limit())
+            else:
+                limit = self._read.limit()
+                compare = {b"<=": b">=", b">=": b"<=", b"=": b"="}[self._read.compare()]
+                name = self._read.name()
+                self._compared(name, compare, limit)
+                if self._tokens.next.kind == "compare":
+                    self._compared(name, self._read.compare(), self._read.limit())
+        if self._tokens.next.kind == "compare":
+            raise self._tokens.wrong_here("has a third limit of a bound")
+
+    def _compared(self, name: bytes, compare: bytes, limit: float) -> None:
+        self._bound(
+            self._tokens.next,
+            name,
+            limit if compare != b"<=" else None,
+            limit if compare != b">=" else None,
+        )
+
+    def _bound(self, token: Token, name: bytes, low: float | None, high: float | None) -> None:
+        for limits, value in ((self._program.lower, low), (self._program.upper, high)):
+            if value is None:
+                continue
+            if name in limits:
+                raise self._tokens.wrong(token, f"or the one before bounds {shown(name)} a second time")
+            limits[name] = value
+
+    def _general(self) -> None:
+        self._program.integer |= self._read.names()
+
+    def _binary(self) -> None:
+        self._program.binary |= self._read.names()
+        for name in self._program.binary:
+            low, high = self._program.limits(name)
+            if low < 0.0 or high > 1.0:
+                raise self._tokens.wrong_here(f"or one before makes {shown(name)} binary, beyond its bounds")
+
+    def _end(self) -> None:
+        """Nothing follows."""
+
+    def _semi(self) -> None:
+        self._read.names()  # read so that the sections behind it are seen; who takes the model refuses them
+
+
+@contextmanager
+def without_brackets(path: Path, text: LpProgram, meter: Meter) -> Iterator[Path]:
+    """A file that says the same and that HiGHS can read: the file itself where no name has brackets."""
+    if not any(b"[" in name for names in (text.columns, text.labels) for name in names):
+        yield path
+        return
+    with TemporaryDirectory(prefix="dovetail-") as folder:
+        plain = Path(folder) / path.name
+        with plain.open("wb") as file:
+            for _, line in lines(path, meter):
+                said = line.split(b"\\")[0]
+                file.write(_NAMES.sub(lambda found: found[0].translate(_ROUND), said) + b"\n")
+        yield plain
+
+
+def with_brackets(mip: Mip, text: LpProgram) -> Mip:
+    """What HiGHS read, by the names of the file. Two that became one are one column, and disagree."""
+    names, row_names = _renamed(mip.names, text.columns), _renamed(mip.row_names, text.labels)
+    if names is mip.names and row_names is mip.row_names:
+        return mip
+    return replace(mip, names=names, row_names=row_names)
+
+
+def _renamed(names: Sequence[str] | None, written: Iterable[bytes]) -> Sequence[str] | None:
+    own = {name.translate(_ROUND).decode(): name.decode() for name in written if b"[" in name}
+    return names if names is None or not own else [own.get(name, name) for name in names]
