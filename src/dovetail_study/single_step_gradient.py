@@ -28,8 +28,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.analysis.boxes import input_box
-from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_choice, require_count, require_number
@@ -40,6 +38,8 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.network_step import SURROGATES, NetworkBlock, Surrogate
 from dovetail.run.progress import Progress
 from dovetail.run.trace import Residual
+from dovetail.structure.boxes import input_box
+from dovetail.structure.typical_ranges import TypicalRanges, typical_ranges
 
 
 @dataclass(frozen=True)

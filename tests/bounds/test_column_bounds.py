@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.host import class_limits
 from dovetail.bounds import box
 from dovetail.bounds.column_bounds import least_cost, no_whole_number
-from tests.analysis.stated_problems import campaign, floors, net, treatments
+from dovetail.structure.boxes import class_limits
+from tests.structure.stated_problems import campaign, floors, net, treatments
 
 
 @pytest.mark.parametrize("build", [treatments, campaign, floors])

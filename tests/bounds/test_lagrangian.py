@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dovetail import Mip, Problem
-from dovetail.analysis.components import components
 from dovetail.bounds.box import Box
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
+from dovetail.structure.components import components
 from dovetail.testing.problems import random_mlp
 
 

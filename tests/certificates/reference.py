@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.analysis.block_graph import block_graph
 from dovetail.certificates.certificate import Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
+from dovetail.structure.networks import block_graph
 
 
 def network(seed, d=2, width=4, outputs=1, dtype=torch.float64):

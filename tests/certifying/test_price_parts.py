@@ -12,6 +12,7 @@ from dovetail.certifying.certify import certify
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
+from dovetail.structure.structure import Structure
 from tests.certificates.reference import graphs_of, network, problem_of
 from tests.conftest import FULL
 from tests.contexts import context_of
@@ -91,9 +92,9 @@ def test_a_cost_with_outputs_of_networks_is_no_row():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_prices_of_rows_and_of_sides(seed):
-    coupled, rng = CoupledProblem.of(small_water(seed)), np.random.default_rng(seed)
-    prices = rng.uniform(size=coupled.h.size)
-    assert np.allclose(coupled.side_prices(coupled.row_prices(prices)), prices)
+    coupled, rng = CoupledProblem.of(Structure(small_water(seed))), np.random.default_rng(seed)
+    prices = rng.uniform(size=coupled.sides.count)
+    assert np.allclose(coupled.sides.side_prices(coupled.row_prices(prices)), prices)
 
 
 def test_without_time_it_proves_little_and_nothing_wrong(proved):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dovetail.core.block_rows import column_of, entries_of, places_of
-from tests.analysis.stated_problems import campaign, treatments
+from tests.structure.stated_problems import campaign, treatments
 
 
 def test_a_row_for_each_column_of_wide_families():

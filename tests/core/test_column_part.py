@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.pieces import NUMBERS
-from tests.analysis.stated_problems import campaign, treatments
+from tests.structure.stated_problems import campaign, treatments
 
 
 def test_parts_are_all_columns_in_their_order():

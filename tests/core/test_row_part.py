@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.core.pieces import NUMBERS
 from dovetail.core.row_part import CHUNK, column_sums
-from tests.analysis.stated_problems import campaign, floors, treatments
+from tests.structure.stated_problems import campaign, floors, treatments
 
 
 @pytest.mark.parametrize("numbers", [NUMBERS, 4])

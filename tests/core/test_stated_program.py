@@ -11,7 +11,7 @@ from dovetail.core.untouched import untouched_inputs
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
-from tests.analysis.stated_problems import campaign, floors, treatments
+from tests.structure.stated_problems import campaign, floors, treatments
 
 SMALL = {"load": dt.Family(upper=2.0)}
 
@@ -128,7 +128,7 @@ class AtRest:
     def solve(self, context):
         """No more than that."""
         plan = context.once(template_plan)
-        (program,), (template,) = plan.programs, plan.templates
+        (program,), (template,) = plan.programs, plan.arrays
         x = plan.program.lower.copy()
         moves, outputs = np.zeros((program.count, program.coordinates)), np.zeros((program.count, 1))
         for j, values in enumerate(program.columns(moves, outputs)):

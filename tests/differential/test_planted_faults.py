@@ -102,5 +102,5 @@ def test_rows_that_were_not_widened(monkeypatch):
     right = judge(case, InputBranching(), **options)
     assert right.solves == 1
     assert right.wrong == []
-    monkeypatch.setattr(dt.Mip, "loosened", lambda self: self)
+    monkeypatch.setattr(dt.Mip, "loosened", lambda self, *_: self)
     assert judge(case, InputBranching(), **options).wrong

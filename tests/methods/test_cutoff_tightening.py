@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dovetail.analysis.boxes import tight_box
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.mip.highs import HighsEngine
@@ -11,6 +10,7 @@ from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import relu_plan
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices, context_of
 from tests.reformulations.test_relu_big_m import KINDS
@@ -21,7 +21,7 @@ LOWER, UPPER = [-2.0, -1.0], [2.0, 3.0]
 
 def tightening(problem, cutoff):
     context = context_of(problem)
-    box = context.once(tight_box)
+    box = context.once(structure_of).tight_box
     plan = relu_plan(problem, box)
     given = Reformulated.start(problem, box)
     return CutoffTightening(context, given, cutoff, plan, box), given

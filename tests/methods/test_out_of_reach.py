@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.analysis import reached_box
 from dovetail.methods import exact_mip
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.planes_lp import PlanesLp
+from dovetail.structure import boxes
 from tests.conftest import FULL
 from tests.differential.reach_claims import judged
 
@@ -147,13 +147,13 @@ def test_random_chains(part):
 
 def test_a_false_proof_is_heard(monkeypatch):
     """Ranges that are too narrow by a third make the judge of random chains say so."""
-    honest = reached_box._network
+    honest = boxes._network
 
     def narrow(*given):
         least, most = honest(*given)
         third = (most - least) / 3.0
         return least + third, most - third
 
-    monkeypatch.setattr(reached_box, "_network", narrow)
+    monkeypatch.setattr(boxes, "_network", narrow)
     said = [what for seed in FEASIBLE for what in judged(seed, 0.3).wrong]
     assert any("called infeasible" in what for what in said)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from dovetail.analysis.boxes import tight_box
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulated, context_of, reformulate
 from dovetail.reformulations.tables import Tables
 from dovetail.run.bound import Bound
+from dovetail.structure.structure import structure_of
 from tests import contexts
 from tests.reformulations.test_reformulated import mixed, points
 
@@ -15,7 +15,7 @@ from tests.reformulations.test_reformulated import mixed, points
 def lifted(reformulation):
     problem = mixed()
     context = contexts.context_of(problem)
-    given = Reformulated.start(problem, context.once(tight_box))
+    given = Reformulated.start(problem, context.once(structure_of).tight_box)
     rewritten = reformulate(given, (reformulation,))
     return context, rewritten, context_of(context, rewritten)
 
@@ -54,8 +54,8 @@ def test_points_on_the_way_are_kept_as_the_original_s():
 
 def test_what_was_worked_out_is_not_shared_but_the_box_is_known():
     context, rewritten, inner = lifted(Tables())
-    assert inner.once(tight_box) is rewritten.box
-    assert context.once(tight_box) is not rewritten.box
+    assert inner.once(structure_of).tight_box is rewritten.box
+    assert context.once(structure_of).tight_box is not rewritten.box
 
 
 def test_rounding_of_new_columns_is_nothing():
@@ -69,4 +69,4 @@ def test_rounding_of_new_columns_is_nothing():
 def test_without_a_rewriting_the_context_is_the_same():
     problem = mixed()
     context = contexts.context_of(problem)
-    assert context_of(context, Reformulated.start(problem, context.once(tight_box))) is context
+    assert context_of(context, Reformulated.start(problem, context.once(structure_of).tight_box)) is context

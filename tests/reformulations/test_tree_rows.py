@@ -7,9 +7,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
-from dovetail.analysis.boxes import tight_box
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
+from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
+from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import context_of
 
@@ -70,8 +70,8 @@ def test_the_networks_stay_and_every_point_has_its_cells():
     problem = problem_of("net into trees", 2)
     context = context_of(problem)
     assert may_have_tree_rows(problem)
-    given = Reformulated.start(problem, context.once(tight_box))
-    written = reformulate(given, (TreeRows(loose_box(context)),))
+    given = Reformulated.start(problem, context.once(structure_of).tight_box)
+    written = reformulate(given, (TreeRows(context.once(structure_of).loose_rows_box),))
     assert [block.name for block in written.problem.blocks] == [problem.blocks[0].name]
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -99,8 +99,8 @@ def test_a_cut_within_the_tolerance_of_a_row_leaves_both_forms_the_same_columns(
     problem.add_predictor(tree, [0], [1])
     problem.add_predictor(net, [0], [2])
     context = context_of(problem)
-    given = Reformulated.start(problem, context.once(tight_box))
-    written = reformulate(given, (TreeRows(loose_box(context)),))
+    given = Reformulated.start(problem, context.once(structure_of).tight_box)
+    written = reformulate(given, (TreeRows(context.once(structure_of).loose_rows_box),))
     assert written.problem.mip.n_columns == written.for_bounds.problem.mip.n_columns
     assert written.box.lower.size == written.problem.mip.n_columns
     assert dt.solve(problem, time_limit=60.0, log=False).status == "optimal"
@@ -115,8 +115,8 @@ def test_a_range_that_nobody_knows_leaves_trees_as_functions():
     problem.add_predictor(lambda X: np.tanh(2.0 * X), [0], [1])
     problem.add_predictor(forest, [1], [2])
     context = context_of(problem)
-    given = Reformulated.start(problem, context.once(tight_box))
-    assert TreeRows(loose_box(context)).apply(given) is None
+    given = Reformulated.start(problem, context.once(structure_of).tight_box)
+    assert TreeRows(context.once(structure_of).loose_rows_box).apply(given) is None
     result = dt.solve(problem, dt.Auto(effort=1), log=False)
     assert result.x is not None
 

@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tree_splits import TreeSplits, cells_of
-from tests.analysis.test_tree_problem import trees_of
+from tests.structure.test_tree_problem import trees_of
 from tests.tree_problems import random_problem
 
 

@@ -12,7 +12,7 @@ from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.run import ray_cluster as module
 from dovetail.run.budget import Budget
 from dovetail.run.ray_cluster import ray_cluster
-from tests.analysis.test_templates import treated
+from tests.structure.test_templates import treated
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 

@@ -8,8 +8,8 @@ import dovetail as dt
 from dovetail.run import ray_cluster
 from dovetail.solving import job
 from dovetail.testing.problems import busy
-from tests.analysis.test_templates import treated
 from tests.run.clusters import SeveralHere
+from tests.structure.test_templates import treated
 
 
 @pytest.mark.parametrize("cluster", [3, "", True, dt])

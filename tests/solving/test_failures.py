@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.analysis import host as host_file
 from dovetail.core.description import Description
 from dovetail.run.failures import Failure
 from dovetail.solving import concurrent as concurrent_file
+from dovetail.solving import host as host_file
 from dovetail.solving import job as job_file
 from dovetail.solving import packing as packing_file
 from dovetail.solving import search as search_file

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.host import HostRelaxation
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.run.result import Status
+from dovetail.solving.host import HostRelaxation
 from dovetail.solving.status import conclude, stop_reason
 from tests.contexts import context_of
 from tests.small import knapsack

@@ -135,6 +135,20 @@ class RowEntries(NamedTuple):
         row, first = np.repeat(np.arange(rows.size), lengths), np.cumsum(lengths) - lengths
         return cls(rows, A.data[entries], A.indices[entries].astype(np.intp), row, first)
 
+    @classmethod
+    def filled(cls, A: sp.csr_array) -> RowEntries:
+        """Those that have entries."""
+        return cls.of(A, np.flatnonzero(np.diff(A.indptr)))
+
+    def least(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) what each row is at least between (N, columns) bounds, rounded down."""
+        if self.first.size == 0:
+            return np.zeros((len(lower), 0))
+        parts = self.a * np.where(self.a > 0.0, lower[:, self.column], upper[:, self.column])
+        total, size = (np.add.reduceat(of, self.first, axis=1) for of in (parts, np.abs(parts)))
+        entries = np.bincount(self.row)
+        return np.where(np.isfinite(total), total - 2.0 * UNIT * (entries + 2) * size, -np.inf)
+
     def touching(self, moved: BoolArray) -> RowEntries:
         """Those that have an entry in a column whose bounds moved: no other says anything new."""
         chosen = np.logical_or.reduceat(moved[self.column], self.first)
@@ -166,7 +180,7 @@ class RowEntries(NamedTuple):
         finite = np.where(endless, 0.0, least)
         total = np.add.reduceat(finite, self.first, axis=-1)
         size = np.add.reduceat(np.abs(finite), self.first, axis=-1)
-        noise = 2.0 * UNIT * (np.diff(self.first, append=a.size) + 2) * size
+        noise = 2.0 * UNIT * (np.bincount(self.row) + 2) * size
         others = np.add.reduceat(endless, self.first, axis=-1, dtype=np.int64)[..., self.row] - endless
         known = (others == 0) & np.isfinite(side)[self.row]
         useful = np.flatnonzero(known.reshape(-1, a.size).any(axis=0))

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
@@ -30,6 +29,8 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
+from dovetail.structure.networks import block_graph
+from dovetail.structure.structure import Structure
 
 HAIR = 1e-9
 """Relative: a certificate is for so much less than the bound, since the checker computes in another order."""
@@ -90,7 +91,7 @@ class _Making:
     ) -> None:
         self.target, self._source, self._seconds, self._over = target, source, seconds, over
         self._problem, self._graphs = problem, graphs
-        self._loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
+        self._loose = Structure(problem).loose
 
     def by_host(self) -> Certificate | None:
         """By prices of all rows alone."""

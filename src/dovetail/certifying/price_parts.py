@@ -19,10 +19,10 @@ from dovetail.certifying.sign_tree import region_of, tree_of
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.methods.block_prices.sign_search import kinds_of
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
-from dovetail.methods.certified_prices.priced_components import Priced
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, Priced
 from dovetail.methods.relu_branching.targets import is_relu_network
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import Structure
 
 TOLERANCE = 1e-3
 """Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point."""
@@ -33,12 +33,12 @@ BATCH = 1024
 
 def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tuple[ProofPart, ...] | None:
     """At (rows,) multipliers of the rows that couple; None where components are not of this kind."""
-    coupled = CoupledProblem.of(problem, "cpu")
+    coupled = CoupledProblem.of(Structure(problem), "cpu")
     if coupled is None or not 2 <= coupled.parts.count <= MOST_COMPONENTS:
         return None
     if not all(is_relu_network(group.planes.graph) for group in coupled.groups):
         return None
-    at, budget = coupled.at(coupled.side_prices(row_prices)), Budget(seconds)
+    at, budget = coupled.at(coupled.sides.side_prices(row_prices)), Budget(seconds)
     with torch.inference_mode():
         made = [_parts(problem, group, budget) for group in at.parts]
     found = [parts for parts in made if parts is not None]

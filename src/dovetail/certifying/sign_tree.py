@@ -13,12 +13,13 @@ import torch
 
 from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.certifying.sign_leaves import SignLeaves, searched
-from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import Mip
+from dovetail.core.arrays import IntArray
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import entries_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import SearchOptions
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +33,11 @@ class SignTree:
 
 def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | None:
     """For a bound in minimisation form; None where the problem is not one such network."""
-    if sum(block.samples for block in problem.blocks) != 1:
+    structure = Structure(problem)
+    if structure.samples != 1:
         return None
-    whole = CoupledProblem.of(problem, "cpu")
-    if whole is None or whole.h.size:
+    whole = CoupledProblem.of(structure)
+    if whole is None or whole.sides.count:
         return None
     priced = whole.at(np.empty(0))
     part = priced.parts[0]
@@ -86,7 +88,7 @@ def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:
     defined: list[tuple[int, int]] = []
     taken = np.zeros(mip.n_columns, dtype=bool)
     for i in rows[mip.row_lower[rows] == mip.row_upper[rows]]:
-        columns, entries = _entries(mip, int(i))
+        columns, entries = entries_of(mip.A, int(i))
         own = columns[reads[columns] | written[columns]]
         if own.size != 1 or columns.size == 1 or taken[own[0]] or not reads[own[0]]:
             continue
@@ -95,11 +97,6 @@ def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:
             taken[own[0]] = True
     used = {row for _, row in defined}
     others = [int(i) for i in rows if i not in used and np.isfinite(mip.row_upper[i])]
-    others = [i for i in others if not np.any(written[_entries(mip, i)[0]])]
-    widest = max(others, key=lambda i: _entries(mip, i)[0].size, default=-1)
+    others = [i for i in others if not np.any(written[entries_of(mip.A, i)[0]])]
+    widest = max(others, key=lambda i: entries_of(mip.A, i)[0].size, default=-1)
     return np.array(defined, dtype=np.int64).reshape(-1, 2), widest
-
-
-def _entries(mip: Mip, i: int) -> tuple[IntArray, FloatArray]:
-    span = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
-    return mip.A.indices[span], mip.A.data[span]

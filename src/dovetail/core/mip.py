@@ -178,9 +178,11 @@ class Mip:
             return self
         return replace(self, row_lower=row_lower, row_upper=row_upper)
 
-    def loosened(self) -> Mip:
-        """Rows and continuous columns as far out as the check accepts: every point that passes is in it."""
-        room = np.where(self.integer, 0.0, TOLERANCE)
+    def loosened(self, columns: IntArray | slice = slice(None)) -> Mip:
+        """Rows and continuous columns as far out as the check accepts: every point that passes is in it; or
+        rows and some of the columns, where points are clipped to the others' bounds."""
+        room = np.zeros(self.n_columns)
+        room[columns] = np.where(self.integer[columns], 0.0, TOLERANCE)
         return replace(
             self,
             row_lower=self.row_lower - TOLERANCE,

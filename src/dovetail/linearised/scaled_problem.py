@@ -6,14 +6,9 @@ Methods of one solve share it: `context.once(scaled_problem)`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.analysis.components import Components, components
-from dovetail.analysis.host import limits_within
-from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
@@ -21,6 +16,9 @@ from dovetail.core.problem import Problem
 from dovetail.linearised.clearance import with_room
 from dovetail.linearised.networks import Networks
 from dovetail.run.context import SolveContext
+from dovetail.structure.boxes import limits_within
+from dovetail.structure.structure import structure_of
+from dovetail.structure.typical_ranges import TypicalRanges, typical_ranges
 
 SPREAD_POINTS = 16
 """Random points of the box at which the spread of each value is measured: within a fifth of it or so, which
@@ -56,7 +54,7 @@ class ScaledProblem:
     def of(cls, context: SolveContext, *, box: Box | None = None, by_range: bool = True) -> ScaledProblem:
         """Measure the problem of a solve; `box` if it is known; without `by_range` inputs share one width."""
         if box is None:
-            box = context.once(tight_box)
+            box = context.once(structure_of).tight_box
         problem = with_room(context)
         with context.stopwatch.measure("nn"), context.stopwatch.measure("network"):
             ranges = typical_ranges(problem, box, context.seed)
@@ -72,11 +70,6 @@ class ScaledProblem:
     def inputs(self) -> IntArray:
         """Columns that some network reads."""
         return self.networks.inputs
-
-    @cached_property
-    def parts(self) -> Components:
-        """What only coupling rows tie together."""
-        return components(self.problem)
 
     @property
     def free_integers(self) -> BoolArray:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
@@ -31,10 +30,11 @@ from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
-from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
+from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Archive, Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
+from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
 """Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
@@ -117,9 +117,9 @@ def _presolved(context: SolveContext) -> SolveContext:
 
     Very many blocks are left as they are stated: a template says itself what is the same in all of them.
     """
-    if sum(block.samples for block in context.problem.blocks) > MANY_BLOCKS:
+    if context.once(structure_of).samples > MANY_BLOCKS:
         return context
-    form = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     notes = []
     for step in (TakenApart(), OneOrder(), Presolve(), ChainedNetworks(), AbsoluteValues(), OneOrder()):
         further = reformulate(form, (step,))
@@ -134,7 +134,7 @@ def _by_logits(context: SolveContext) -> SolveContext:
     """The solve with limits on probabilities as rows on their logits, where there are such."""
     if not may_have_logits(context.problem):
         return context
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     rewritten = reformulate(given, (LogitRows(),))
     if rewritten.note:
         context.monitor.say(f"  logits: {rewritten.note}")
@@ -145,8 +145,8 @@ def _by_tree_rows(context: SolveContext) -> SolveContext:
     """The solve with trees beside networks, or behind each other, as rows, where they can be."""
     if not may_have_tree_rows(context.problem):
         return context
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-    rewritten = reformulate(given, (TreeRows(loose_box(context)),))
+    given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
+    rewritten = reformulate(given, (TreeRows(context.once(structure_of).loose_rows_box),))
     if rewritten.note:
         context.monitor.fact("trees", rewritten.note)
     return context_of(context, rewritten)
@@ -167,7 +167,7 @@ def _by_tables(context: SolveContext) -> tuple[SolveContext, MethodOutcome | Non
     """The solve with tables in place of networks, where they can be; its outcome where no network is left."""
     if not may_have_tables(context.problem):
         return context, None
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     seconds = TABLES_SHARE * context.budget.left
     tables = reformulate(given, (Tables(seconds, lambda why: context.monitor.fact("no table", why)),))
     if tables.note:
@@ -301,7 +301,7 @@ class _Plan:
 
     def _rewritten(self, chain: tuple[Reformulation, ...]) -> SolveContext:
         context = self._context
-        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+        given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
         rewritten = given
         for step in chain:
             further = reformulate(rewritten, (step,))

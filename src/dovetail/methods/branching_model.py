@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.block_graph import required_graph
-from dovetail.analysis.reached_box import reached
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.branching.host import Link, class_links, host_rows
 from dovetail.branching.model import Model
@@ -20,11 +18,13 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Affine, Graph
 from dovetail.run.context import SolveContext
+from dovetail.structure.networks import required_graph
+from dovetail.structure.structure import structure_of
 
 
 def model(context: SolveContext) -> Model | str:
     """The problem of a solve, or why there is none; made once (see `SolveContext.once`)."""
-    found = context.once(reached)
+    found = context.once(structure_of).reached
     if found is None:
         return "the problem is too large for an LP at every node"
     if found.why_empty:

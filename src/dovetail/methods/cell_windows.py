@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, in_cells, tree_ensembles, tree_problem
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.options import require_count
@@ -28,6 +27,8 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem, in_cells
 
 NEAR = 6
 """Cells to each side that inputs may move which are not free: with fewer, what is free has nobody to move
@@ -56,7 +57,7 @@ class CellWindows:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One window after the other around the best point."""
-        trees = context.once(tree_problem)
+        trees = context.once(structure_of).trees
         if trees is None or not all(map(writable, trees.samples)):
             return MethodOutcome(StopReason.STALLED, 0, f"cell windows: {NONE}")
         run, progress = context.once(_run), Progress(context, self.rounds, self.patience)
@@ -70,7 +71,7 @@ class CellWindows:
 
 def _run(context: SolveContext) -> _Windows:
     """That of a solve: a phase that was cut short goes on with windows of the size it had come to."""
-    trees = context.once(tree_problem)
+    trees = context.once(structure_of).trees
     assert trees is not None
     return _Windows(context, trees)
 
@@ -89,7 +90,7 @@ class _Windows:
         self._context, problem = context, context.problem
         count = min(self._movable.size, round(self._free))
         box = self._box(x, self._rng.choice(self._movable, count, replace=False))
-        ensembles = context.once(tree_ensembles)
+        ensembles = context.once(structure_of).ensembles
         assert ensembles is not None
         trees = in_cells(problem, ensembles, box)
         written = TreeSplits(trees, margin=True).apply(Reformulated.start(problem, box))

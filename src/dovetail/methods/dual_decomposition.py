@@ -27,8 +27,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dovetail.analysis.boxes import input_box
-from dovetail.analysis.typical_ranges import TypicalRanges, require_finite_inputs, typical_ranges
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
@@ -55,6 +53,8 @@ from dovetail.run.network_step import SURROGATES, NnSolver, Surrogate
 from dovetail.run.progress import Progress
 from dovetail.run.stopping import StoppingRule
 from dovetail.run.trace import Row
+from dovetail.structure.boxes import input_box
+from dovetail.structure.typical_ranges import TypicalRanges, require_finite_inputs, typical_ranges
 
 INTEGER_LENGTH = 10.0
 """What an integer's moves are measured in, in widths: see `_lengths`."""

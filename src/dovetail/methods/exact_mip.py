@@ -18,13 +18,12 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box, tightened_box
-from dovetail.analysis.elastic import nearest_point
 from dovetail.branching.confirmed import NODES, EngineSettings, has_no_point, stands
 from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.methods.elastic import nearest_point
 from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
@@ -33,6 +32,8 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
+from dovetail.structure.boxes import tightened_box
+from dovetail.structure.structure import structure_of
 
 FIRST_SHARE, LONG_SHARE = 0.25, 0.75
 """The first engine's part of the time where there are two: on some hosts SCIP closes in a second what HiGHS
@@ -67,7 +68,7 @@ Asked = tuple[MipAnswer | None, str]
 
 def writing_plan(context: SolveContext) -> ReluPlan | None:
     """How the networks of a solve would be written out; made once (see `SolveContext.once`)."""
-    return relu_plan(context.problem, context.once(tight_box))
+    return relu_plan(context.problem, context.once(structure_of).tight_box)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class _WholeMip:
         plan = context.once(writing_plan)
         if plan is None:
             return None
-        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+        given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
         return cls(context, reformulate(given, (ReluBigM(plan),)), plan)
 
     def ended(self, message: str) -> MethodOutcome:
@@ -205,8 +206,7 @@ class _WholeMip:
 
     def _written_loosely(self, budget: Budget) -> Reformulated | None:
         """The networks written out over every point that the check accepts; None where that is not known."""
-        context, problem = self.context, self.context.relaxed or self.context.problem
-        loose = problem.derived(problem.mip.loosened(), problem.blocks)
+        context, loose = self.context, self.context.once(structure_of).loose
         part = budget.part(TIGHTEN_SHARE * budget.left)
         box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
         plan = relu_plan(loose, box)
@@ -220,7 +220,8 @@ class _WholeMip:
         given = self.written.for_bounds.previous
         assert given is not None
         with context.stopwatch.measure("engine"):
-            tight = CutoffTightening(context, given, cutoff, plan, context.once(tight_box)).run(budget)
+            box = context.once(structure_of).tight_box
+            tight = CutoffTightening(context, given, cutoff, plan, box).run(budget)
         context.monitor.say(
             f"  proof: {plan.unstable} neurons may change sign, {tight.unstable} in better points"
         )
@@ -270,7 +271,7 @@ class _WholeMip:
 def _all_are_listed(context: SolveContext) -> bool:
     """Whether tables hold every combination that the check may accept: they were made of the rows as written,
     and a whole number that misses one by less than the tolerance may not be among them."""
-    problem, listed = context.problem, context.once(tight_box)
+    problem, listed = context.problem, context.once(structure_of).tight_box
     loose = tightened_box(
         problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
         seed=context.seed, threads=context.threads,

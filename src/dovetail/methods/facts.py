@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import tree_problem
 from dovetail.core.options import require_choice, require_count, require_flags
-from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
-from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.certified_prices import applies
 from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.planes_lp import planes_plan
-from dovetail.methods.quadratic_mip import QuadraticPlan, count_curves, quadratic_plan
-from dovetail.methods.relu_branching import method as relu_branching
+from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
+from dovetail.methods.relu_branching.method import one_network
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
+from dovetail.structure.structure import Structure, structure_of
+from dovetail.structure.trees import TreeProblem
+
+T = TypeVar("T")
 
 MANY_INTEGERS = 2000
 """A MILP step over more of them finds nothing in its two seconds; dispatch of 10,000 binaries showed it."""
@@ -77,46 +79,113 @@ class AutoOptions:
         )
 
 
+class Case(NamedTuple):
+    """What a fact is found out of."""
+
+    context: SolveContext
+    may: AutoOptions
+    known: Facts
+    """The facts before it."""
+
+    @property
+    def structure(self) -> Structure:
+        """Of the problem."""
+        return self.context.once(structure_of)
+
+    def plan(self, work: Callable[[SolveContext], T], allowed: bool) -> T | None:
+        """What a method makes of the problem, where it is allowed to."""
+        return self.context.once(work) if allowed else None
+
+    def counted(self, work: Callable[[SolveContext], Any], allowed: bool) -> int:
+        """How many blocks, samples or components that is; 0 where there is no plan."""
+        plan = self.plan(work, allowed)
+        return 0 if plan is None else int(plan.count)
+
+    @property
+    def written_out(self) -> bool:
+        """Whether a MIP of the whole problem may be looked at."""
+        return self.may.exact and not self.known.many
+
+    @property
+    def coupled(self) -> bool:
+        """Whether components share rows."""
+        return self.structure.parts.coupled
+
+    @property
+    def trees(self) -> TreeProblem | None:
+        """The problem in cells, where all predictors are tree ensembles."""
+        return self.structure.trees
+
+    @property
+    def unstable(self) -> int:
+        """Neurons of all networks that may change sign."""
+        plan = self.plan(writing_plan, self.written_out)
+        return MOST_NEURONS + 1 if plan is None else plan.unstable
+
+    @property
+    def quadratic(self) -> QuadraticPlan | None:
+        """The plan of the quadratic functions, where there are few enough."""
+        plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
+        return None if plan is None or plan.unstable > MOST_NEURONS else plan
+
+    @property
+    def joint_inputs(self) -> int:
+        """Free inputs of all networks together; 0 where there are too many beside another proof."""
+        plan = self.plan(input_plan, self.may.exact)
+        free = plan.free if isinstance(plan, InputPlan) else 0
+        return free if free <= MOST_INPUTS or not self.known.has_proof else 0
+
+
+def fact(default: T, look_up: Callable[[Case], T]) -> T:
+    """A field of `Facts`: what holds where nothing is known, and how it is found out."""
+    made: T = field(default=default, metadata={"look_up": look_up})
+    return made
+
+
 @dataclass(frozen=True)
 class Facts:
-    """What the choice of phases rests on; the defaults say that nothing is known, and hold where a fact
-    cannot be found out."""
+    """What the choice of phases rests on, found out in this order; the defaults say that nothing is known,
+    and hold where a fact cannot be found out."""
 
-    blocks: int = 0
+    blocks: int = fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
     """That are the same up to their data and share rows; 0 where they are not."""
-    integers: int = 0
+    integers: int = fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
     """Integer columns that can move, classes among them."""
-    choices: int = 0
+    choices: int = fact(
+        0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0
+    )
     """Those beside classes."""
-    components: int = 1
-    priced: bool = False
+    components: int = fact(1, lambda at: at.structure.parts.count)
+    priced: bool = fact(
+        False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled
+    )
     """Class outputs in several components that share rows."""
-    joint_inputs: int = 0
+    unstable: int = fact(MOST_NEURONS + 1, lambda at: at.unstable)
+    """Neurons that may change sign if all networks are written out; too many where they cannot be."""
+    one_network: bool = fact(False, lambda at: at.plan(one_network, at.may.exact) is not None)
+    """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
+    certified: bool = fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
+    """Components that share rows, each a ReLU network over such a set."""
+    small_networks: int = fact(0, lambda at: at.counted(planes_plan, at.may.exact))
+    """Samples, where each reads few inputs and is known operation by operation; else 0."""
+    exact_blocks: int = fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
+    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
+    tree_samples: int = fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
+    """Samples, where all predictors are tree ensembles; else 0."""
+    cuts: int = fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
+    """Of the inputs of these, within their box, where anything is to be proved; else 0."""
+    tree_components: int = fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
+    """Components of these that share rows; else 0."""
+    curves: int = fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
+    """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
+    only_curves: bool = fact(False, lambda at: bool(at.quadratic and at.quadratic.written.previous is None))
+    """Whether there are no other predictors."""
+    joint_inputs: int = fact(0, lambda at: at.joint_inputs)
     """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
     proves a bound; else 0."""
-    one_network: bool = False
-    """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
-    certified: bool = False
-    """Components that share rows, each a ReLU network over such a set."""
-    small_networks: int = 0
-    """Samples, where each reads few inputs and is known operation by operation; else 0."""
-    exact_blocks: int = 0
-    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
-    unstable: int = MOST_NEURONS + 1
-    """Neurons that may change sign if all networks are written out; too many where they cannot be."""
-    tree_samples: int = 0
-    """Samples, where all predictors are tree ensembles; else 0."""
-    cuts: int = 0
-    """Of the inputs of these, within their box, where anything is to be proved; else 0."""
-    tree_components: int = 0
-    """Components of these that share rows; else 0."""
-    curves: int = 0
-    """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
-    only_curves: bool = False
-    """Whether there are no other predictors."""
-    branched: bool = False
+    branched: bool = fact(False, lambda at: at.written_out and at.known.slopes)
     """Networks beside no more than a few integers, where anything is to be proved."""
-    on_gpu: bool = False
+    on_gpu: bool = fact(False, lambda at: (at.context.device or "cpu") != "cpu")
     """Whether proofs of many components run on a GPU."""
 
     @classmethod
@@ -169,137 +238,7 @@ class Facts:
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
 
 
-class Case(NamedTuple):
-    """What a fact is found out of."""
-
-    context: SolveContext
-    options: AutoOptions
-    known: Facts
-    """The facts before it."""
-
-
-def _blocks(case: Case) -> int:
-    plan = case.context.once(template_plan) if case.options.template_pricing else None
-    return 0 if plan is None else plan.count
-
-
-def _integers(case: Case) -> int:
-    return int(np.count_nonzero(case.context.once(scaled_problem).free_integers))
-
-
-def _choices(case: Case) -> int:
-    classes = int(case.context.once(scaled_problem).networks.classes.sum())
-    return case.known.integers - classes if case.options.integer_search else 0
-
-
-def _components(case: Case) -> int:
-    return case.context.once(scaled_problem).parts.count
-
-
-def _coupled(case: Case) -> bool:
-    """Whether components share rows."""
-    parts = case.context.once(scaled_problem).parts
-    return parts.count > 1 and not np.all(parts.private_rows)
-
-
-def _priced(case: Case) -> bool:
-    classes = case.context.once(scaled_problem).networks.classes
-    return case.options.column_generation and bool(classes.any()) and _coupled(case)
-
-
-def _joint_inputs(case: Case) -> int:
-    plan = case.context.once(input_plan) if case.options.exact else None
-    free = plan.free if isinstance(plan, InputPlan) else 0
-    return free if free <= MOST_INPUTS or not case.known.has_proof else 0
-
-
-def _one_network(case: Case) -> bool:
-    return case.options.exact and relu_branching.applies(case.context)
-
-
-def _certified(case: Case) -> bool:
-    return case.options.exact and _coupled(case) and certified_prices.applies(case.context)
-
-
-def _small_networks(case: Case) -> int:
-    plan = case.context.once(planes_plan) if case.options.exact else None
-    return 0 if plan is None else len(plan.samples)
-
-
-def _exact_blocks(case: Case) -> int:
-    exact = case.options.exact and _coupled(case) and case.context.once(priced_blocks) is not None
-    return case.known.components if exact else 0
-
-
-def _written_out(case: Case) -> bool:
-    """Whether a MIP of the whole problem may be looked at."""
-    return case.options.exact and case.known.integers <= MANY_INTEGERS
-
-
-def _unstable(case: Case) -> int:
-    plan = case.context.once(writing_plan) if _written_out(case) else None
-    return MOST_NEURONS + 1 if plan is None else plan.unstable
-
-
-def _tree_samples(case: Case) -> int:
-    trees = case.context.once(tree_problem)
-    return 0 if trees is None else len(trees.samples)
-
-
-def _cuts(case: Case) -> int:
-    trees = case.context.once(tree_problem)
-    return 0 if trees is None or not case.options.exact else trees.cells.cuts
-
-
-def _tree_components(case: Case) -> int:
-    parts = case.context.once(tree_parts) if case.options.column_generation else None
-    return 0 if parts is None or case.context.once(tree_problem) is None else parts.count
-
-
-def _quadratic(case: Case) -> QuadraticPlan | None:
-    """The plan of the quadratic functions, where there are few enough."""
-    if not _written_out(case) or count_curves(case.context.problem) > MOST_CURVES:
-        return None
-    plan = case.context.once(quadratic_plan)
-    return None if plan is None or plan.unstable > MOST_NEURONS else plan
-
-
-def _curves(case: Case) -> int:
-    plan = _quadratic(case)
-    return 0 if plan is None else len(plan.curves)
-
-
-def _only_curves(case: Case) -> bool:
-    plan = _quadratic(case)
-    return plan is not None and plan.written.previous is None
-
-
-def _branched(case: Case) -> bool:
-    return _written_out(case) and case.known.slopes
-
-
-def _on_gpu(case: Case) -> bool:
-    return (case.context.device or "cpu") != "cpu"
-
-
 LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
-    "blocks": _blocks,
-    "integers": _integers,
-    "choices": _choices,
-    "components": _components,
-    "priced": _priced,
-    "unstable": _unstable,
-    "one_network": _one_network,
-    "certified": _certified,
-    "small_networks": _small_networks,
-    "exact_blocks": _exact_blocks,
-    "tree_samples": _tree_samples,
-    "cuts": _cuts,
-    "tree_components": _tree_components,
-    "curves": _curves,
-    "only_curves": _only_curves,
-    "joint_inputs": _joint_inputs,
-    "branched": _branched,
-    "on_gpu": _on_gpu,
+    one.name: one.metadata["look_up"] for one in fields(Facts)
 }
 """How each fact is found out, in this order."""

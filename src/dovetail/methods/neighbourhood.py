@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.components import NOBODY
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.descent import Descent, DescentOptions
@@ -24,6 +23,8 @@ from dovetail.linearised.starts import Starts
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.components import NOBODY
+from dovetail.structure.structure import structure_of
 
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
 """Descents of the relaxed problem, and their part of the time left: the first that ends within it counts."""
@@ -89,7 +90,7 @@ class LargeNeighbourhoodSearch:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
         self._context, self._scaled = context, scaled
-        self._components = scaled.parts
+        self._components = context.once(structure_of).parts
         self._integers = np.flatnonzero(scaled.free_integers)
         seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
         held = DescentOptions()

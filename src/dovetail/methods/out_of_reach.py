@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dovetail.analysis.reached_box import reached
 from dovetail.run.bound import BoundFaultError
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.structure.structure import structure_of
 
 
 def out_of_reach(context: SolveContext) -> MethodOutcome | None:
     """The end of a solve whose predictors cannot give what its bounds and rows ask for; None: they may."""
-    found = context.once(reached)
+    found = context.once(structure_of).reached
     if found is None or not found.why_empty:
         return None
     if context.incumbent.x is not None:  # the point was checked: the proof is at fault

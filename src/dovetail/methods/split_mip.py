@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from dovetail.analysis.tree_problem import loose_tree_problem, tree_problem
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_descent.method import NONE, cell_search
@@ -20,6 +19,8 @@ from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class SplitMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound."""
-        trees, written = context.once(loose_tree_problem), context.once(split_form)
-        if trees is None or written is None or context.once(tree_problem) is None:
+        trees, written = context.once(structure_of).loose_trees, context.once(split_form)
+        if trees is None or written is None or context.once(structure_of).trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"split MIP: {NONE}")
         context.monitor.say(f"  proof: {written.note}")
         met = partial(_met, context, written)
@@ -44,12 +45,15 @@ def split_form(context: SolveContext) -> Reformulated | None:
     Rows are as far out as the check accepts: trees jump, so that a point that misses one by a hair may be
     worth quite something else.
     """
-    trees = context.once(loose_tree_problem)
-    if trees is None:
-        return None
+    trees = context.once(structure_of).loose_trees
+    written = None if trees is None else written_trees(trees)
+    return None if written is None or written.previous is None else written
+
+
+def written_trees(trees: TreeProblem) -> Reformulated:
+    """A problem of trees with its trees as rows, where they can be."""
     given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
-    written = reformulate(given, (TreeSplits(trees),))
-    return None if written.previous is None else written
+    return reformulate(given, (TreeSplits(trees),))
 
 
 def _met(context: SolveContext, written: Reformulated, z: FloatArray) -> None:

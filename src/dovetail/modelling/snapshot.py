@@ -10,7 +10,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.box import propagate
 from dovetail.certificates.certificate import Certificate
 from dovetail.certificates.checker.verification import CertifiedViolation, verify
@@ -29,6 +28,7 @@ from dovetail.reformulations.quadratic_blocks import with_quadratics
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.run.budget import Budget
 from dovetail.run.result import Result
+from dovetail.structure.networks import block_graph
 
 _log = logging.getLogger("dovetail")
 

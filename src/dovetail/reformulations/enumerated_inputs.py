@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
@@ -29,6 +28,7 @@ from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.boxes import limits_within
 
 if TYPE_CHECKING:
     from dovetail.core.predictor import Forward

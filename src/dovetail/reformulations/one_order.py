@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.colours import ODD, mixed, of_numbers, sums
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.reformulated import Reformulated
+from dovetail.structure.colours import ODD, mixed, of_numbers, sums
 
 TURNS = 4
 """Of colours, from columns to rows and back: the columns of predictors are told apart before the first."""

@@ -19,12 +19,12 @@ from typing import Protocol
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.run.context import SolveContext, Start
 from dovetail.run.lifted_incumbent import LiftedIncumbent
+from dovetail.structure.structure import structure_of
 
 Fill = Callable[[FloatArray], FloatArray]
 """The values of some new columns, given all columns before them."""
@@ -159,13 +159,16 @@ def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContex
         return context
     x, relaxed = context.start.x, reformulated.relaxed
     there, back = reformulated.lift, reformulated.restrict
-    return replace(
+    made = replace(
         context,
         problem=reformulated.problem,
         incumbent=LiftedIncumbent(context.incumbent, there, back, reformulated.carried),
         start=Start(None if x is None else there(x)),
         relaxed=None if relaxed is None else relaxed.problem,
         archive=context.archive.restricted(back),
-        _kept={tight_box: reformulated.box} if reformulated.problem.blocks else {},
+        _kept={},
         _whole=None,
     )
+    if reformulated.problem.blocks:
+        made.keep(structure_of, replace(structure_of(made), known_box=reformulated.box))
+    return made

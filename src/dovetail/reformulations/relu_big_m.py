@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box, common, narrow
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
@@ -36,6 +35,7 @@ from dovetail.networks.layers import Activation, Dense, Layer, folded, program_o
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.relu_rows import SampleRows
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.boxes import limits_within
 
 LARGEST = 1e6
 """Neurons with bounds beyond this make rows that engines get wrong."""

@@ -10,14 +10,14 @@ A sample whose network says something that no row can hold (infinity, NaN, or be
 any of its values stays a block: nothing is known then of what engines make of the others.
 
 An input is fixed by its bounds; one of a plain function also by equations that leave it one value
-(`analysis/equations.py`). Of other predictors more is known than single answers, and their own methods allow
+(`equations.py`). Of other predictors more is known than single answers, and their own methods allow
 for what the check accepts beside that value.
 
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
-The values are those of one batch, and a network may give other last digits in another (`spread.py`). Where
-that can be seen, what is proved is proved of a relaxed problem: rows that read an output are wider by what it
-may move, the objective is lower by it, and a class that may come out either way is left open.
+The values are those of one batch, and a network may give other last digits in another (`batch_spread.py`).
+Where that can be seen, what is proved is proved of a relaxed problem: rows that read an output are wider by
+what it may move, the objective is lower by it, and a class that may come out either way is left open.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.batch_spread import batch_spread
-from dovetail.analysis.equations import fixed_by_equations
-from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
@@ -40,9 +37,12 @@ from dovetail.core.description import Description
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
+from dovetail.reformulations.batch_spread import batch_spread
 from dovetail.reformulations.enumerated_inputs import grid
+from dovetail.reformulations.equations import fixed_by_equations
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.boxes import limits_within
 
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeSample
 from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.class_rounding import logit
 from dovetail.core.mip import SMALLEST
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.trees import TreeSample
 
 
 class Weights(NamedTuple):

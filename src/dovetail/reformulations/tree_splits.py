@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.leaf_boxes import LeafBoxes
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_outputs import Weights, writable, write_outputs
 from dovetail.reformulations.writer import Writer
+from dovetail.structure.trees import LeafBoxes, TreeProblem, TreeSample
 
 MOST_CUTS = 5_000
 """Binaries of all inputs: with more, engines find no point in a minute. Those who would write them ask."""

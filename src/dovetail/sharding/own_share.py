@@ -26,6 +26,7 @@ from dovetail.methods.template_pricing.points import point_of
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import Range, Share, make_share
 from dovetail.sharding.shard_source import ShardSource
+from dovetail.structure.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ class OwnShare:
 
     @cached_property
     def _plan(self) -> TemplatePlan:
-        plan = plan_of(self._problem)
+        plan = plan_of(Structure(self._problem))
         if plan is None or len(plan.programs) != 1:
             raise ModelError(
                 f"{self._source.name}: its blocks cannot be priced all at once; there must be at least "

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.elastic import smallest_relaxation
-from dovetail.analysis.host import NO_POINT, HostRelaxation
-from dovetail.analysis.open_inputs import OpenInput
 from dovetail.core.amounts import listed, several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
@@ -18,6 +15,7 @@ from dovetail.core.extrapolation import Extrapolation, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
+from dovetail.methods.elastic import smallest_relaxation
 from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.log.layout import number
 from dovetail.report.log.table import percent
@@ -25,6 +23,8 @@ from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
+from dovetail.solving.host import NO_POINT, HostRelaxation
+from dovetail.solving.open_inputs import OpenInput
 from dovetail.solving.status import Conclusion
 
 LATE, LONGER = 0.5, 4.0

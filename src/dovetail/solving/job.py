@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.analysis.host import HostRelaxation, analyse_host
-from dovetail.analysis.open_inputs import OpenInput, open_inputs
 from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import OptionError, PredictorError
@@ -39,6 +37,8 @@ from dovetail.run.stopwatch import Stopwatch
 from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
 from dovetail.solving.hints import warning
+from dovetail.solving.host import HostRelaxation, analyse_host
+from dovetail.solving.open_inputs import OpenInput, open_inputs
 from dovetail.solving.options import SolveOptions, open_log_file
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search

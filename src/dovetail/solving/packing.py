@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from dovetail.analysis.host import HostRelaxation
-from dovetail.analysis.open_inputs import OpenInput
 from dovetail.certificates.certificate import Certificate
 from dovetail.certifying.certify import certify
 from dovetail.core.amounts import listed
@@ -22,6 +20,8 @@ from dovetail.run.failures import expendable
 from dovetail.run.result import BoundKind, Result, Status
 from dovetail.run.stopwatch import Profile
 from dovetail.solving.hints import Finding, hints
+from dovetail.solving.host import HostRelaxation
+from dovetail.solving.open_inputs import OpenInput
 from dovetail.solving.status import Conclusion, conclude
 
 CERTIFYING_SECONDS = 60.0

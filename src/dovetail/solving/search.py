@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from dovetail.analysis.host import HostRelaxation
 from dovetail.core.deadline import deadline
 from dovetail.core.errors import (
     DovetailError,
@@ -24,6 +23,7 @@ from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable, note, reaches_the_user
 from dovetail.run.incumbent import Incumbent
+from dovetail.solving.host import HostRelaxation
 
 
 def search(

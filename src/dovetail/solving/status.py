@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.host import HostRelaxation
 from dovetail.core.stated_program import StatedProgram
 from dovetail.report.gains import relative_gap
 from dovetail.run.bound import Support
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.result import BoundKind, Status
+from dovetail.solving.host import HostRelaxation
 
 PROVED = (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
 

@@ -25,7 +25,6 @@ from typing import Literal
 
 import numpy as np
 
-from dovetail.analysis.boxes import input_box
 from dovetail.bounds.box import Box
 from dovetail.core.errors import EngineError
 from dovetail.core.options import require_choice, require_number
@@ -36,6 +35,7 @@ from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.memory import MemoryWatch
 from dovetail.run.written_model import ModelEnd
+from dovetail.structure.boxes import input_box
 from dovetail_study.big_m.reporter import Account, Reporter, prediction_errors
 from dovetail_study.big_m.requirements import (
     layers_of,

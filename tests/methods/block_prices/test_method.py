@@ -7,11 +7,10 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.analysis.components import components
 from dovetail.methods.block_prices import BlockPrices, method, priced_blocks
 from dovetail.methods.block_prices.block_program import BlockProgram
-from dovetail.methods.block_prices.method import alike
 from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.structure.components import alike, components
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import random_mlp

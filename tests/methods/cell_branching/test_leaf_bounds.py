@@ -8,9 +8,9 @@ import xgboost
 from sklearn.ensemble import RandomForestRegressor
 
 import dovetail as dt
-from dovetail.analysis.tree_problem import in_cells
 from dovetail.bounds.box import Box
-from dovetail.methods.cell_branching.leaf_bounds import LeafBounds
+from dovetail.methods.cell_branching.ranges import LeafBounds
+from dovetail.structure.trees import in_cells
 from tests.conftest import FULL
 
 
@@ -20,7 +20,9 @@ def in_small_cells(model, seed):
     model.fit(X, np.round(X @ rng.normal(size=3) + np.sin(3.0 * X[:, 0]), 2))
     problem = dt.Problem(dt.Mip(np.ones(4), lower=[-3.0] * 3 + [-99.0], upper=[3.0] * 3 + [99.0]))
     block = problem.add_predictor(model, [0, 1, 2], [3])
-    return in_cells(problem, [block.description.trees()], Box(problem.mip.lower, problem.mip.upper))
+    return in_cells(
+        problem, {block.name: block.description.trees()}, Box(problem.mip.lower, problem.mip.upper)
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,5 +68,7 @@ def test_classes_are_left_alone():
     model = RandomForestClassifier(2, max_depth=1, random_state=3).fit(X, X[:, 0] > 5.5)
     problem = dt.Problem(dt.Mip([0.1, -1.0], lower=[0.0, 0.0], upper=[11.0, 1.0]))
     block = problem.add_predictor(model, [0], [1], output_type="classification")
-    trees = in_cells(problem, [block.description.trees()], Box(problem.mip.lower, problem.mip.upper))
+    trees = in_cells(
+        problem, {block.name: block.description.trees()}, Box(problem.mip.lower, problem.mip.upper)
+    )
     assert not LeafBounds(trees.samples[0]).applies

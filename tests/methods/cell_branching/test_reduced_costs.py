@@ -3,9 +3,8 @@
 import numpy as np
 from scipy.optimize import linprog
 
-from dovetail.analysis.input_cells import InputCells
-from dovetail.methods.cell_branching.node import Node
-from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
+from dovetail.methods.cell_branching.node import Node, Prices, tighten
+from dovetail.structure.trees import InputCells
 from tests.conftest import FULL
 
 NONE = np.empty(0, dtype=np.int64)

@@ -5,14 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dovetail.analysis.components import components
-from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
 from dovetail.core.errors import EngineError
-from dovetail.methods.cell_branching import leaf_bounds, ranges
+from dovetail.methods.cell_branching import ranges
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import structure_of
 from tests.contexts import context_of
 from tests.methods.cell_columns.test_method import plant
 
@@ -23,10 +22,8 @@ PRICES = np.append(1.0, np.full(4, 0.37))
 @pytest.fixture(scope="module")
 def component():
     problem = plant()
-    context = context_of(problem)
-    trees, ensembles = context.once(loose_tree_problem), context.once(tree_ensembles)
-    parts = components(problem)
-    return next(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
+    structure = context_of(problem).once(structure_of)
+    return next(tree_components(structure.loose_trees, structure.proved_parts))
 
 
 def refined(component, times):
@@ -73,7 +70,7 @@ def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeyp
 def test_a_few_boxes_at_a_time_are_as_all_at_once(component, monkeypatch):
     frontier, (sample,) = refined(component, 4), component.trees.samples
     at_once = ranges.ranges_in(sample, frontier.low, frontier.high)
-    monkeypatch.setattr(leaf_bounds, "CELLS", 1)
+    monkeypatch.setattr(ranges, "CELLS", 1)
     for one, other in zip(at_once, ranges.ranges_in(sample, frontier.low, frontier.high), strict=True):
         assert np.allclose(one, other)
     none = ranges.ranges_in(sample, frontier.low[:0], frontier.high[:0])

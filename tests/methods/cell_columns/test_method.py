@@ -5,14 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.analysis.components import components
-from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_columns.choice import BoxChoice, PricedRows
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.split_mip import SplitMip
 from dovetail.run.engine import MipStatus
+from dovetail.structure.components import components
+from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.tree_problems import enumerated, random_problem
@@ -82,11 +82,10 @@ def test_nothing_is_claimed_that_enumeration_refutes():
 
 def test_a_box_uses_no_more_than_its_points(water):
     context = context_of(water)
-    trees, ensembles = context.once(loose_tree_problem), context.once(tree_ensembles)
-    parts = components(water)
-    G, h = parts.coupling(trees.host)
+    trees, parts = context.once(structure_of).loose_trees, components(water)
+    h = parts.sides(trees.host).limit
     rng = np.random.default_rng(0)
-    for component in tree_components(trees, ensembles, parts, G):
+    for component in tree_components(trees, parts):
         frontier = Frontier(component, seed=0, threads=1)
         prices = np.append(1.0, np.full(h.size, 0.5))
         rest = frontier.least_active(prices, context.budget)

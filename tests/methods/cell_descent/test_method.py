@@ -5,10 +5,10 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
-from dovetail.analysis import host
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_descent import CellDescent, method
 from dovetail.mip import turns
+from dovetail.solving import host
 from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
 

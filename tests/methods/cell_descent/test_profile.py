@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dovetail.methods.cell_descent.profile import MoveProfile
-from tests.analysis.test_tree_problem import trees_of
+from dovetail.methods.cell_descent.descent import MoveProfile
+from tests.structure.test_tree_problem import trees_of
 from tests.tree_problems import random_problem
 
 

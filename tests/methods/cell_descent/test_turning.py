@@ -3,10 +3,9 @@
 import numpy as np
 
 import dovetail as dt
-from dovetail.methods.cell_descent.descent import MoveDescent, turned
-from dovetail.methods.cell_descent.profile import MoveProfile
+from dovetail.methods.cell_descent.descent import MoveDescent, MoveProfile, turned
 from dovetail.run.budget import Budget
-from tests.analysis.test_tree_problem import trees_of
+from tests.structure.test_tree_problem import trees_of
 
 
 def both_are_large():

@@ -6,13 +6,15 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.analysis.move_sets import move_set
 from dovetail.bounds.whole_objective import next_step, objective_step
-from dovetail.methods.certified_prices import CertifiedPrices, applies, method, priced_components
+from dovetail.methods.certified_prices import CertifiedPrices, applies, coupled_problem, method
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.relu_branching.search import ReluSearch
 from dovetail.run.budget import Budget
+from dovetail.structure import structure as structure_file
+from dovetail.structure.move_sets import move_set
+from dovetail.structure.structure import Structure
 from dovetail_study.problems.training import Training
 from dovetail_study.problems.water import formulate
 from tests.conftest import FULL
@@ -59,9 +61,9 @@ def test_smooth_networks_have_bounds_too():
 @pytest.mark.parametrize("much", [1e-7, 0.01])
 def test_what_rounding_leaves_open_is_said(much, monkeypatch):
     monkeypatch.setattr(method, "ROUNDING", much)
-    monkeypatch.setattr(priced_components, "block_steps", lambda block, graph: None)
+    monkeypatch.setattr(structure_file, "block_steps", lambda block, graph: None)
     context = context_of(small_water(0, 2, torch.float32))
-    slack = max(group.slack.max() for group in CoupledProblem.of(context.problem).groups)
+    slack = max(group.slack.max() for group in CoupledProblem.of(Structure(context.problem)).groups)
     assert 1e-7 < slack < 1e-2
     assert ("own rounding" in CertifiedPrices(batch=64).solve(context).message) == (slack > much)
 
@@ -71,10 +73,10 @@ def test_any_prices_prove_something_true(seed):
     problem = small_water(seed, n=3)
     exact = context_of(problem)
     ExactMip().solve(exact)
-    coupled = CoupledProblem.of(problem)
+    coupled = CoupledProblem.of(Structure(problem))
     rng = np.random.default_rng(seed)
     for scale in (0.0, 0.1, 0.5, 5.0):
-        at = coupled.at(scale * rng.random(coupled.h.size))
+        at = coupled.at(scale * rng.random(coupled.sides.count))
         searches = [None if part.targets is None else ReluSearch(part.targets) for part in at.parts]
         for search in searches:
             if search is not None:
@@ -84,18 +86,18 @@ def test_any_prices_prove_something_true(seed):
 
 
 def test_prices_of_the_wrong_sign_or_no_number_count_for_nothing():
-    coupled = CoupledProblem.of(small_water(0))
-    assert coupled.at(np.full(coupled.h.size, -1.0)).bound([None]) <= 0.0
-    assert coupled.at(np.full(coupled.h.size, np.nan)).bound([None]) == coupled.at(
-        np.zeros(coupled.h.size)
+    coupled = CoupledProblem.of(Structure(small_water(0)))
+    assert coupled.at(np.full(coupled.sides.count, -1.0)).bound([None]) <= 0.0
+    assert coupled.at(np.full(coupled.sides.count, np.nan)).bound([None]) == coupled.at(
+        np.zeros(coupled.sides.count)
     ).bound([None])
 
 
 def test_a_bound_by_prices_takes_part_of_the_rows_tolerance():
     """A budget's side is 1e-6 farther out than it says: the bound at a price must know."""
-    coupled = CoupledProblem.of(small_water(0))
-    free, dear = (coupled.at(np.full(coupled.h.size, p)) for p in (0.0, 1.0))
-    assert free.constant - dear.constant >= coupled.h.size * (2.0 + 1e-6) - 1e-9
+    coupled = CoupledProblem.of(Structure(small_water(0)))
+    free, dear = (coupled.at(np.full(coupled.sides.count, p)) for p in (0.0, 1.0))
+    assert free.constant - dear.constant >= coupled.sides.count * (2.0 + 1e-6) - 1e-9
 
 
 def test_where_it_does_not_apply_it_says_so():
@@ -109,9 +111,9 @@ def test_where_it_does_not_apply_it_says_so():
 def test_whether_it_applies_is_seen_from_the_first_components(monkeypatch):
     problem = small_water(0, n=12)
     seen = []
-    monkeypatch.setattr(priced_components, "move_set", lambda *given: seen.append(given) or move_set(*given))
+    monkeypatch.setattr(coupled_problem, "move_set", lambda *given: seen.append(given) or move_set(*given))
     assert applies(context_of(problem, 5.0))
-    assert len(seen) == priced_components.LOOKED_AT
+    assert len(seen) == coupled_problem.LOOKED_AT
 
 
 def test_too_many_components_for_the_time_are_left_alone(monkeypatch):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dovetail.methods.column_generation import restricted_master as greedy
+from dovetail.methods.column_generation import master as greedy
 from dovetail.methods.column_generation.pool import ColumnPool
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.analysis.components import NOBODY
+from dovetail.structure.components import NOBODY
 from tests.contexts import breach
 from tests.methods.column_generation.workshop import completed, opened, workshops
 

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 
 import dovetail as dt
-from dovetail.analysis.components import components
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.master import Master
+from dovetail.methods.column_generation.master import Master, RestrictedMaster
 from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
-from dovetail.methods.column_generation.restricted_master import RestrictedMaster
+from dovetail.structure.components import components
 from tests.contexts import context_of
 from tests.small import random_mlp
 

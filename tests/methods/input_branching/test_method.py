@@ -10,10 +10,11 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.facts import AutoOptions, Facts
-from dovetail.methods.input_branching import plan, relaxation
+from dovetail.methods.input_branching import relaxation
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.run.bound import BoundFaultError
+from dovetail.structure import structure
 from dovetail_study.problems.function import formulate
 from tests.conftest import FULL, sample
 from tests.contexts import context_of
@@ -155,7 +156,7 @@ def test_a_large_host_is_seen_before_anything_is_made_of_its_networks(monkeypatc
     mip = dt.Mip(np.zeros(700), sp.eye_array(400, 700), 0.0, 1.0, upper=1.0)
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: X, [0], [1])
-    monkeypatch.setattr(plan, "joint_network", None)  # nobody asks
+    monkeypatch.setattr(structure, "joint_network", None)  # nobody asks
     assert "too many rows and columns" in input_plan(context_of(problem))
 
 

@@ -6,6 +6,7 @@ import torch
 from dovetail.methods.template_pricing.plan import plan_of
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.optional_kernel import OptionalKernel
+from dovetail.structure.structure import Structure
 from tests.methods.template_pricing.test_method import treated
 
 
@@ -22,7 +23,7 @@ def test_descents_that_are_wrong_or_worse_are_not_believed(moved, dearer, troubl
     """A kernel that is only pretended: it says what torch says, the same at another cost, that points
     half-way are as good as met, or worse points."""
     problem = treated(60)
-    (program,), blocks = plan_of(problem).programs, list(problem.blocks)
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
     shard = Shard(program, blocks, PricingOptions(), "cpu", usual_spread(program, blocks))
     oracle, data, target = shard._oracle, shard.data, shard._targets[1]
     which = shard._worth_asking(shard.everyone, target)

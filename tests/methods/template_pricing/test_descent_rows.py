@@ -8,6 +8,7 @@ from dovetail.methods.template_pricing import descent_rows
 from dovetail.methods.template_pricing.block_data import BlockData
 from dovetail.methods.template_pricing.plan import plan_of
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
+from dovetail.structure.structure import Structure
 from tests.methods.template_pricing.families import blends, offers
 from tests.methods.template_pricing.test_method import treated
 
@@ -15,7 +16,7 @@ FAMILIES = {"treated": treated, "blends": blends, "offers": lambda n: offers(n, 
 
 
 def shard_of(problem):
-    (program,), blocks = plan_of(problem).programs, list(problem.blocks)
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
     return Shard(program, blocks, PricingOptions(), "cpu", usual_spread(program, blocks))
 
 

@@ -8,13 +8,14 @@ import dovetail as dt
 from dovetail.methods.template_pricing.confirmed import confirmed
 from dovetail.methods.template_pricing.device_blocks import DeviceBlocks, device_blocks
 from dovetail.methods.template_pricing.plan import plan_of
+from dovetail.structure.structure import Structure
 from tests.methods.template_pricing.families import blends, sales
 from tests.methods.template_pricing.test_method import treated
 
 
 @pytest.mark.parametrize("problem", [treated(60), blends(60), sales(60)], ids=["classes", "floors", "prices"])
 def test_they_are_what_numpy_makes_of_them(problem):
-    (program,), blocks = plan_of(problem).programs, list(problem.blocks)
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
     there, rng = DeviceBlocks(program, blocks, "cpu"), np.random.default_rng(0)
     which = rng.integers(program.count, size=90)
     low, high = np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0)
@@ -35,7 +36,7 @@ def test_they_are_what_numpy_makes_of_them(problem):
 
 def test_a_processor_does_without():
     problem = treated(60)
-    (program,) = plan_of(problem).programs
+    (program,) = plan_of(Structure(problem)).programs
     assert device_blocks(program, list(problem.blocks), "cpu") is None
     assert device_blocks(program, list(problem.blocks), "meta") is None  # the network is elsewhere
     assert isinstance(problem.blocks[0].predictor, dt.core.predictor.OnDevice)

@@ -7,8 +7,8 @@ import pytest
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing, hiring
 from dovetail.run import environment
-from tests.analysis.test_templates import treated
 from tests.conftest import FULL
+from tests.structure.test_templates import treated
 
 
 @pytest.fixture

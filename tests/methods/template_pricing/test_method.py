@@ -14,8 +14,8 @@ from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.testing.problems import busy
-from tests.analysis.test_templates import shuffled, treated
 from tests.conftest import sample
+from tests.structure.test_templates import shuffled, treated
 
 from .families import blends, offers, sales
 

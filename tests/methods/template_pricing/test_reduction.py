@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.analysis.components import components
-from dovetail.analysis.templates import FIXED, templates
-from dovetail.methods.template_pricing.plan import coupling_sides, move_program, template_plan
-from tests.analysis.stated_problems import treatments
-from tests.analysis.test_templates import shuffled, treated
+from dovetail.methods.template_pricing.plan import move_program, template_plan
+from dovetail.structure.structure import Structure
+from dovetail.structure.templates import FIXED
 from tests.contexts import context_of
+from tests.structure.stated_problems import treatments
+from tests.structure.test_templates import shuffled, treated
 
 from .families import blends, offers, sales
 
 
 def program_of(problem):
-    parts = components(problem)
-    (template,) = templates(problem, parts)
-    return template, move_program(template, coupling_sides(problem, parts))
+    found = Structure(problem).templates
+    (template,) = found.arrays
+    return template, move_program(template, found.sides)
 
 
 @pytest.mark.parametrize(

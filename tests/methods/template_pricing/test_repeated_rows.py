@@ -13,6 +13,7 @@ from dovetail.methods.template_pricing.descent_rows import Batch, DescentRows, D
 from dovetail.methods.template_pricing.plan import plan_of
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.budget import Budget
+from dovetail.structure.structure import Structure
 from tests.methods.template_pricing.families import blends, judged, offers
 from tests.methods.template_pricing.test_method import optimum, treated
 
@@ -77,7 +78,7 @@ def test_a_batch_is_its_rows_one_by_one(family, monkeypatch):
     monkeypatch.setattr(BlockData, "dtype", torch.float64)
     monkeypatch.setattr(descent_rows, "LEAVING", 0.0)
     problem = FAMILIES[family](BLOCKS)
-    (program,) = plan_of(problem).programs
+    (program,) = plan_of(Structure(problem)).programs
     shard = shard_of(program, list(problem.blocks))
     chance = torch.Generator().manual_seed(0)
     start = 0.2 * torch.randn(BLOCKS, program.coordinates, generator=chance, dtype=torch.float64)
@@ -105,7 +106,7 @@ def test_a_shard_is_its_blocks_one_by_one(family, monkeypatch):
     monkeypatch.setattr(BlockData, "dtype", torch.float64)
     monkeypatch.setattr(descent_rows, "LEAVING", 0.0)
     problem = FAMILIES[family](BLOCKS)
-    (program,), blocks = plan_of(problem).programs, list(problem.blocks)
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
     spread, prices = usual_spread(program, blocks), np.full(program.sides.count, 0.2)
 
     def priced(first, last):

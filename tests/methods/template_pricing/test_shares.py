@@ -17,10 +17,10 @@ from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import BlockSample, Range, make_share
 from dovetail.methods.template_pricing.shares import ranges
 from dovetail.solving import job
-from tests.analysis.test_templates import treated
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.run.clusters import Pickled, Processes, SeveralHere
+from tests.structure.test_templates import treated
 
 from .families import blends, offers
 

@@ -7,7 +7,7 @@ import numpy as np
 from dovetail.methods.template_pricing.hiring import travelling
 from dovetail.run.budget import Budget
 from dovetail.run.guard import Guard
-from tests.analysis.test_templates import treated
+from tests.structure.test_templates import treated
 
 
 def test_a_block_of_a_solve_can_be_pickled_and_says_the_same():

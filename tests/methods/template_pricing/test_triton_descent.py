@@ -8,6 +8,7 @@ import torch
 from dovetail.methods.template_pricing.oracle import GROW, LEAST_SLOPE, SHRINK, WIDEST, _trouble
 from dovetail.methods.template_pricing.plan import plan_of
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
+from dovetail.structure.structure import Structure
 from dovetail_study.problems import water
 
 if not torch.cuda.is_available():
@@ -23,7 +24,7 @@ def test_it_ends_where_steps_end(kind, differ):
     from dovetail.methods.template_pricing.triton_descent import descents
 
     problem = water.train(kind, epochs=2, allow_constant=True).water(70).problem
-    (program,), blocks = plan_of(problem).programs, list(problem.blocks)
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
     spread = usual_spread(program, blocks)
     shard = Shard(program, blocks, PricingOptions(steps=STEPS), DEVICE, spread)
     shard._oracle._descents._call = None  # step by step

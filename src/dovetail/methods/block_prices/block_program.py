@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.boxes import tightened_box
-from dovetail.analysis.component_problem import component_problem
 from dovetail.bounds.box import Box
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.branching.confirmed import hidden
@@ -25,6 +23,8 @@ from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipStatus
+from dovetail.structure.boxes import tightened_box
+from dovetail.structure.components import component_problem
 
 BOX_SECONDS, TIGHTEN_SHARE = 2.0, 0.1
 """For the box of a component's inputs; and of the time that one question has, for LPs under its cutoff."""

@@ -20,16 +20,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
-import scipy.sparse as sp
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.analysis.component_problem import component_columns
-from dovetail.analysis.components import Components
-from dovetail.bounds.box import UNIT, propagate
+from dovetail.bounds.box import UNIT
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
-from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.block import Block
-from dovetail.core.problem import Problem
+from dovetail.core.arrays import FloatArray
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
@@ -44,6 +38,7 @@ from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 MOST_KINDS, MOST_NEURONS = 8, 120
 """Different blocks, and neurons of one that may change sign: more come to nothing in a minute."""
@@ -75,6 +70,11 @@ class PricedBlocks:
     programs: tuple[BlockProgram, ...]
 
     @property
+    def count(self) -> int:
+        """Components in all."""
+        return sum(program.members for program in self.programs)
+
+    @property
     def unstable(self) -> int:
         """Neurons of the largest block that may change sign."""
         return max(program.plan.unstable for program in self.programs)
@@ -82,18 +82,17 @@ class PricedBlocks:
 
 def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     """Whether and how a problem can be bounded by prices; made once (see `SolveContext.once`)."""
-    scaled, problem = context.once(scaled_problem), context.relaxed or context.problem
-    parts = scaled.parts
+    scaled, structure = context.once(scaled_problem), context.once(structure_of)
+    parts = structure.parts
     coupling = CouplingLimits.of(scaled, parts)
-    shared = np.flatnonzero(parts.shared)
-    if parts.count < 2 or coupling.h.size == 0 or not np.all(context.once(tight_box).finite[shared]):
+    if parts.count < 2 or coupling.h.size == 0 or not np.all(structure.tight_box.finite[parts.shared]):
         return None
-    kinds = alike(problem, parts, MOST_KINDS)
+    kinds = structure.kinds(MOST_KINDS)
     if kinds is None:
         return None
     programs = []
     for columns, rows in kinds:
-        program = BlockProgram.of(problem, columns, rows, context)
+        program = BlockProgram.of(structure.proved, columns, rows, context)
         if program is None or program.plan.unstable > MOST_NEURONS:
             return None
         programs.append(program)
@@ -111,11 +110,8 @@ class BlockPrices:
         known = context.once(priced_blocks)
         if known is None:
             return MethodOutcome(StopReason.STALLED, 0, "no blocks that prices could tell apart")
-        count, kinds = sum(program.members for program in known.programs), len(known.programs)
-        context.monitor.say(
-            f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
-            f"up to {known.unstable} neurons"
-        )
+        blocks = f"{known.count} blocks of {len(known.programs)} kinds, up to {known.unstable} neurons"
+        context.monitor.say(f"  proof: prices on {known.coupling.h.size} coupling rows; {blocks}")
         run, progress, short = _BlockBounds(context, known), Progress(context), False
         while not context.over and not short:
             value = run.round()
@@ -132,7 +128,8 @@ class _BlockBounds:
 
     def __init__(self, context: SolveContext, known: PricedBlocks) -> None:
         self._context, self._coupling, self._scaled = context, known.coupling, known.scaled
-        parts = known.scaled.parts
+        structure = context.once(structure_of)
+        self._parts = parts = structure.parts
         self._pool = ColumnPool(known.scaled, parts, known.coupling)
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
@@ -142,8 +139,7 @@ class _BlockBounds:
         self._programs, self._tightened = list(known.programs), False
         self._engines = ["highs", "scip"] if find_spec("pyscipopt") is not None else ["highs"]
         self._prices = np.zeros(known.coupling.h.size)
-        self._loose = (context.relaxed or context.problem).mip.minimised().loosened()
-        self._box = propagate(self._loose)
+        self._loose, self._box = structure.loose.mip, structure.loose_box
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
         self._rows, self._limits = parts.coupling(self._loose)
         self.best, self.proofs, self.proof_seconds = -np.inf, 0, 0.0
@@ -210,7 +206,7 @@ class _BlockBounds:
     def _proved(self, prices: FloatArray, budget: Budget) -> float:
         """The bound at these prices; the blocks' cheapest points become columns."""
         context, cost = self._context, priced_cost(self._loose, self._rows, prices)
-        shared = self._scaled.parts.shared
+        shared = self._parts.shared
         self._tighten(budget.part(TIGHTEN_SHARE * budget.left))
         total = lagrangian_constant(
             self._loose, self._rows, self._limits, prices, shared, self._box, self._size
@@ -247,17 +243,14 @@ class _BlockBounds:
         What it leaves out (integers, all rows but one, limits of outputs) may make points cheaper than any
         column: where that is the end of it, MIPs take over.
         """
-        pool = self._pool
-        known = np.full(self._scaled.parts.count, np.inf)
-        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
+        known = self._pool.least_costs(prices)
         with self._context.stopwatch.measure("nn"):
             self._ranges = self._ranges or neurons_of(coupled, budget)
             found = blocks_at(self._context, coupled, self._ranges, prices, known, budget)
         if found.z is not None:
             self._add(found.z)
         if found.closed and self._writes:
-            cheapest = np.full(known.size, np.inf)
-            np.minimum.at(cheapest, pool.owner, pool.cost + pool.activity @ prices)
+            cheapest = self._pool.least_costs(prices)
             if float(np.sum(cheapest - found.least)) > found.room + ENOUGH * (1.0 + abs(found.bound)):
                 self._coupled = None
         return found.bound
@@ -265,7 +258,7 @@ class _BlockBounds:
     def _cheapest(self, program: BlockProgram, cost: FloatArray) -> FloatArray | None:
         """The cheapest column of a kind of component, over its own columns."""
         pool, first = self._pool, program.columns[0]
-        owner = self._scaled.parts.owner[first]
+        owner = self._parts.owner[first]
         component = int(owner[owner >= 0][0])
         mine = np.flatnonzero(pool.owner == component)
         if mine.size == 0:
@@ -274,58 +267,3 @@ class _BlockBounds:
         z = np.clip(0.0, self._scaled.host.lower, self._scaled.host.upper)  # what is fixed, where it is fixed
         z[pool.members[component]] = pool.points[mine[int(np.argmin(prices_of))]]
         return np.asarray(z[first])
-
-
-def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:
-    """(members, columns) of each kind of component, and the rows of its first; None: over `most` kinds.
-
-    Columns are matched by their order in the problem: components that were written in different orders count
-    as different, which costs time and nothing else.
-    """
-    kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
-    by_column = sp.csc_array(problem.mip.A)
-    networks = {block.name: _network(block) for block in problem.blocks}
-    for c, columns in enumerate(component_columns(problem, parts)):
-        rows = np.flatnonzero(parts.row_owner == c)
-        key = _key(problem, networks, by_column, columns, rows)
-        kinds.setdefault(key, ([], rows))[0].append(columns)
-        if len(kinds) > most:
-            return None
-    return [(np.array(columns), rows) for columns, rows in kinds.values()]
-
-
-def _key(
-    problem: Problem, networks: dict[str, bytes], by_column: sp.csc_array, columns: IntArray, rows: IntArray
-) -> bytes:
-    """Everything that tells components apart; own rows by their order, coupling rows by number."""
-    mip = problem.mip
-    place = np.full(mip.n_columns, -1)
-    place[columns] = np.arange(columns.size)
-    number = np.arange(mip.n_rows) + rows.size  # coupling rows keep their own numbers
-    number[rows] = np.arange(rows.size)
-    entries = sp.csc_array(by_column[:, columns]).tocoo()
-    order = np.lexsort((entries.col, number[entries.row]))
-    parts = [
-        number[entries.row][order], entries.col[order], entries.data[order], mip.cost[columns],
-        mip.lower[columns], mip.upper[columns], mip.integer[columns],
-        mip.row_lower[rows], mip.row_upper[rows],
-    ]  # fmt: skip
-    own = []
-    for block in problem.blocks:
-        mine = np.flatnonzero(place[block.outputs[:, 0]] >= 0)
-        if mine.size:
-            parts += [place[block.inputs[mine]].ravel(), place[block.outputs[mine]].ravel()]
-            own.append(networks[block.name])
-    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *own])
-
-
-def _network(block: Block) -> bytes:
-    """What a network computes, and how; of one whose layers are not known, which it is."""
-    known = None
-    if block.description.layers_if_known() is not None:
-        known = block.description.program_if_known(block.inputs.shape[1])
-    if known is None or known.arithmetic is None:
-        return block.name.encode()
-    parts = [part for operation in known.operations for part in operation.parts()]
-    kind = f"{block.classifies} {block.threshold} {known.arithmetic}".encode()
-    return b"|".join([kind, *(part.encode() if isinstance(part, str) else part.tobytes() for part in parts)])

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
-from dovetail.methods.certified_prices.priced_components import Priced
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, Priced
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions

@@ -20,15 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
 from dovetail.bounds.dual_value import usable
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.cell_branching.node import Node
+from dovetail.methods.cell_branching.node import Node, Prices, split_of, tighten, widest
 from dovetail.methods.cell_branching.ranges import OutputRanges
-from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
-from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
 from dovetail.run import work
 from dovetail.run.bound import Bound
@@ -36,6 +33,8 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipStatus
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem
 
 BATCH = 32
 """Boxes that are cut together: larger batches waste boxes that the first ones would have made needless."""
@@ -70,14 +69,14 @@ class CellBranching:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until every box is closed, or a limit is met."""
-        if context.once(tree_problem) is None or context.once(loose_tree_problem) is None:
+        if context.once(structure_of).trees is None or context.once(structure_of).loose_trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"cell branching: {NONE}")
         return context.once(_tree).run(context)
 
 
 def _tree(context: SolveContext) -> _Tree:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    trees = context.once(loose_tree_problem)
+    trees = context.once(structure_of).loose_trees
     assert trees is not None
     return _Tree(context, trees, context.once(cell_search))
 

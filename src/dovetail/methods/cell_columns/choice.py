@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import Components
 from dovetail.branching.confirmed import EngineSettings
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
@@ -24,6 +23,7 @@ from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
+from dovetail.structure.components import Components
 
 NOTHING = 1e-12
 """A price of the cost that is none: there are engines' roundings, and nothing to divide by."""

@@ -19,8 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.components import Components, components
-from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_ensembles, tree_problem
 from dovetail.bounds.box import UNIT, propagate
 from dovetail.bounds.lagrangian import lagrangian_constant
 from dovetail.bounds.safe_lp import SafeLp
@@ -39,6 +37,9 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
+from dovetail.structure.components import Components
+from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem
 
 MOST_COMPONENTS = 500
 """Each takes some ms to begin with."""
@@ -74,12 +75,9 @@ NO_POINT = "no boxes of the components fit together, proved by an LP"
 
 def tree_parts(context: SolveContext) -> Components | None:
     """The components of a problem of tree ensembles that coupling rows tie together; None for others."""
-    trees = context.once(tree_problem)
-    if trees is None:
-        return None
-    parts = components(context.relaxed or context.problem)
-    coupled = 2 <= parts.count <= MOST_COMPONENTS and not np.all(parts.private_rows)
-    return parts if coupled else None
+    structure = context.once(structure_of)
+    parts = structure.proved_parts if structure.trees is not None else None
+    return parts if parts is not None and parts.coupled and parts.count <= MOST_COMPONENTS else None
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,10 @@ class CellColumns:
 
 def _run(context: SolveContext) -> _BoxColumns | None:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    parts, trees = context.once(tree_parts), context.once(loose_tree_problem)
-    ensembles = context.once(tree_ensembles)
-    if parts is None or trees is None or ensembles is None:
+    parts, trees = tree_parts(context), context.once(structure_of).loose_trees
+    if parts is None or trees is None:
         return None
-    found = list(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
+    found = list(tree_components(trees, parts))
     run = _BoxColumns(context, trees, parts, found)
     return run if all(np.all(np.isfinite(frontier.use)) for frontier in run.frontiers) else None
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.linearised.merit import ROW_PENALTY
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
+from dovetail.structure.trees import TreeProblem, TreeSample
 
 WIDEST = 1e4
 """A column counts for its cost times its width, but no wider than this: free columns may be endless."""

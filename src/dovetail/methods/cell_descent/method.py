@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.tree_problem import TreeProblem, tree_problem
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
@@ -27,6 +26,8 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import TreeProblem
 
 RESTART = 20
 """Kicks of one local optimum that bring nothing, before another start is tried."""
@@ -68,7 +69,7 @@ class CellDescent:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One start after the other, and kicks of the best in between."""
-        trees = context.once(tree_problem)
+        trees = context.once(structure_of).trees
         if trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"cell descent: {NONE}")
         search = context.once(cell_search)
@@ -82,7 +83,7 @@ class CellDescent:
 
 def cell_search(context: SolveContext) -> CellSearch:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    trees = context.once(tree_problem)
+    trees = context.once(structure_of).trees
     assert trees is not None
     return CellSearch(context, trees)
 

@@ -15,19 +15,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.analysis.components import components
 from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
-from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
-from dovetail.methods.certified_prices.priced_components import Priced, first_ones_fit
+from dovetail.methods.certified_prices.coupled_problem import (
+    CoupledProblem,
+    Priced,
+    PricedProblem,
+    first_ones_fit,
+)
+from dovetail.methods.column_generation.master import Master
+from dovetail.methods.column_generation.method import ColumnGenerationRun, column_run
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
@@ -35,6 +39,7 @@ from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 TOLERANCE, FINEST = 2e-3, 1e-5
 """Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point. The
@@ -58,9 +63,53 @@ LOOK, REPORT = 0.25, 1.0
 Search = ReluSearch | MoveSearch
 
 
+class PriceSource(Protocol):
+    """Columns of all components, and prices at which they are in balance."""
+
+    def prices(self) -> FloatArray | None:
+        """(R,) on the coupling rows, upper sides first, then lower ones; None where there are none."""
+        ...
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices."""
+        ...
+
+    def add(self, z: FloatArray) -> int:
+        """A point's components as columns; how many are new."""
+        ...
+
+
+class ColumnPrices:
+    """Of a run of column generation: by its master LP."""
+
+    def __init__(self, context: SolveContext, run: ColumnGenerationRun) -> None:
+        self._context, self._run = context, run
+        self._master = Master(context, run.pool)
+
+    def prices(self) -> FloatArray | None:
+        """Of the master LP over the columns found so far."""
+        master = self._master.solve(self._context.budget)
+        return None if master is None else master.prices.rows
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """Of the pool."""
+        return self._run.pool.least_costs(prices)
+
+    def add(self, z: FloatArray) -> int:
+        """To the pool."""
+        before = self._run.pool.size
+        self._run.add(z)
+        return self._run.pool.size - before
+
+
+def column_prices(context: SolveContext) -> PriceSource | None:
+    """Of the last run of column generation, or of a short one."""
+    return ColumnPrices(context, context.once(column_run))
+
+
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
     """The problem of a solve as coupled components; made once (see `SolveContext.once`)."""
-    return CoupledProblem.of(context.relaxed or context.problem, context.device or "cpu")
+    return CoupledProblem.of(context.once(structure_of), context.device or "cpu")
 
 
 def applies(context: SolveContext) -> bool:
@@ -68,10 +117,9 @@ def applies(context: SolveContext) -> bool:
 
     All of them are looked at when a proof begins: thousands take seconds, which it may never get.
     """
-    problem = context.relaxed or context.problem
-    parts = components(problem)
-    coupled = not np.all(parts.private_rows) and 1 < parts.count <= MOST_COMPONENTS
-    return coupled and first_ones_fit(problem, parts, context.once(tight_box), context.device or "cpu")
+    structure = context.once(structure_of)
+    coupled = structure.proved_parts.coupled and structure.proved_parts.count <= MOST_COMPONENTS
+    return coupled and first_ones_fit(structure, context.device or "cpu")
 
 
 @dataclass(frozen=True)
@@ -87,18 +135,18 @@ class CertifiedPrices:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Passes of prices and proofs until the time is over or they bring nothing."""
-        samples = sum(block.samples for block in context.problem.blocks)
-        if BEGINNING_SECONDS * samples > BEGINNING_SHARE * context.budget.left:
+        if BEGINNING_SECONDS * context.once(structure_of).samples > BEGINNING_SHARE * context.budget.left:
             return MethodOutcome(StopReason.STALLED, 0, "certified prices: too many components for the time")
         coupled = context.once(coupled_problem)
-        if coupled is None or coupled.parts.count < 2 or coupled.h.size == 0:
+        if coupled is None or coupled.parts.count < 2 or coupled.sides.count == 0:
             return MethodOutcome(
                 StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
             )
         source = self.source(context)
         if source is None:
             return MethodOutcome(StopReason.STALLED, 0, "certified prices: there are no prices")
-        context.monitor.say(f"  proof: prices on {coupled.h.size} rows, {coupled.parts.count} components")
+        rows, count = coupled.sides.count, coupled.parts.count
+        context.monitor.say(f"  proof: prices on {rows} rows, {count} components")
         certification = _Certification(context, coupled, source, self.batch)
         ended = ""
         while not ended:
@@ -134,7 +182,7 @@ class _Certification:
         """One set of prices, proved; why there is no use in another one, or nothing."""
         context = self._context
         prices = self._source.prices()
-        if prices is None or prices.size != self._coupled.h.size:
+        if prices is None or prices.size != self._coupled.sides.count:
             return "there are no prices"
         self._row_prices, at = self._coupled.row_prices(prices), self._coupled.at(prices)
         known = self._source.known_costs(prices)

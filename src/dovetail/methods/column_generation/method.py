@@ -24,18 +24,21 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.column_generation.master import Master, MasterPrices, MasterSolution
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
-from dovetail.methods.column_generation.pricing import Pricing
-from dovetail.methods.column_generation.restricted_master import (
+from dovetail.methods.column_generation.master import (
+    Master,
+    MasterPrices,
+    MasterSolution,
     RestrictedMaster,
     improve,
     least_use,
     round_lp,
 )
+from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
+from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 PRICE_NOISE = (0.05, 0.3)
 """Standard deviations of the prices' logarithms, in turn: near the master's for good columns, farther for
@@ -139,7 +142,7 @@ class ColumnGenerationRun:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
         self._context, self._scaled, self._options = context, scaled, options
-        self._components = scaled.parts
+        self._components = context.once(structure_of).parts
         self.coupling = CouplingLimits.of(scaled, self._components)
         self.pool = ColumnPool(scaled, self._components, self.coupling)
         self._master = Master(context, self.pool)

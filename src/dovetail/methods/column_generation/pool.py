@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.structure.components import NOBODY, Components
 
 ROOM = 1e-7
 """Private rows and bounds of a column may be missed by this much: a tenth of what the check accepts, since
@@ -116,6 +116,12 @@ class ColumnPool:
         valid[components.owner[wrong & ~components.shared]] = False
         valid[components.row_owner[(host.row_violation(z) > ROOM) & components.private_rows]] = False
         return valid
+
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices of the coupling rows."""
+        known = np.full(self.components.count, np.inf)
+        np.minimum.at(known, self.owner, self.cost + self.activity @ prices)
+        return known
 
     def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
         """All columns, component by component and by `key` within each; and each one's rank in its own."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dovetail.analysis.components import Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.linearised.merit import DECREASE
 from dovetail.linearised.networks import Linearisation
@@ -18,6 +17,7 @@ from dovetail.linearised.scaled_problem import SAFETY, WIDEST, ScaledProblem
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.structure.components import Components
 
 FIRST_RADIUS, GROW, SHRINK = 0.15, 1.5, 0.4
 """Of each component's own trust region, gentler than a descent's: there are few steps, and every one of them

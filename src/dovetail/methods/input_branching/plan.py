@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.joint_network import JointNetwork, joint_network
-from dovetail.analysis.reached_box import MOST_CELLS, reached
 from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.run.context import SolveContext
+from dovetail.structure.boxes import MOST_CELLS, too_large
+from dovetail.structure.networks import JointNetwork
+from dovetail.structure.structure import structure_of
 
 MOST_INPUTS = 12
 """Free inputs, together: five take seconds, eight take ten, twelve are hopeless but for easy networks. More
@@ -39,24 +39,17 @@ class Plan:
 
 def input_plan(context: SolveContext) -> Plan | str:
     """How to branch, or why not; made once (see `SolveContext.once`)."""
-    found = context.once(reached)
-    if found is None:
-        mip = (context.relaxed or context.problem).mip
-        return _too_large(mip, mip.n_rows)
-    if found.why_empty:
-        return found.why_empty
-    problem, box = found.problem, found.box
-    try:
-        network = joint_network(problem, box.lower, box.upper)
-    except UnsupportedError as reason:
-        return str(reason)
-    return _planned(problem.mip, network, box.lower, box.upper)
+    structure = context.once(structure_of)
+    network, found = structure.joint_network, structure.reached
+    if isinstance(network, str) or found is None:
+        return str(network)
+    return _planned(found.problem.mip, network, found.box.lower, found.box.upper)
 
 
 def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArray) -> Plan | str:
     rows = mip.n_rows + 2 * network.graph.outputs
     if rows * (mip.n_columns + network.slack.size) > MOST_CELLS:
-        return _too_large(mip, rows)
+        return too_large(mip, rows)
     read = network.inputs[network.inputs < mip.n_columns]
     free = int(np.count_nonzero(upper[read] - lower[read] > 4.0 * TOLERANCE))
     lower, upper = np.append(lower, -network.slack), np.append(upper, network.slack)
@@ -68,7 +61,3 @@ def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArr
         j = int(np.flatnonzero(~np.isfinite(upper - lower))[0])
         return f"{mip.column_name(j)} has no bound"
     return Plan(mip, network, lower, upper, free)
-
-
-def _too_large(mip: Mip, rows: int) -> str:
-    return f"too many rows and columns for an LP per box ({rows} and {mip.n_columns})"

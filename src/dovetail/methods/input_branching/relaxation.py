@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.analysis.joint_network import JointNetwork
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
@@ -27,6 +26,7 @@ from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.methods.input_branching.first_layer import FirstLayer
+from dovetail.structure.networks import JointNetwork
 
 SLOPE_STEPS = 6
 """Of slopes: five find most of what twenty do (function: 33,000 boxes of eight inputs against 29,000)."""

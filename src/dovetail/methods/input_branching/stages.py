@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.analysis.network_parts import network_parts
 from dovetail.methods.input_branching.plan import Plan
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed, Separation
+from dovetail.structure.networks import network_parts
 
 
 class Stages:

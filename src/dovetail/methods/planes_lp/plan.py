@@ -6,16 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.block_graph import block_graph
-from dovetail.bounds.box import Box, propagate
+from dovetail.bounds.box import Box
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
-from dovetail.core.problem import Problem
 from dovetail.run.context import SolveContext
+from dovetail.structure.structure import structure_of
 
 MOST_INPUTS, MOST_SAMPLES = 4, 400
 """Inputs of one sample that can move: cells are as many as a power of it. Samples: their cuts fill the LP."""
@@ -45,34 +42,30 @@ class PlanesPlan:
     inputs: IntArray
     """Columns that some network reads."""
 
+    @property
+    def count(self) -> int:
+        """How many samples."""
+        return len(self.samples)
+
 
 def planes_plan(context: SolveContext) -> PlanesPlan | None:
     """Whether and how planes can stand for the networks; made once (see `SolveContext.once`)."""
-    problem = context.relaxed or context.problem
-    if sum(block.samples for block in problem.blocks) > MOST_SAMPLES:
+    structure = context.once(structure_of)
+    if structure.samples > MOST_SAMPLES:
         return None
-    mip = problem.mip.minimised().loosened()
-    box = propagate(mip)
+    loose, box = structure.loose, structure.loose_box
     samples: list[Sample] = []
-    for block in problem.blocks:
+    for block in loose.blocks:
         lower, upper = box.lower[block.inputs], box.upper[block.inputs]
         moving = np.count_nonzero(upper - lower > WIDE, axis=1)
         if block.classifies or not np.all(np.isfinite(upper - lower)) or np.max(moving) > MOST_INPUTS:
             return None
         slack = block_slack(block, lower, upper)
-        planes = _planes(problem, block)
+        planes = structure.planes(block)
         if planes is None or not np.all(np.isfinite(slack)):
             return None
         for i in range(block.samples):
             samples.append(Sample(planes, block.inputs[i], block.outputs[i], slack[i]))
     if not samples:
         return None
-    return PlanesPlan(mip, box, tuple(samples), problem.inputs)
-
-
-def _planes(problem: Problem, block: Block) -> NetworkPlanes | None:
-    graph = block_graph(problem, block)
-    try:
-        return None if graph is None else NetworkPlanes(graph)
-    except UnsupportedError:
-        return None
+    return PlanesPlan(loose.mip, box, tuple(samples), loose.inputs)

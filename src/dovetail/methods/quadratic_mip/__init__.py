@@ -1,6 +1,6 @@
 """Quadratic functions between the rows of a MIP: tangents and envelopes for HiGHS, the functions for SCIP."""
 
 from dovetail.methods.quadratic_mip.method import QuadraticMip
-from dovetail.methods.quadratic_mip.plan import QuadraticPlan, count_curves, quadratic_plan
+from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
 
-__all__ = ["QuadraticMip", "QuadraticPlan", "count_curves", "quadratic_plan"]
+__all__ = ["QuadraticMip", "QuadraticPlan", "quadratic_plan"]

@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box, tightened_box
-from dovetail.analysis.tree_problem import tree_problem
-from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.problem import Problem
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import QuadCurve
-from dovetail.methods.split_mip import split_form
+from dovetail.methods.split_mip import split_form, written_trees
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
-from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits
+from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import SolveContext
+from dovetail.structure.boxes import tightened_box
+from dovetail.structure.structure import Structure, structure_of
 
 FACTORED = 1e-13
 """What factors of a matrix may be off by, relative to its largest number: a thousand roundings."""
@@ -40,23 +39,17 @@ class QuadraticPlan:
         return (self.written.for_bounds if of_bound else self.written).restrict(z)
 
 
-def count_curves(problem: Problem) -> int:
-    """At most: outputs of blocks that say they are quadratic, before any of them is looked at."""
-    return sum(block.outputs.size for block in problem.blocks if block.description.quadratic is not None)
-
-
 def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     """How the problem of a solve is taken apart, or None; made once (see `SolveContext.once`)."""
-    problem = context.problem
-    quadratic = {block.name: found for block in problem.blocks if (found := _functions(block)) is not None}
-    if not quadratic:
+    structure = context.once(structure_of)
+    if not structure.quadratic:
         return None
-    rest = _without(problem, quadratic)
-    relaxed = None if context.relaxed is None else _without(context.relaxed, quadratic)
-    curves = _curves(context, quadratic)
+    rest = _without(context.problem, structure.quadratic)
+    relaxed = None if context.relaxed is None else _without(context.relaxed, structure.quadratic)
+    curves = _curves(structure)
     if any(block.description.trees is not None for block in rest.blocks):
         return _with_trees(replace(context, problem=rest, relaxed=relaxed, _kept={}, _whole=None), curves)
-    box = context.once(tight_box)
+    box = structure.tight_box
     written = Reformulated.start(rest, box, relaxed)
     if not rest.blocks:
         return QuadraticPlan(written, curves)
@@ -68,46 +61,32 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
 
 def _with_trees(context: SolveContext, curves: tuple[QuadCurve, ...]) -> QuadraticPlan | None:
     """Where everything but the curves is tree ensembles: rows for points, and looser ones for a bound."""
-    trees, bounds = context.once(tree_problem), context.once(split_form)
+    trees, bounds = context.once(structure_of).trees, context.once(split_form)
     if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
         return None
-    given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
-    written = reformulate(given, (TreeSplits(trees),))
-    return QuadraticPlan(replace(written, relaxed=bounds), curves)
+    return QuadraticPlan(replace(written_trees(trees), relaxed=bounds), curves)
 
 
 def _without(problem: Problem, names: Collection[str]) -> Problem:
     return problem.derived(problem.mip, tuple(block for block in problem.blocks if block.name not in names))
 
 
-def _functions(block: Block) -> tuple[QuadraticFunction, ...] | None:
-    """A block's outputs, where all are quadratic in its inputs and no input is read twice."""
-    describe = block.description.quadratic
-    if describe is None or block.classifies:
-        return None
-    twice = any(len(np.unique(sample)) < sample.size for sample in block.inputs)
-    return None if twice else describe(block.inputs.shape[1])
-
-
-def _curves(
-    context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction, ...]]
-) -> tuple[QuadCurve, ...]:
+def _curves(structure: Structure) -> tuple[QuadCurve, ...]:
     """All of them, over a box that holds whatever passes the check."""
-    problem = context.relaxed or context.problem
-    loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
-    box = tightened_box(loose, context.budget, seed=context.seed, threads=context.threads)
+    problem = structure.proved
+    box = tightened_box(structure.loose, structure.budget, seed=structure.seed, threads=structure.threads)
     fixed = problem.mip.lower == problem.mip.upper  # the check would let these move by a hair, but every
     fixed[problem.outputs] = False  # candidate is set to them, unless a predictor writes them
     lower = np.where(fixed, problem.mip.lower, box.lower)
     upper = np.where(fixed, problem.mip.upper, box.upper)
     curves = []
-    for block in context.problem.blocks:
-        if block.name not in quadratic:
+    for block in structure.problem.blocks:
+        if block.name not in structure.quadratic:
             continue
         low, high = lower[block.inputs], upper[block.inputs]
         slack = _slack(block, low, high)
         for i, (inputs, outputs) in enumerate(zip(block.inputs, block.outputs, strict=True)):
-            for k, function in enumerate(quadratic[block.name]):
+            for k, function in enumerate(structure.quadratic[block.name]):
                 off = float(slack[i, k]) + _mismatch(function, low[i], high[i])
                 curves.append(QuadCurve.of(int(outputs[k]), inputs, function, (low[i], high[i]), off))
     return tuple(curves)

@@ -26,6 +26,7 @@ from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 STEPS = 8
 """Adam's, per node: with 5 of them trees of 50 unstable neurons are three times as large."""
@@ -41,11 +42,11 @@ OTHER = 1e-9
 
 def one_network(context: SolveContext) -> CoupledProblem | None:
     """The problem of a solve as a single component; made once (see `SolveContext.once`)."""
-    problem = context.relaxed or context.problem
-    if sum(block.samples for block in problem.blocks) != 1:
+    structure = context.once(structure_of)
+    if structure.samples != 1:
         return None
-    found = CoupledProblem.of(problem, context.device or "cpu", loose=False)
-    if found is None or found.h.size > 0 or not is_relu_network(found.groups[0].planes.graph):
+    found = CoupledProblem.of(structure, context.device or "cpu", loose=False)
+    if found is None or found.sides.count > 0 or not is_relu_network(found.groups[0].planes.graph):
         return None
     return found
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.structure.components import CouplingSides
 
 FEW_ROWS = 64
 """That are looked at before all are."""
@@ -70,20 +71,6 @@ class PartGain:
     def of(self, which: IntArray | slice) -> FloatArray:
         """In some blocks."""
         return _some(self.amount, which)
-
-
-@dataclass(frozen=True, eq=False)
-class CouplingSides:
-    """Rows that blocks share, side by side: sign times the host's row `row` is at most `limit`."""
-
-    row: IntArray
-    sign: FloatArray
-    limit: FloatArray
-
-    @property
-    def count(self) -> int:
-        """How many sides."""
-        return len(self.row)
 
 
 @dataclass(frozen=True, eq=False)

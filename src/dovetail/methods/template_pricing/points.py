@@ -39,7 +39,7 @@ class PointShares(Shares):
         """(C,) by component: what the cheapest column of each block costs at the prices."""
         known = np.full(self._plan.count, np.inf)
         for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
-            known[self._plan.templates[mine.template].component[mine.first : mine.last]] = costs
+            known[self._plan.arrays[mine.template].component[mine.first : mine.last]] = costs
         return known
 
     def point(self) -> FloatArray:
@@ -55,7 +55,7 @@ class PointShares(Shares):
         for part in self._plan.uncovered:
             lower = uploaded(np.broadcast_to(part.lower, part.shape), self._device)
             z[part.first : part.first + lower.numel()] = lower.ravel()
-        places = [(z, self._plan.templates[mine.template].places) for mine in self._where]
+        places = [(z, self._plan.arrays[mine.template].places) for mine in self._where]
         if not all(self._each("write", [*places])):
             return None
         made = np.empty(len(z))  # numpy asks for large pages, torch does not
@@ -78,7 +78,7 @@ def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Colum
     for part in plan.uncovered:
         part.of(z)[...] = part.lower
     for mine, (moves, outputs) in zip(where, columns, strict=True):
-        program, places = plan.programs[mine.template], plan.templates[mine.template].places
+        program, places = plan.programs[mine.template], plan.arrays[mine.template].places
         for some in pieces(len(moves), MADE):
             first, last = mine.first + some.start, mine.first + some.stop
             values = program.columns(moves[some].astype(np.float64), outputs[some].astype(np.float64), first)

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.block_data import BlockData, Target, is_repeated, of, repeated, stored
@@ -25,6 +24,7 @@ from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.pool import BlockPool
 from dovetail.run.budget import Budget
+from dovetail.structure.templates import Places
 
 COLD = (0.4, 0.12, 1.2, 0.8)
 """Trust regions of descents from rest, in usual moves: they end in different places."""

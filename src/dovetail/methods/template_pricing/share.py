@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 import torch
 
-from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.choice import ColumnChoice, CoreColumns, core_columns, margins
@@ -23,6 +22,7 @@ from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoo
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard
 from dovetail.run.budget import Budget
 from dovetail.run.guard import arrived
+from dovetail.structure.templates import Places
 
 HOPELESS = 1.0
 """In units of a usual column's cost, and of how far prices are shaken: a block whose best other column costs

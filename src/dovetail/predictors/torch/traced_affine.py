@@ -153,12 +153,12 @@ def _by_unit_vectors(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         constants[1] = None  # the bias
         tensor.recording.convolves = True
     columns = func(torch.eye(size, dtype=torch.float64).reshape(size, *shape), *constants, **kwargs)
-    made_of, rows = np.nonzero(columns.reshape(size, -1).numpy())
-    weights = columns.reshape(size, -1).numpy()[made_of, rows]
+    structure, rows = np.nonzero(columns.reshape(size, -1).numpy())
+    weights = columns.reshape(size, -1).numpy()[structure, rows]
     places, out = tensor.places.reshape(samples, size).numpy(), nothing.numel()
     made = tensor.recording.sums(
         (rows + out * np.arange(samples)[:, None]).reshape(-1),
-        places[:, made_of].reshape(-1),
+        places[:, structure].reshape(-1),
         np.tile(weights, samples),
         np.tile(nothing.reshape(-1).numpy(), samples),
     )

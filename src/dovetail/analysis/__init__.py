@@ -1,1 +1,0 @@
-"""What is learnt about a problem before a method starts; nothing is rewritten here."""

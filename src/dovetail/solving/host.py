@@ -1,0 +1,163 @@
+"""What the host proves by itself: infeasible, unbounded, or a bound on every objective.
+
+Every word is our own (`bounds`): engines find points, multipliers and directions, which are then judged.
+
+The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
+knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
+infeasible, and its bound is a bound for the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import least_cost, propagate
+from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
+from dovetail.bounds.column_bounds import no_whole_number
+from dovetail.bounds.ray import improving_ray
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.confirmed import EngineSettings, confirmed
+from dovetail.core.arrays import FloatArray
+from dovetail.core.deadline import OutOfTime, deadline
+from dovetail.core.mip import SMALLEST, Mip
+from dovetail.core.problem import Problem
+from dovetail.run.bound import Bound, GapLimit, Scope, Support
+from dovetail.run.budget import Budget
+from dovetail.run.failures import expendable
+from dovetail.run.lp_duration import least_seconds
+from dovetail.structure.boxes import class_limits
+
+SHARE, MOST_SECONDS = 0.2, 10.0
+"""Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
+LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
+"""HiGHS's own tree and ours take two LPs at the least. Where those would take a larger part of the time left
+(and more seconds than anybody notices), and bounds alone limit the objective, or all of it but the outputs,
+the search begins at once."""
+NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
+
+
+@dataclass(frozen=True, eq=False)
+class HostRelaxation:
+    """What is known before any network is looked at; numbers are in minimisation form."""
+
+    infeasible: bool = False
+    ray: bool = False
+    """Some direction outside the blocks improves the objective for ever: feasible means unbounded."""
+    endless: tuple[int, ...] = ()
+    """The columns that move along it."""
+    bound: float = -np.inf
+    x: FloatArray | None = None
+    """A point of the host, the cheapest found."""
+    note: str = ""
+    asked: bool = True
+    """False where the host is too large for its time: the bound is that of the columns' bounds, and whether
+    there is a point at all nobody knows."""
+
+    support: Support = Support.PROOF
+    """Whose arithmetic stands behind the bound."""
+
+    @property
+    def proof(self) -> Bound:
+        """The bound: of the whole host, or of the box that its bounds and rows make."""
+        return Bound(self.bound, "host" if self.asked else "box", Scope.WRITTEN, self.support)
+
+
+def analyse_host(
+    problem: Problem,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    gap: GapLimit = GapLimit(0.0),  # noqa: B008  (frozen)
+    at_any_size: bool = False,
+) -> HostRelaxation:
+    """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
+    try:
+        with expendable("analysis of the host"), deadline(lambda: budget.late):
+            return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
+    except OutOfTime:
+        return HostRelaxation(asked=False)
+    return HostRelaxation(note="nothing is known about the host")
+
+
+def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:
+    """Without blocks the host is the whole problem, and gets all the time."""
+    empty = no_whole_number(problem)
+    if empty is not None:
+        return HostRelaxation(infeasible=True, note=_no_whole_number(problem, empty))
+    whole = at_any_size or not problem.blocks
+    long = LPS * least_seconds(problem.stated) > max(LPS_SHARE * budget.left, UNNOTICED)
+    bound = least_cost_of_columns(problem) if long and not whole else -np.inf
+    if np.isfinite(bound):
+        return HostRelaxation(bound=bound, asked=False)
+    mip = problem.mip.minimised()
+    lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
+    known = replace(mip.as_checked(), lower=lower, upper=upper, integer=integer)
+    if long and not whole:
+        box = propagate(known)
+        bound = least_cost(known, box.lower, box.upper)
+        others = replace(known, cost=_cost_without_outputs(problem, known))
+        if np.isfinite(bound) or np.isfinite(least_cost(others, box.lower, box.upper)):  # there is no ray
+            return HostRelaxation(bound=bound, asked=False)
+    part = budget if whole else budget.part(min(SHARE * budget.left, MOST_SECONDS))
+    found = confirmed(known, settings, part, in_turn=not whole)
+    if found.infeasible:
+        return HostRelaxation(infeasible=True, note=NO_POINT)
+    if not found.unbounded:
+        return HostRelaxation(bound=found.bound, x=found.x, note=found.note, support=found.support)
+    # an output may be what falls for ever, which says nothing: its network decides how far it goes
+    endless = _ray(problem, known, part, settings)
+    ray = bool(endless)
+    nothing = np.zeros(mip.n_columns)
+    for cost in (nothing,) if ray else (_cost_without_outputs(problem, known), nothing):
+        found = confirmed(replace(known, cost=cost), settings, part)
+        if found.infeasible:
+            return HostRelaxation(infeasible=True, note=NO_POINT)
+        if found.x is not None:
+            break
+    return HostRelaxation(ray=ray, endless=endless, x=found.x, note=found.note)
+
+
+def _no_whole_number(problem: Problem, j: int) -> str:
+    name = problem.stated.column_name(j)
+    if problem.stated.integer[j]:
+        return f"there is no whole number between the bounds of {name}"
+    return f"the bounds of {name} hold neither class 0 nor class 1"
+
+
+def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
+    cost = mip.cost.copy()
+    cost[problem.outputs] = 0.0
+    return cost
+
+
+def _ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> tuple[int, ...]:
+    """The columns of a direction along which the cost falls for ever, all inputs and outputs left alone.
+
+    HiGHS looks for one over rows scaled to entries of size 1; it is then judged on the rows as they are.
+    """
+    tied = np.zeros(mip.n_columns, dtype=bool)
+    tied[problem.inputs] = tied[problem.outputs] = True
+
+    def directions(limit: FloatArray, side: float) -> FloatArray:
+        """A direction may move by 1 where there is no limit, and not at all where there is one."""
+        return np.where(np.isfinite(limit), 0.0, side)
+
+    size = abs(mip.A).max(axis=1).toarray().ravel() if mip.n_rows else np.empty(0)
+    scaled = sp.csr_array(sp.diags_array(1.0 / np.where(size > 0, size, 1.0)) @ mip.A)
+    cone = replace(
+        mip.relaxed(),
+        A=scaled.multiply(abs(scaled) >= SMALLEST),
+        lower=np.where(tied, 0.0, directions(mip.lower, -1.0)),
+        upper=np.where(tied, 0.0, directions(mip.upper, 1.0)),
+        row_lower=directions(mip.row_lower, -np.inf),
+        row_upper=directions(mip.row_upper, np.inf),
+        offset=0.0,
+    )
+    direction = SafeLp(cone, seed=settings.seed, threads=settings.threads).minimise(mip.cost, 0.0, budget).x
+    if direction is None or not improving_ray(mip, np.where(tied, 0.0, direction)):
+        return ()
+    return tuple(np.flatnonzero(np.where(tied, 0.0, direction)).tolist())

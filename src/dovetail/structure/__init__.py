@@ -1,0 +1,1 @@
+"""What a problem is made of, in one description that everybody asks."""

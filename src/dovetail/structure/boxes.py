@@ -1,0 +1,225 @@
+"""Boxes for the columns of a problem: from bounds, from rows, from the host's LP relaxation, from predictors.
+
+The paper's water model, for one, bounds its inputs only through budgets. Rows are
+propagated first, which is cheap; the LP is asked only about inputs still without a bound.
+
+What predictors can give over a box is passed on to all that reads it (`reached_box`): other predictors, and
+rows. A state that a row makes of a network's output, and that the next network reads, often has no bound of
+its own, as the host alone says nothing of outputs. What the first network can give bounds the state, and so
+on. Where an output, or a row over outputs, would have to be what no predictor gives, nothing is feasible: no
+branching is needed to prove that. It holds for all points that the check accepts where the rows and bounds
+were loosened before, since ranges have room for whatever the deployed predictors round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from dovetail.bounds.box import PAD, Box, Crossed, common, narrow, propagate, tidy
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.bounds.planes.output_ranges import output_ranges
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+from dovetail.run.lp_duration import least_seconds
+from dovetail.structure.networks import required_graph
+
+LP_SHARE = 0.25
+"""Part of the time left that the LPs may use."""
+TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
+"""The same where they only make finite boxes tighter."""
+TRIAL, WORTH = 8, 0.01
+"""After so many inputs tightening goes on only if boxes shrank by this part."""
+FIRST_SHARE = 0.25
+"""Of the time for tightening: where the first input alone takes more, there is no use in beginning."""
+MOST_PASSES = 100
+"""One for each network of the longest chain; a planning horizon has some dozens."""
+MOST_CELLS = 200_000
+"""Rows times columns: beyond that an LP over a box takes a second, and there may be thousands of samples."""
+
+
+def class_limits(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Bounds and integrality with what is known of class outputs: they are 0 or 1."""
+    lower, upper, integer = lower.copy(), upper.copy(), problem.mip.integer.copy()
+    for block in problem.blocks:
+        if block.classifies:
+            columns = block.outputs.ravel()
+            lower[columns] = np.maximum(np.ceil(lower[columns] - 1e-6), 0.0)
+            upper[columns] = np.minimum(np.floor(upper[columns] + 1e-6), 1.0)
+            integer[columns] = True
+    return lower, upper, integer
+
+
+def limits_within(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """`class_limits` of a box that rows made; where no class fits it, those of the problem itself.
+
+    Then nothing is feasible, but that is the host's to prove and not a box's.
+    """
+    low, high, integer = class_limits(problem, lower, upper)
+    own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
+    return *common(own_low, own_high, low, high)[:2], integer
+
+
+def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
+    """A box that holds every feasible point, finite on the inputs wherever the host makes it so."""
+    mip = problem.mip.minimised()
+    box = propagate(mip)
+    open_inputs = problem.inputs[~box.finite[problem.inputs]]
+    if open_inputs.size == 0 or mip.n_rows == 0:
+        return box
+    lp = _relaxation(mip, box, seed, threads)
+    return _asked(mip, box, lp, open_inputs, budget.part(LP_SHARE * budget.left), finite=False)
+
+
+def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
+    """`input_box`, then every input's least and largest value over the LP relaxation, as long as it pays."""
+    box = input_box(problem, budget, seed=seed, threads=threads)
+    mip = problem.mip.minimised()
+    inputs = problem.inputs
+    loose = inputs[box.finite[inputs] & (box.upper - box.lower > PAD)[inputs]]
+    if loose.size == 0 or mip.n_rows == 0:
+        return box
+    part = budget.part(min(TIGHTEN_SHARE * budget.left, TIGHTEN_SECONDS))
+    if 2.0 * least_seconds(mip) > FIRST_SHARE * part.left:
+        return box
+    order = np.random.default_rng(seed).permutation(loose)
+    return _asked(mip, box, _relaxation(mip, box, seed, threads), order, part, finite=True)
+
+
+def _relaxation(mip: Mip, box: Box, seed: int, threads: int) -> SafeLp:
+    return SafeLp(replace(mip.as_checked(), lower=box.lower, upper=box.upper), seed=seed, threads=threads)
+
+
+def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, finite: bool) -> Box:
+    """Least and largest values of inputs over the LP relaxation, proved: of sides that have no bound, or of
+    `finite` ones, as long as that pays."""
+    lower, upper, complete = box.lower.copy(), box.upper.copy(), box.complete
+    width = (upper - lower)[inputs]
+    for done, j in enumerate(inputs):
+        if finite and done == TRIAL and np.mean((upper - lower)[inputs[:done]] / width[:done]) > 1.0 - WORTH:
+            break
+        for sign, bounds in ((1.0, lower), (-1.0, upper)):
+            if np.isfinite(bounds[j]) and not finite:
+                continue
+            complete &= finite or not budget.over
+            if not budget.over:
+                found = lp.extreme(np.array([j]), np.ones(1), sign, budget, room=PAD)[1]
+                bounds[j] = sign * max(sign * bounds[j], sign * found)
+    empty = tidy(mip, lower, upper)
+    return Box(lower, upper, complete=complete, empty=box.empty or empty)
+
+
+def too_large(mip: Mip, rows: int) -> str:
+    """What is said of a problem with more cells than that, so many rows in all."""
+    return f"too many rows and columns for an LP per box ({rows} and {mip.n_columns})"
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """A problem in minimisation form, as loose as the check, and the box of its points."""
+
+    problem: Problem
+    box: Box
+
+    @property
+    def why_empty(self) -> str:
+        """Why there is no point; "" where that is not proved."""
+        if self.box.empty is None:
+            return ""
+        column, least, most = self.box.empty
+        return (
+            "proved by the ranges of the predictors' outputs: with what they can give, "
+            f"{self.problem.mip.column_name(column)} would have to be at least {least:g} and at most {most:g}"
+        )
+
+
+def reached_box(problem: Problem, box: Box) -> Box:
+    """`box`, tightened by what predictors give on it, until all were asked or nothing gives another bound.
+
+    Outputs are those of the deployed predictors.
+    """
+    mip = problem.mip.minimised()
+    waiting = [(block, np.arange(block.samples)) for block in problem.blocks]
+    for _ in range(MOST_PASSES):
+        if box.empty is not None:
+            break
+        lower, upper, still, empty = box.lower.copy(), box.upper.copy(), [], None
+        for block, samples in waiting:
+            ready = np.all(box.finite[block.inputs[samples]], axis=1)
+            still += [(block, samples[~ready])] if not np.all(ready) else []
+            if np.any(ready):
+                empty = empty or _bound_outputs(problem, block, samples[ready], lower, upper)
+        if empty is not None:
+            return replace(box, empty=empty)
+        if sum(samples.size for _, samples in still) == sum(samples.size for _, samples in waiting):
+            break
+        waiting, box = (
+            still,
+            replace(propagate(replace(mip, lower=lower, upper=upper)), complete=box.complete),
+        )
+    return box
+
+
+def _bound_outputs(
+    problem: Problem, block: Block, samples: IntArray, lower: FloatArray, upper: FloatArray
+) -> Crossed | None:
+    """Bounds of some samples' outputs, in place; an output that no value is left for, if there is one."""
+    read, outputs = block.inputs[samples], block.outputs[samples]
+    least, most = _trees(block, outputs) or _network(problem, block, lower[read], upper[read])
+    if block.classifies:  # 0 or 1, whatever the column may be
+        least, most = np.fmax(least, 0.0), np.fmin(most, 1.0)
+        least = np.fmax(least, np.ceil(lower[outputs] - TOLERANCE))
+        most = np.fmin(most, np.floor(upper[outputs] + TOLERANCE))
+    return narrow(lower, upper, outputs, least, most)
+
+
+def _trees(block: Block, outputs: IntArray) -> tuple[FloatArray, FloatArray] | None:
+    """The ends of what an ensemble can give; None where it is none."""
+    ensemble = None if block.classifies else block.description.trees_if_known()
+    if ensemble is None:
+        return None
+    least, most = ensemble.widest_output_range
+    return np.broadcast_to(least, outputs.shape), np.broadcast_to(most, outputs.shape)
+
+
+def _network(
+    problem: Problem, block: Block, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ends of what a network can give, or of the classes it can; NaN where too little is known of it."""
+    slack, boxes = block_slack(block, lower, upper), Boxes(torch.from_numpy(lower), torch.from_numpy(upper))
+    try:
+        ranges = output_ranges(NetworkPlanes(required_graph(problem, block)), boxes)
+    except UnsupportedError:
+        unknown = np.full((len(lower), block.outputs.shape[1]), np.nan)
+        return unknown, unknown
+    least, most = ranges.lower[-1].numpy(), ranges.upper[-1].numpy()
+    if not block.classifies:
+        return least - slack, most + slack
+    never, always = _classes(least, most, slack)
+    return np.where(always, 1.0, np.nan), np.where(never, 0.0, np.nan)
+
+
+def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Which classes are never given, and which always, by the ranges of their logits; NaN says neither.
+
+    The slack is as `class_slack` has it: of one logit against 0, or of each logit against each other.
+    """
+    if least.shape[1] == 1:
+        return most < -slack[:, :1], least > slack[:, 1:]
+    behind = most[:, :, None] - least[:, None, :] < -slack  # (n, class, other)
+    behind[:, np.arange(least.shape[1]), np.arange(least.shape[1])] = False
+    never = np.asarray(behind.any(axis=2))
+    return never, np.asarray(never.sum(axis=1, keepdims=True) - never == least.shape[1] - 1)

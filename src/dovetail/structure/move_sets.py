@@ -1,0 +1,211 @@
+"""The inputs of one block sample as a closed-form set, where the host's rows make them one.
+
+    x = origin + directions t,   0 <= t <= limit,   least <= weights't <= most
+
+Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
+the component's other rows the longest over moves is kept. The rest is left out, and so are bounds of inputs
+that are made of moves: the set only grows, which is sound for a bound, and the set says what it leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import UNIT, Box
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.deadline import require_time
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.core.sparse import entries_of
+from dovetail.structure.components import SampleComponent
+
+NOISE = 16.0 * UNIT
+"""Relative: what the few operations that make up a number here may be off by."""
+
+MOST_NAMED = 3
+"""Rows and bounds that a message names."""
+
+Entries = dict[int, float]
+"""A row, by column: components are small and many, so that dictionaries are quicker than matrices."""
+
+
+@dataclass(frozen=True, eq=False)
+class MoveSet:
+    """The set of one component's inputs, and which columns its moves are: column = start + sign t."""
+
+    inputs: IntArray
+    """(d,) columns."""
+    columns: IntArray
+    """(m,) columns of the moves."""
+    start: FloatArray
+    sign: FloatArray
+    directions: FloatArray
+    """(d, m)."""
+    origin: FloatArray
+    limit: FloatArray
+    weights: FloatArray
+    least: float
+    most: float
+    give: FloatArray
+    """(d,) how far an input may be off, as far as its row may be missed."""
+    rows_left_out: tuple[int, ...] = ()
+    """Rows of the component that the set may violate."""
+    bounds_left_out: tuple[int, ...] = ()
+    """Inputs whose bounds the set may violate."""
+
+    def left_out(self, mip: Mip) -> str:
+        """What the set may violate, by name; "" where the set is all that the rows and bounds say."""
+        names = [mip.row_name(i) for i in self.rows_left_out]
+        names += [f"the bounds of {mip.column_name(j)}" for j in self.bounds_left_out]
+        return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+
+    def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
+        """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
+        defined = ~np.isin(self.inputs, self.columns)
+        on_inputs = np.where(defined, cost[self.inputs], 0.0)
+        per_move = cost[self.columns] * self.sign + on_inputs @ self.directions
+        terms = np.concatenate(
+            [cost[self.columns] * self.start, on_inputs * self.origin, -np.abs(on_inputs) * self.give]
+        )
+        noise = NOISE * (terms.size + self.inputs.size) * float(np.abs(terms).sum())
+        # what a cost of a move is off by counts for its whole length
+        sizes = np.abs(cost[self.columns]) + np.abs(on_inputs) @ np.abs(self.directions)
+        noise += NOISE * (self.inputs.size + 2) * float(sizes @ self.limit)
+        return per_move, float(terms.sum()) - noise
+
+    def values(self, moves: FloatArray, mip: Mip) -> tuple[FloatArray, FloatArray]:
+        """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
+        columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
+        return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
+
+
+def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> MoveSet | None:
+    """Of a component's one sample; None where it is no such set.
+
+    Its points miss rows by at most `room`, and lie in the box.
+    """
+    require_time()
+    mip, inputs = problem.mip, part.block.inputs[part.sample]
+    reads, outputs = inputs.tolist(), set(part.block.outputs[part.sample].tolist())
+    own = [j for j in part.members.tolist() if j not in outputs]
+    mine = set(own)
+    fixed = [j for j in reads if j not in mine]  # columns that cannot move belong to nobody
+    if len(set(reads)) < len(reads) or np.any(mip.lower[fixed] < mip.upper[fixed]):
+        return None
+    local = [_entries(mip.A, i) for i in part.rows.tolist()]
+    definition = _definitions(mip, local, part.rows, set(reads), mine)
+    columns = np.array([*(j for j in own if j not in definition), *fixed], dtype=np.int64)
+    lower, upper = box.lower[columns], box.upper[columns]
+    if not np.all(np.isfinite(lower) & np.isfinite(upper)):
+        return None
+    frame = _Frame(mip, part, local, columns, definition, lower, room)
+    limit = (upper - lower) * (1.0 + NOISE)
+    longest, row = frame.longest_row(local), _Row(np.zeros(limit.size), -np.inf, np.inf)
+    if longest is not None:
+        row = frame.row(mip, local[longest], int(part.rows[longest]), limit)
+    left = [int(i) for k, i in enumerate(part.rows) if k != longest and k not in frame.spent and local[k]]
+    down, up = (side(frame.directions, 0.0) @ limit for side in (np.minimum, np.maximum))
+    beyond = frame.origin + down < mip.lower[inputs] - frame.give
+    beyond |= frame.origin + up > mip.upper[inputs] + frame.give
+    made = _with_row(frame, lower, upper, limit, row)
+    open_inputs = tuple(inputs[beyond & frame.defined].tolist())
+    return replace(made, rows_left_out=tuple(left), bounds_left_out=open_inputs)
+
+
+def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row) -> MoveSet:
+    """Moves of negative weight are counted from their other end."""
+    weights, turned = np.abs(row.weights), row.weights < 0.0
+    end, sign = np.where(turned, limit, 0.0), np.where(turned, -1.0, 1.0)
+    origin, give, directions, room = frame.origin, frame.give, frame.directions, 0.0
+    if np.any(turned):
+        origin = origin + directions @ end
+        give = give + NOISE * (limit.size + 2) * (np.abs(origin) + np.abs(directions) @ end)
+        room = NOISE * (limit.size + 2) * float(weights @ limit)
+    moved = float(row.weights @ end)
+    return MoveSet(
+        frame.inputs, frame.columns, np.where(turned, upper, lower), sign, directions * sign, origin, limit,
+        weights, row.least - moved - room, row.most - moved + room, give,
+    )  # fmt: skip
+
+
+def _definitions(
+    mip: Mip, local: list[Entries], rows: IntArray, reads: set[int], mine: set[int]
+) -> dict[int, int]:
+    """For inputs with an equality of their own over other columns of the component: its place in `rows`."""
+    found: dict[int, int] = {}
+    equal = (mip.row_lower[rows] == mip.row_upper[rows]).tolist()
+    for k, columns in enumerate(local):
+        here = [j for j in columns if j in reads]
+        if not equal[k] or len(here) != 1 or len(columns) < 2:
+            continue
+        if here[0] not in found and mine.issuperset(columns):
+            found[here[0]] = k
+    return found
+
+
+class _Row(NamedTuple):
+    """least <= weights't <= most."""
+
+    weights: FloatArray
+    least: float
+    most: float
+
+
+class _Frame:
+    """Inputs in terms of moves that are counted from their lower bounds."""
+
+    def __init__(
+        self, mip: Mip, part: SampleComponent, local: list[Entries], columns: IntArray,
+        definition: dict[int, int], lower: FloatArray, room: float,
+    ) -> None:  # fmt: skip
+        """Each row of an input solved for it."""
+        inputs = part.block.inputs[part.sample]
+        self.inputs, self.columns, self._lower, self._room = inputs, columns, lower, room
+        self.defined = np.array([j in definition for j in inputs.tolist()])
+        """(d,) inputs that are made of moves."""
+        self.spent = set(definition.values())
+        """Places of the rows that say so."""
+        place = {j: k for k, j in enumerate(columns.tolist())}
+        directions = np.zeros((inputs.size, columns.size))
+        constant, tolerance = np.zeros(inputs.size), np.zeros(inputs.size)
+        for i, j in enumerate(inputs.tolist()):
+            if j not in definition:
+                directions[i, place[j]] = 1.0
+                continue
+            k = definition[j]
+            own = local[k][j]
+            for other, entry in local[k].items():
+                if other != j:
+                    directions[i, place[other]] = -entry / own
+            constant[i], tolerance[i] = mip.row_upper[part.rows[k]] / own, room / abs(own) * (1.0 + NOISE)
+        size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
+        self.directions, self.origin = directions, constant + directions @ lower
+        self.give = tolerance + NOISE * (columns.size + 2) * size
+
+    def longest_row(self, local: list[Entries]) -> int | None:
+        """The place of the longest row that defines no input and touches nothing but moves and inputs."""
+        known = {*self.columns.tolist(), *self.inputs.tolist()}
+        fit = [k for k, entries in enumerate(local) if k not in self.spent and known.issuperset(entries)]
+        return max(fit, key=lambda k: len(local[k]), default=None)
+
+    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray) -> _Row:
+        """A row of the host over moves."""
+        on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
+        on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
+        weights = on_moves + on_inputs @ self.directions
+        constant = float(on_moves @ self._lower + on_inputs @ self.origin)
+        size = float(np.abs(on_moves) @ np.abs(self._lower) + np.abs(on_inputs) @ np.abs(self.origin))
+        size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
+        room = self._room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
+        room += NOISE * (limit.size + self.inputs.size) * size
+        low, high = mip.row_lower[number] - constant, mip.row_upper[number] - constant
+        return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
+
+
+def _entries(A: sp.csr_array, i: int) -> Entries:
+    columns, values = entries_of(A, i)
+    return dict(zip(columns.tolist(), values.tolist(), strict=True))

@@ -1,0 +1,223 @@
+"""The one description of a problem: what it is made of, found out when it is first asked for, and then kept.
+
+A solve has one (`context.once(structure_of)`). Methods, plans and the facts of `auto` are questions to it, so
+that nothing is looked for twice. It describes two problems over the same columns: the one that points are
+checked against, and the one that bounds are proved of, where a reformulation made them different.
+
+    forms       proved, loose, loose_rows
+    boxes       tight_box, loose_box, loose_rows_box, reached
+    components  parts, proved_parts, one_sample_each, kinds
+    templates   components that are the same up to their data
+    predictors  samples, classes, planes, joint_network, curves, quadratic, ensembles, trees, loose_trees
+    integers    free_integers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.bounds.box import Box, propagate
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.arrays import BoolArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_steps
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.problem import Problem
+from dovetail.core.quadratic import QuadraticFunction
+from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
+from dovetail.run.stopwatch import Stopwatch
+from dovetail.structure.boxes import (
+    MOST_CELLS,
+    Reached,
+    input_box,
+    limits_within,
+    reached_box,
+    tightened_box,
+    too_large,
+)
+from dovetail.structure.components import Components, SampleComponent, alike, components
+from dovetail.structure.networks import JointNetwork, joint_network, required_graph
+from dovetail.structure.templates import Templates, found_templates, stated_templates
+from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """See above. Of a problem alone, or with what a solve adds: time, seed and threads for LPs."""
+
+    problem: Problem
+    """What points are looked for in."""
+    relaxed: Problem | None = None
+    """What bounds are proved of, if not of the problem itself."""
+    budget: Budget = field(default_factory=Budget)
+    seed: int = 0
+    threads: int = 1
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    known_box: Box | None = None
+    """The tight box, where it is known."""
+
+    @property
+    def proved(self) -> Problem:
+        """What bounds are proved of."""
+        return self.relaxed or self.problem
+
+    @cached_property
+    def loose(self) -> Problem:
+        """That in minimisation form, as far out as the check accepts: every point that passes is in it."""
+        return self.proved.derived(self.proved.mip.minimised().loosened(), self.proved.blocks)
+
+    @cached_property
+    def loose_rows(self) -> Problem:
+        """The same, but for bounds of columns that no predictor writes: points are clipped to these."""
+        mip = self.proved.mip.minimised().loosened(self.proved.outputs)
+        return self.proved.derived(mip, self.proved.blocks)
+
+    @cached_property
+    def tight_box(self) -> Box:
+        """Of the problem: inputs are limited by LPs, as long as that pays."""
+        if self.known_box is not None:
+            return self.known_box
+        with self.stopwatch.measure("engine"):
+            return tightened_box(self.problem, self.budget, seed=self.seed, threads=self.threads)
+
+    @cached_property
+    def loose_box(self) -> Box:
+        """Of `loose`, by its rows alone."""
+        return propagate(self.loose.mip)
+
+    @cached_property
+    def loose_rows_box(self) -> Box:
+        """Of `loose_rows`, finite on inputs wherever the host makes it so."""
+        return input_box(self.loose_rows, self.budget, seed=self.seed, threads=self.threads)
+
+    @cached_property
+    def reached(self) -> Reached | None:
+        """What the predictors can reach; None where the problem is too large to be looked at."""
+        if self.proved.mip.n_rows * self.proved.mip.n_columns > MOST_CELLS:
+            return None
+        box = input_box(self.loose, self.budget, seed=self.seed, threads=self.threads)
+        return Reached(self.loose, reached_box(self.loose, box))
+
+    @cached_property
+    def parts(self) -> Components:
+        """The components of the problem."""
+        return components(self.problem)
+
+    @cached_property
+    def proved_parts(self) -> Components:
+        """The components of what bounds are proved of."""
+        return self.parts if self.relaxed is None else components(self.relaxed)
+
+    @cached_property
+    def one_sample_each(self) -> list[SampleComponent] | None:
+        """Its components, where each has just one sample; else None."""
+        return self.proved_parts.of_one_sample(self.proved)
+
+    def kinds(self, most: int) -> list[tuple[IntArray, IntArray]] | None:
+        """Its components that are equal in all but their place (see `alike`); None: over `most` kinds."""
+        return alike(self.proved, self.parts, most)
+
+    @cached_property
+    def templates(self) -> Templates | None:
+        """Components that are the same up to their data, as stated or as found; None where a column that
+        belongs to none of them can move."""
+        stated = stated_templates(self.problem)
+        return stated if stated is not None else found_templates(self.problem, self.parts)
+
+    @cached_property
+    def samples(self) -> int:
+        """Of all blocks."""
+        return sum(block.samples for block in self.problem.blocks)
+
+    @cached_property
+    def classes(self) -> int:
+        """Outputs that are classes."""
+        return sum(block.outputs.size for block in self.problem.blocks if block.classifies)
+
+    @cached_property
+    def free_integers(self) -> BoolArray:
+        """(columns,) integers that can take more than one value; class outputs among them."""
+        lower, upper, integer = limits_within(self.problem, self.tight_box.lower, self.tight_box.upper)
+        return np.asarray(integer & (upper - lower > 0.5))
+
+    def planes(self, block: Block, device: str = "cpu", *, deployed: bool = False) -> NetworkPlanes | None:
+        """Planes of a block's network, or with `deployed` of what its arithmetic makes of it; None where the
+        network is not known operation by operation, or an operation has no planes."""
+        key = block.name, device, deployed
+        if key not in self._planes:
+            try:
+                graph = required_graph(self.proved, block)
+                steps = block_steps(block, graph) if deployed else None
+                self._planes[key] = NetworkPlanes(graph, device, steps)
+            except UnsupportedError:
+                self._planes[key] = None
+        return self._planes[key]
+
+    @cached_property
+    def _planes(self) -> dict[tuple[str, str, bool], NetworkPlanes | None]:
+        return {}
+
+    @cached_property
+    def joint_network(self) -> JointNetwork | str:
+        """All networks as one graph over the box that they reach; or why there is none."""
+        if self.reached is None:
+            return too_large(self.proved.mip, self.proved.mip.n_rows)
+        if self.reached.why_empty:
+            return self.reached.why_empty
+        try:
+            return joint_network(self.loose, self.reached.box.lower, self.reached.box.upper)
+        except UnsupportedError as reason:
+            return str(reason)
+
+    @property
+    def curves(self) -> int:
+        """Outputs of blocks that say they are quadratic, before any of them is looked at."""
+        return sum(
+            block.outputs.size for block in self.problem.blocks if block.description.quadratic is not None
+        )
+
+    @cached_property
+    def quadratic(self) -> dict[str, tuple[QuadraticFunction, ...]]:
+        """The functions of each block, by its name, whose outputs are all quadratic in its inputs; an input
+        that is read twice makes it another one."""
+        return {
+            block.name: describe(block.inputs.shape[1])
+            for block in self.problem.blocks
+            if (describe := block.description.quadratic) is not None
+            and not block.classifies
+            and not any(len(np.unique(sample)) < sample.size for sample in block.inputs)
+        }
+
+    @cached_property
+    def ensembles(self) -> dict[str, TreeEnsemble] | None:
+        """That of each block, by its name, where all of them are trees, few enough, and none reads what
+        another one gives."""
+        problem, trees = self.problem, [block.description.trees for block in self.problem.blocks]
+        if None in trees or np.intersect1d(problem.inputs, problem.outputs).size:
+            return None
+        return ensembles_of(problem)
+
+    @cached_property
+    def trees(self) -> TreeProblem | None:
+        """The problem in cells; None where some predictor is no tree ensemble, or an input has no bound."""
+        return self._in_cells(self.problem, self.tight_box) if self.ensembles is not None else None
+
+    @cached_property
+    def loose_trees(self) -> TreeProblem | None:
+        """What bounds are proved of: rows as far out as the check accepts."""
+        return self._in_cells(self.loose_rows, self.loose_rows_box) if self.ensembles is not None else None
+
+    def _in_cells(self, problem: Problem, box: Box) -> TreeProblem | None:
+        assert self.ensembles is not None
+        return in_cells(problem, self.ensembles, box) if np.all(box.finite[problem.inputs]) else None
+
+
+def structure_of(context: SolveContext) -> Structure:
+    """That of the problem of a solve; made once (see `SolveContext.once`)."""
+    given = context.problem, context.relaxed, context.budget, context.seed, context.threads, context.stopwatch
+    return Structure(*given)
