@@ -16,8 +16,6 @@ its rows. Those that nothing tells apart are symmetric, and keep the order that 
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +28,7 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.structure.colours import ODD, mixed, of_numbers, sums
+from dovetail.structure.components import map_of
 
 TURNS = 4
 """Of colours, from columns to rows and back: the columns of predictors are told apart before the first."""
@@ -63,8 +62,8 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
         alike.setdefault((shape, asked, about.name, about.dtypes, about.device), []).append(block)
     for several in alike.values():
         known = {id(block.predictor): block for block in several}
-        maps = {number: _map(block) if len(known) > 1 else 0 for number, block in known.items()}
-        same: dict[object, list[Block]] = {}
+        maps = {number: map_of(block) if len(known) > 1 else b"" for number, block in known.items()}
+        same: dict[bytes, list[Block]] = {}
         for block in several:
             same.setdefault(maps[id(block.predictor)], []).append(block)
         for first, *others in same.values():
@@ -78,13 +77,6 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
                     training_range=None,
                 )
             )
-
-
-def _map(block: Block) -> object:
-    """Equal where two blocks are known to have the same predictor."""
-    about = block.description
-    known = about.program_if_known(block.inputs.shape[1]) or about.trees_if_known()
-    return id(block.predictor) if known is None else hashlib.sha256(pickle.dumps(known)).digest()
 
 
 @dataclass(frozen=True, eq=False)

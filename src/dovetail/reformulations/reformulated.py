@@ -159,15 +159,12 @@ def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContex
         return context
     x, relaxed = context.start.x, reformulated.relaxed
     there, back = reformulated.lift, reformulated.restrict
-    made = replace(
-        context,
-        problem=reformulated.problem,
+    made = context.rewritten(
+        reformulated.problem,
         incumbent=LiftedIncumbent(context.incumbent, there, back, reformulated.carried),
         start=Start(None if x is None else there(x)),
         relaxed=None if relaxed is None else relaxed.problem,
         archive=context.archive.restricted(back),
-        _kept={},
-        _whole=None,
     )
     if reformulated.problem.blocks:
         made.keep(structure_of, replace(structure_of(made), known_box=reformulated.box))

@@ -110,6 +110,8 @@ class SolveContext:
     _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
     _whole: SolveContext | None = field(default=None, repr=False)
     """The context that this one has a part of the time of."""
+    _rewritten: list[dict[Callable[..., object], Any]] = field(default_factory=list, repr=False)
+    """What was worked out for rewritten problems of the same solve."""
 
     @property
     def over(self) -> StopReason | None:
@@ -147,9 +149,16 @@ class SolveContext:
         """Let `once(work)` be this."""
         self._kept[work] = made
 
+    def rewritten(self, problem: Problem, **changes: Any) -> SolveContext:
+        """The same solve over another problem, of which nothing is worked out yet."""
+        kept: dict[Callable[..., object], Any] = {}
+        self._rewritten.append(kept)
+        return replace(self, problem=problem, _kept=kept, _whole=None, **changes)
+
     def close(self) -> None:
         """The solve is over: what was made for it goes, some of which holds this context in turn."""
-        self._kept.clear()
+        for kept in (self._kept, *self._rewritten):
+            kept.clear()
 
 
 @dataclass(frozen=True)

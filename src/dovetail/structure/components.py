@@ -7,6 +7,7 @@ components in the end is a coupling row; columns nobody owns are shared.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -288,7 +289,7 @@ def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray
     """
     kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
     coupling = sp.csc_array(problem.mip.A[~parts.private_rows])
-    networks = {block.name: _network(block) for block in problem.blocks}
+    networks = {block.name: map_of(block) for block in problem.blocks}
     for columns, rows in zip(parts.columns(problem), parts.rows, strict=True):
         own = component_problem(problem, columns, rows)
         key = _key(own, coupling[:, columns], networks)
@@ -307,13 +308,14 @@ def _key(own: Problem, coupling: sp.csc_array, networks: dict[str, bytes]) -> by
     return b"|".join([*(part.tobytes() for part in parts), *(networks[block.name] for block in own.blocks)])
 
 
-def _network(block: Block) -> bytes:
-    """What a network computes, and how; of one whose layers are not known, which it is."""
-    known = None
-    if block.description.layers_if_known() is not None:
-        known = block.description.program_if_known(block.inputs.shape[1])
-    if known is None or known.arithmetic is None:
-        return block.name.encode()
-    parts = [part for operation in known.operations for part in operation.parts()]
-    kind = f"{block.classifies} {block.threshold} {known.arithmetic}".encode()
-    return b"|".join([kind, *(part.encode() if isinstance(part, str) else part.tobytes() for part in parts)])
+def map_of(block: Block) -> bytes:
+    """What a predictor computes, and how; of one that cannot be read, which it is."""
+    about = block.description
+    known = about.program_if_known(block.inputs.shape[1])
+    kind = f"{block.classifies} {block.threshold}"
+    if known is not None and known.arithmetic is not None:
+        parts = (part for operation in known.operations for part in operation.parts())
+        read = [p.encode() if isinstance(p, str) else f"{p.shape}".encode() + p.tobytes() for p in parts]
+        return b"|".join([f"{kind} {known.arithmetic}".encode(), known.outputs.tobytes(), *read])
+    trees = about.trees_if_known()
+    return pickle.dumps((kind, id(block.predictor) if trees is None else trees))

@@ -48,7 +48,7 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     relaxed = None if context.relaxed is None else _without(context.relaxed, structure.quadratic)
     curves = _curves(structure)
     if any(block.description.trees is not None for block in rest.blocks):
-        return _with_trees(replace(context, problem=rest, relaxed=relaxed, _kept={}, _whole=None), curves)
+        return _with_trees(context.rewritten(rest, relaxed=relaxed), curves)
     box = structure.tight_box
     written = Reformulated.start(rest, box, relaxed)
     if not rest.blocks:
