@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,11 @@ from dovetail.core.problem import Problem
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail_study.zoo import build
+from dovetail_study.zoo import build as made
 from dovetail_study.zoo.rewriting import rewritten
+
+build = cache(made)
+"""Problems are only read here."""
 
 
 def in_order(problem: Problem) -> Reformulated:
