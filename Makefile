@@ -45,7 +45,7 @@ coverage: .venv/.dev
 # The same tests with other last digits: other vector units, other kernels, two threads, and "shaken" products of
 # matrices (tests/shaken.py), which do on any machine what another processor might. See CONTRIBUTING.md.
 # Only what asks a network; engines, files and the command line rest on no comparison of two routes.
-ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
+ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/structure tests/reformulations tests/run \
 	tests/predictors/scikit_learn tests/predictors/test_register.py \
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
 	tests/differential/test_row_by_row.py tests/study/problems tests/study/big_m tests/study/test_single_step_gradient.py \
