@@ -65,3 +65,14 @@ def test_prices_of_sides_and_of_rows(equation):
     prices = np.array([0.5, 0.0])[: sides.count]
     assert np.array_equal(sides.side_prices(sides.row_prices(prices, 1)), prices)
     assert np.array_equal(sides.matrix(mip).toarray(), np.outer(sides.sign, mip.A.toarray()[0]))
+
+
+def test_kinds_are_not_told_where_the_two_problems_have_other_rows():
+    problem = dt.Problem(dt.Mip([1.0] * 4, [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]], 0.0, 2.0, -1.0, 1.0))
+    fewer = dt.Problem(dt.Mip([1.0] * 4, [[1.0, 1.0, 1.0, 1.0]], 0.0, 2.0, -1.0, 1.0))
+    for k, made in enumerate((problem, fewer)):
+        for column in (0, 2):
+            made.add_predictor(linear_net([[2.0]]), [column], [column + 1], name=f"{k} {column}")
+    assert Structure(problem).kinds(8) is not None
+    assert not Structure(problem, relaxed=fewer).same_rows
+    assert Structure(problem, relaxed=fewer).kinds(8) is None

@@ -6,7 +6,7 @@ checked against, and the one that bounds are proved of, where a reformulation ma
 
     forms       proved, loose, loose_rows
     boxes       tight_box, loose_box, loose_rows_box, reached
-    components  parts, proved_parts, one_sample_each, kinds
+    components  parts, proved_parts, same_rows, one_sample_each, kinds
     templates   components that are the same up to their data
     predictors  samples, classes, planes, joint_network, curves, quadratic, ensembles, trees, loose_trees
     integers    free_integers
@@ -114,13 +114,20 @@ class Structure:
         return self.parts if self.relaxed is None else components(self.relaxed)
 
     @cached_property
+    def same_rows(self) -> bool:
+        """Whether row i is the same in both problems, but for its sides."""
+        mine, proved = self.problem.mip.A, self.proved.mip.A
+        return mine is proved or (mine.shape == proved.shape and (mine != proved).nnz == 0)
+
+    @cached_property
     def one_sample_each(self) -> list[SampleComponent] | None:
         """Its components, where each has just one sample; else None."""
         return self.proved_parts.of_one_sample(self.proved)
 
     def kinds(self, most: int) -> list[tuple[IntArray, IntArray]] | None:
-        """Its components that are equal in all but their place (see `alike`); None: over `most` kinds."""
-        return alike(self.proved, self.parts, most)
+        """Its components that are equal in all but their place (see `alike`); None: over `most` kinds, or the
+        rows of the two problems differ."""
+        return alike(self.proved, self.parts, most) if self.same_rows else None
 
     @cached_property
     def templates(self) -> Templates | None:
