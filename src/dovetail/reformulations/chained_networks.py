@@ -48,6 +48,8 @@ class ChainedNetworks:
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem without the columns between networks; None where there are none."""
         problem = given.problem
+        if not problem.blocks:
+            return None
         blocks, first = list(problem.blocks), list[Block]()
         while (found := _chained(problem.mip, blocks, given.box)) is not None:
             before, after, whole = found
@@ -74,15 +76,18 @@ class ChainedNetworks:
 def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block, Block] | None:
     """A block, the one behind it, and both as one."""
     free = ~mip.integer & (mip.cost == 0.0) & (np.bincount(mip.A.indices, minlength=mip.n_columns) == 0)
+    read = np.bincount(np.concatenate([block.inputs.ravel() for block in blocks]), minlength=mip.n_columns)
+    free &= read == 1
+    behind = {block.inputs[0, 0]: block for block in blocks if block.inputs.size}
     for before in blocks:
         if before.classifies or not np.all(free[before.outputs]):
             continue
-        readers = [block for block in blocks if np.isin(block.inputs, before.outputs).any()]
-        if len(readers) != 1 or not np.array_equal(readers[0].inputs, before.outputs):
+        after = behind.get(before.outputs[0, 0])
+        if after is None or not np.array_equal(after.inputs, before.outputs):
             continue
-        whole = _whole(before, readers[0], box) if _unlimited(mip, before, box) else None
+        whole = _whole(before, after, box) if _unlimited(mip, before, box) else None
         if whole is not None:
-            return before, readers[0], whole
+            return before, after, whole
     return None
 
 

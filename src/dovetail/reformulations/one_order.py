@@ -1,13 +1,14 @@
-"""One order for problems that list the same things in different ways: the last step of the presolve.
+"""One order for problems that list the same things in different ways: where the presolve begins and ends.
 
 A modeller may add a predictor once for n samples or n times for one; columns and rows stand in any order, and
 a row may be multiplied by any number. What a method meets first, it tries first, so that each of these would
 be a problem of its own. Here
 
-    blocks of one predictor       are one block with all their samples
-    columns                       stand as predictors read and write them, and after them the others, by the
-                                  rows that they share with these
-    rows                          by their entries; the first entry is positive
+    blocks of one predictor   are one block with all their samples
+    columns                   stand as predictors read and write them; each of the others stands beside the
+                              first of these that it shares a row with
+    rows                      stand by the first of these columns that they have; of a row and the same row
+                              turned round, the one with the smaller colour is taken
 
 Columns and rows are told apart by colours (Weisfeiler and Leman): a column begins with its place in the
 blocks, its cost, its bounds; a row's colour is made of the colours and entries of its columns, a column's of
@@ -41,8 +42,10 @@ class OneOrder:
     name = "one order"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem as it would be written down here; None where it is."""
+        """The problem in this order; None where no predictor gives it one."""
         problem = given.problem
+        if not problem.blocks:
+            return None
         blocks = tuple(_joined(problem.blocks))
         order = _order(problem.mip, blocks)
         there = np.argsort(order.columns)
