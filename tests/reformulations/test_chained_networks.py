@@ -81,7 +81,7 @@ def test_what_the_problem_says_of_the_numbers_between_keeps_them(changes: dict[s
 
 def test_the_solution_has_the_numbers_between() -> None:
     problem = two()
-    result = dt.solve(problem, log=False, time_limit=20.0)
+    result = dt.solve(problem, log=False, time_limit=600.0)
     assert result.status is dt.Status.OPTIMAL
     assert result.x is not None
     assert_allclose(problem.predict(result.x), result.x, atol=1e-9)

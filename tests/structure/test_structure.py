@@ -6,6 +6,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import Box
+from dovetail.structure.colours import of_numbers
 from dovetail.structure.structure import Structure, structure_of
 from tests.contexts import context_of
 from tests.small import linear_net
@@ -76,3 +77,13 @@ def test_kinds_are_not_told_where_the_two_problems_have_other_rows():
     assert Structure(problem).kinds(8) is not None
     assert not Structure(problem, relaxed=fewer).same_rows
     assert Structure(problem, relaxed=fewer).kinds(8) is None
+
+
+def test_numbers_that_differ_by_rounding_have_one_colour():
+    values = np.array([1.0, 0.5, 3.0, -4.0, 0.1 + 0.2, 0.0])
+    moved = np.array(
+        [np.nextafter(1.0, 0.0), np.nextafter(0.5, 0.0), 3.0, np.nextafter(-4.0, 0.0), 0.3, -0.0]
+    )
+    assert np.array_equal(of_numbers(values), of_numbers(moved))
+    ends = of_numbers(np.array([np.inf, -np.inf, 0.0, 1.0]))
+    assert np.unique(ends).size == 4

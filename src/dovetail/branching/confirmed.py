@@ -31,7 +31,7 @@ from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.failures import expendable
 
 NODES = 500
-"""LPs of a confirming tree: random programs with up to twelve integers close in fewer."""
+"""Boxes of a confirming tree: random programs with up to twelve integers close in fewer."""
 SHARE, MOST_SECONDS = 0.1, 1.0
 """Of the time left, and no more than that, for one such tree."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)

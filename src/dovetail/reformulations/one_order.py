@@ -32,7 +32,8 @@ from dovetail.structure.colours import ODD, mixed, of_numbers, sums
 from dovetail.structure.components import map_of
 
 TURNS = 4
-"""Of colours, from columns to rows and back: the columns of predictors are told apart before the first."""
+"""Of colours, from columns to rows and back: the columns of predictors are told apart before the first. With
+1, 2, 4 and 6 turns 55, 48, 48 and 46 of 351 pairs of the zoo differ after the presolve."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ TURNS = 3
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio, an odd number without a pattern."""
 BITS = 28
-"""Of a number that count for its colour: the same one, found in other units, differs beyond."""
+"""Of a number that count for its colour: the same number, found in other units, differs beyond. With 16, 28
+and 44 bits 47, 48 and 50 of 351 pairs of the zoo differ after the presolve."""
 
 
 def colours(problem: Problem, parts: Components, seed: IntArray) -> tuple[IntArray, IntArray]:
@@ -49,9 +50,8 @@ def sums(A: sp.csr_array | sp.csc_array, colour: np.ndarray, kind: np.ndarray) -
 def of_numbers(values: FloatArray) -> np.ndarray:
     """Colours of numbers: equal for those that differ by rounding alone."""
     mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    whole = np.round(np.ldexp(mantissa, BITS)).astype(np.int64) + (exponent.astype(np.int64) << 40)
-    whole = np.where(np.isfinite(values), whole, np.where(values > 0.0, 1, 2))
-    return mixed(whole.view(np.uint64))
+    rounded = np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS) + 0.0  # -0 is 0
+    return mixed(np.where(np.isfinite(values), rounded, values).view(np.uint64))
 
 
 def mixed(word: np.ndarray) -> np.ndarray:
