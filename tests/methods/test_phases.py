@@ -31,7 +31,7 @@ def names_of(**facts):
     [
         ({}, ["first descents", "last descents"]),
         ({"unstable": 10}, ["first descents", "early exact MIP", "last descents"]),
-        ({"unstable": 100}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
+        ({"unstable": 200}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
         (
             {"integers": 5, "choices": 5},
             [
@@ -43,7 +43,7 @@ def names_of(**facts):
             ],
         ),
         (
-            {"integers": 9, "components": 9, "priced": True, "unstable": 100},
+            {"integers": 9, "components": 9, "priced": True, "unstable": 200},
             ["first descents", "column generation", "late exact MIP", "last descents"],
         ),
         ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),

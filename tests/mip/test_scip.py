@@ -17,6 +17,9 @@ class GivesUp:
     def __init__(self, reason):
         self._reason = reason
 
+    def getStage(self):
+        return 1
+
     def optimizeNogil(self):
         raise self._reason
 
@@ -59,3 +62,35 @@ def test_an_engine_begins_anew_after_it(monkeypatch):
         with pytest.raises(EngineError):
             session.solve(cost, budget=Budget(10.0))
     assert session.solve(cost, budget=Budget(10.0)).x == pytest.approx([1.0])
+
+
+def knapsacks(seed, n=40, m=25):
+    """Several knapsacks over the same items: hundreds of nodes."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(1, 30, (m, n)).astype(float)
+    cost = -rng.integers(5, 40, n) - rng.random(n)
+    return dt.Mip(cost, A, np.full(m, -np.inf), 0.35 * A.sum(1), 0.0, 1.0, np.ones(n, dtype=bool))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_question_goes_on_where_a_limit_of_nodes_ended_it(seed):
+    mip = knapsacks(seed)
+    cost, nothing = Quadratic.linear(mip.cost, mip.offset), np.empty(0, dtype=np.int64)
+    at_once = scip.ScipEngine().load(mip, nothing).solve(cost, budget=Budget(60.0))
+    session, turns, last, bounds = scip.ScipEngine().load(mip, nothing), 0, None, []
+    while last is None or not last.exact:
+        known = None if last is None else last.x
+        last = session.solve(cost, budget=Budget(60.0, nodes=10), start=known)
+        bounds.append(last.bound)
+        turns += 1
+    assert turns > 1
+    assert last.value == pytest.approx(at_once.value)
+    assert bounds == sorted(bounds)
+
+
+def test_another_question_begins_anew():
+    mip, nothing = knapsacks(0), np.empty(0, dtype=np.int64)
+    session = scip.ScipEngine().load(mip, nothing)
+    session.solve(Quadratic.linear(mip.cost, mip.offset), budget=Budget(60.0, nodes=5))
+    other = session.solve(Quadratic.linear(-mip.cost, mip.offset), budget=Budget(60.0))
+    assert other.value == pytest.approx(0.0)

@@ -83,17 +83,23 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
         chosen.append(first[score[first] > 0.0])
     columns = np.unique(np.concatenate(chosen))
     if not columns.size:
-        columns = _any(model, lower, upper, wide, integer)
+        return anywhere(model, lower, upper, x)
     return _divided(model, columns, lower, upper, x, integer)
 
 
-def _any(model: Model, lower: FloatArray, upper: FloatArray, wide: BoolArray, integer: BoolArray) -> IntArray:
-    """Where the LP has nothing wrong: what is still open, since its point may be refused."""
-    still = integer & wide
+def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Candidates:
+    """Of a box whose LP failed, or has nothing wrong at a point that may be refused all the same: what is
+    still open, widest first."""
+    width = widths(model, lower, upper)
+    integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
+    still = integer & (width > 0.0)
     for one in model.networks:
         read = one.inputs[one.open_area(lower[None], upper[None])[0] > 0.0].ravel()
-        still[read] |= wide[read]
-    return np.flatnonzero(still)[:MOST]
+        still[read] |= width[read] > 0.0
+    columns = np.flatnonzero(still)
+    columns = columns[np.argsort(-width[columns], kind="stable")][:MOST]
+    middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))
+    return _divided(model, columns, lower, upper, middle if x is None else x, integer)
 
 
 def _divided(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dovetail.bounds.box import UNIT
-from dovetail.branching.candidates import Candidates, candidates, remaining
+from dovetail.branching.candidates import Candidates, anywhere, candidates, remaining
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.branching.shrinking import by_prices
@@ -156,7 +156,7 @@ class Tree:
             elif budget.over:
                 heapq.heappush(self._heap, node)
             else:
-                self._leave(node, lp)
+                self._divide_anywhere(node, lp)
         if not left:
             return []
         multipliers = Multipliers.joined([m for *_, m in left])
@@ -169,7 +169,7 @@ class Tree:
         for (node, lp, own), bound, prices in zip(left, bounds, reduced, strict=True):
             if lp.infeasible:
                 if not bound > 0.0:
-                    self._leave(node, lp)
+                    self._divide_anywhere(node, lp)
             elif self._shrunk(node, float(bound), prices, own, goal):
                 divisions = candidates(made, node.lower, node.upper, lp)
                 if divisions.columns.size:
@@ -190,10 +190,20 @@ class Tree:
         return node.bound < goal and not np.any(node.lower > node.upper)
 
     def _leave(self, node: Node, lp: Solved) -> None:
-        """A box that nothing can divide, or whose LP failed: it keeps its bound."""
+        """A box that nothing can divide: it keeps its bound."""
         self.leaves = min(self.leaves, node.bound)
         if lp.x is not None:
             self.left.append(lp.x)
+
+    def _divide_anywhere(self, node: Node, lp: Solved) -> None:
+        """A box whose LP proves nothing: its parts have LPs of their own."""
+        divisions = anywhere(self.model, node.lower, node.upper)
+        if not divisions.columns.size:
+            self._leave(node, lp)
+            return
+        lower, upper = divisions.sides(node.lower, node.upper)
+        for side in (0, divisions.columns.size):
+            self._push(node.bound, lower[side], upper[side])
 
     def _prices(self, reduced: FloatArray, multipliers: Multipliers) -> FloatArray:
         """What a unit of each column costs at least: of the host's, and of neurons held at a bound."""

@@ -13,24 +13,27 @@ that may change sign; beyond a few hundred of them engines find nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.branching.confirmed import NODES, EngineSettings, has_no_point, stands
+from dovetail.branching.confirmed import NODES, Confirmed, EngineSettings, has_no_point, hidden, stands
 from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.methods.elastic import nearest_point
-from dovetail.mip.turns import answer_of
+from dovetail.mip import engine_for
+from dovetail.mip.turns import NO_WEIGHTS
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
-from dovetail.run.bound import Bound, Scope
+from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus
+from dovetail.run.engine import MipAnswer, MipSession, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.boxes import tightened_box
 from dovetail.structure.structure import structure_of
@@ -64,6 +67,8 @@ DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
 Asked = tuple[MipAnswer | None, str]
 """An answer, or None and why there is none."""
+_Session = tuple[MipSession, Quadratic, Reformulated]
+"""An engine with a program, its objective, and whose program it is."""
 
 
 def writing_plan(context: SolveContext) -> ReluPlan | None:
@@ -86,9 +91,10 @@ class ExactMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        run = _WholeMip.of(context, self)
+        run = context.once(_written_out) if self.written is None else _WholeMip.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
+        run.context = context
         if not run.written.proves:
             run.points(context.budget)
             return run.ended(NO_PROOF)
@@ -106,9 +112,14 @@ class ExactMip:
         return run.ended(trouble)
 
 
+def _written_out(context: SolveContext) -> _WholeMip | None:
+    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    return _WholeMip.of(context, ExactMip())
+
+
 @dataclass(eq=False)
 class _WholeMip:
-    """One problem, written once."""
+    """One problem, written once. Its engines go on where a limit ended them, as far as they can."""
 
     context: SolveContext
     written: Reformulated
@@ -122,6 +133,12 @@ class _WholeMip:
     """Whether an engine found no point, which is no proof."""
     closed: bool = False
     """Whether an engine came to the end of the program that bounds are proved of."""
+    waiting: bool = False
+    """Whether an engine was ended by a limit."""
+    _tight: Reformulated | None = None
+    """What bounds are proved of, for points up to the first cutoff."""
+    _sessions: dict[tuple[str, int], _Session] = field(default_factory=dict)
+    """By engine and program."""
 
     @classmethod
     def of(cls, context: SolveContext, method: ExactMip) -> _WholeMip | None:
@@ -139,7 +156,8 @@ class _WholeMip:
         context, rows = self.context, len(self.context.monitor.trace)
         if self.refuted:
             return MethodOutcome(StopReason.PROVED, rows, self.refuted, infeasible=True)
-        doubt, reason = NO_POINT if self.doubted else "", context.over or StopReason.STALLED
+        doubt = NO_POINT if self.doubted else ""
+        reason = context.over or (StopReason.TIME if self.waiting else StopReason.STALLED)
         return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
     def points(self, budget: Budget) -> None:
@@ -152,17 +170,17 @@ class _WholeMip:
         """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
         context, apart, cutoff = self.context, self.written.relaxed is not None, self.context.incumbent.cutoff
         try:
-            written = self._tightened(cutoff, budget.part(TIGHTEN_SHARE * budget.left))
+            if self._tight is None:
+                self._tight = self._tightened(cutoff, budget.part(TIGHTEN_SHARE * budget.left))
         except NothingLeft:
             context.incumbent.raise_bound(Bound(cutoff, "tightening", Scope.WRITTEN))
             return ""
+        written = self._tight
         answer, trouble = self._asked(written, budget, cutoff)
         if answer is None:
             return trouble
-        with context.stopwatch.measure("engine"):
-            mip = written.problem.mip.minimised().as_checked()
-            settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
-            found = stands(mip, answer, settings, budget, cutoff)
+        self.waiting = answer.status is MipStatus.LIMIT
+        found = self._confirmed(answer, written, budget, cutoff)
         context.incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
         self._record(answer, None if apart else found.x, written)
         self.closed = answer.exact
@@ -170,6 +188,18 @@ class _WholeMip:
             self.doubted = True
             self._without_a_point(budget)
         return ""
+
+    def _confirmed(
+        self, answer: MipAnswer, written: Reformulated, budget: Budget, cutoff: float
+    ) -> Confirmed:
+        """What of an answer stands; of one that a limit cut short, the engine's word."""
+        context, mip = self.context, written.problem.mip.minimised().as_checked()
+        settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
+        with context.stopwatch.measure("engine"):
+            if self.waiting:
+                word = answer.bound - hidden(mip, answer.x)
+                return Confirmed(min(word, cutoff), answer.x, support=Support.ENGINE)
+            return stands(mip, answer, settings, budget, cutoff)
 
     def _without_a_point(self, budget: Budget) -> None:
         """An engine finds none: offer what comes nearest to the tables, or prove that there is none."""
@@ -256,16 +286,22 @@ class _WholeMip:
 
     def _ask(self, engine: str, written: Reformulated, budget: Budget, cutoff: float) -> Asked:
         """One engine's answer, or why there is none."""
-        context = self.context
-        mip = written.problem.mip.minimised().as_checked()
-        known = context.incumbent.x
-        with context.stopwatch.measure("engine"):
-            answer = answer_of(
-                f"MIP of the whole problem by {engine}", mip, budget, seed=context.seed,
-                threads=context.threads, engine=engine, start=None if known is None else written.lift(known),
-                gap=context.incumbent.gap.of_engine, cutoff=cutoff,
-            )  # fmt: skip
-        return answer, "the MIP of the whole problem failed" if answer is None else ""
+        context, known, key = self.context, self.context.incumbent.x, (engine, id(written))
+        part = expendable(f"MIP of the whole problem by {engine}", EngineError)
+        with context.stopwatch.measure("engine"), part:
+            if key not in self._sessions:
+                mip = written.problem.mip.minimised().as_checked()
+                loaded = engine_for(engine, mip, NO_WEIGHTS).load(
+                    mip, NO_WEIGHTS, seed=context.seed, threads=context.threads
+                )
+                self._sessions[key] = loaded, Quadratic.linear(mip.cost, mip.offset), written
+            session, objective, _ = self._sessions[key]
+            start = None if known is None else written.lift(known)
+            if engine == "scip" and known is not None:  # it needs a point of its own (see `_better`)
+                cutoff += context.incumbent.allowed_gap
+            gap = context.incumbent.gap.of_engine
+            return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
+        return None, "the MIP of the whole problem failed"
 
 
 def _all_are_listed(context: SolveContext) -> bool:
@@ -285,12 +321,12 @@ def _all_are_listed(context: SolveContext) -> bool:
 def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
     """SCIP's answer where it is done and has a point; else the better point of the two.
 
-    SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing,
-    and its bound counts only where it is done. HiGHS's bound is never lost.
+    SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing.
+    HiGHS's bound is never lost.
     """
     if scip is None or scip.x is None:
         return highs
-    known = -np.inf if highs is None else highs.bound
-    if scip.exact:
-        return replace(scip, bound=max(scip.bound, known))
-    return replace(scip, bound=known) if highs is None or scip.value < highs.value else highs
+    if highs is None:
+        return scip
+    better = scip if scip.exact or scip.value < highs.value else highs
+    return replace(better, bound=max(scip.bound, highs.bound))

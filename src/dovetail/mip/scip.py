@@ -7,6 +7,7 @@ takes it minutes to look at, one row for each seconds at every node.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -30,6 +31,7 @@ STATUS = {
     "unbounded": MipStatus.UNBOUNDED,
     "timelimit": MipStatus.LIMIT,
     "nodelimit": MipStatus.LIMIT,
+    "totalnodelimit": MipStatus.LIMIT,
     "memlimit": MipStatus.LIMIT,
     "sollimit": MipStatus.LIMIT,
     "userinterrupt": MipStatus.LIMIT,
@@ -43,6 +45,8 @@ FOREVER = 1e20
 """Seconds, and SCIP's infinity."""
 INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
 """SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
+SOLVING = 9
+"""The stage with a search tree."""
 SQUARES, ROWS = 256, 100
 """Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
 
@@ -108,14 +112,20 @@ def interrupter(model: Any) -> Callable[[], None]:
 
 def last_word(model: Any) -> str:
     """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
+    before = _nodes(model)
     try:
         model.optimizeNogil()
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    work.count(nodes=max(1, int(model.getNTotalNodes())))
+    work.count(nodes=max(1, _nodes(model) - before))
     return str(model.getStatus())
+
+
+def _nodes(model: Any) -> int:
+    """That SCIP has seen of the program it works at."""
+    return int(model.getNTotalNodes()) if model.getStage() >= SOLVING else 0
 
 
 def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
@@ -150,6 +160,8 @@ class ScipSession:
         self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
         self._live: _LoadedScip | None = None
+        self._asked: tuple[Quadratic, Bounds | None, float] | None = None
+        """The last question, where a limit came before the answer."""
 
     def solve(
         self,
@@ -161,26 +173,35 @@ class ScipSession:
         bounds: Bounds | None = None,
         cutoff: float = np.inf,
     ) -> MipAnswer:
-        """Minimise; exact up to `gap` unless a limit is met."""
+        """Minimise; exact up to `gap` unless a limit is met. Asked the same again (the same objects), SCIP
+        goes on where the limit ended it."""
         nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if budget.over:
             return nothing
+        asked, before, self._asked = (objective, bounds, gap), self._asked, None
+        again = before is not None and all(a is b for a, b in zip(asked[:2], before[:2], strict=True))
         try:
             if self._live is None:
                 self._live = _LoadedScip(self._scip, self._expansion, self._seed, budget)
-            self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start, budget)
+            if not again:
+                self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), budget)
+            if start is not None:
+                self._live.offer(start)
         except OutOfTime:
             self._live = None  # half of it is written
             return nothing
         try:
-            said = self._live.run(budget, gap, cutoff)
+            said = self._live.run(budget, gap, cutoff, again=again)
         except EngineError:
             self._live = None  # whatever state it is in
             raise
         if said is None:  # it still computes, and cannot be used again
             self._live = None
             return nothing
-        return within_cutoff(self._answer(said, self._live, objective, bounds), cutoff)
+        answer = self._answer(said, self._live, objective, bounds)
+        if answer.status is MipStatus.LIMIT:
+            self._asked = asked
+        return within_cutoff(answer, cutoff)
 
     def _answer(self, said: str, live: _LoadedScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
         if said == "inforunbd":
@@ -221,8 +242,8 @@ class _LoadedScip:
         self._weights = np.zeros(count)
         self._rows: list[Any] = []
 
-    def prepare(self, objective: Quadratic, bounds: Bounds, start: FloatArray | None, budget: Budget) -> None:
-        """Objective, bounds and start of the next run."""
+    def prepare(self, objective: Quadratic, bounds: Bounds, budget: Budget) -> None:
+        """Objective and bounds of the next run."""
         self._model.budget = budget
         self._model.freeTransform()
         linear = self._expansion.first_square
@@ -233,15 +254,20 @@ class _LoadedScip:
         used = np.flatnonzero(cost[:linear])
         total = self._scip.quicksum(float(cost[j]) * self._variables[j] for j in used)
         self._model.setObjective(total + self._scip.quicksum(self._sums) + offset, "minimize")
-        if start is not None:
-            self._offer(start)
+        self._cutoff = float(self._model.infinity())
+        self._model.setObjlimit(self._cutoff)
 
-    def run(self, budget: Budget, gap: float, cutoff: float) -> str | None:
-        """SCIP's last word; None if it did not end when the time was over."""
+    def run(self, budget: Budget, gap: float, cutoff: float, *, again: bool) -> str | None:
+        """SCIP's last word; None if it did not end when the time was over. `again`: from where it ended."""
         model = self._model
         model.setParam("limits/gap", gap)
-        model.setParam("limits/time", min(budget.left, FOREVER))
-        model.setObjlimit(min(cutoff, model.infinity()))
+        spent = model.getSolvingTime() if again else 0.0
+        model.setParam("limits/time", min(spent + budget.left, FOREVER))
+        nodes = -1 if math.isinf(budget.nodes_left) else int(budget.nodes_left) + _nodes(model)
+        model.setParam("limits/totalnodes", nodes)
+        if cutoff < self._cutoff:
+            self._cutoff = cutoff
+            model.setObjlimit(cutoff)
 
         return OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
 
@@ -286,10 +312,11 @@ class _LoadedScip:
             self._model.chgVarUb(self._variables[j], float(np.minimum(upper[j], infinity)))
         self._bounds = (lower.copy(), upper.copy())
 
-    def _offer(self, x: FloatArray) -> None:
+    def offer(self, x: FloatArray) -> None:
+        """A point to begin with, or to go on with."""
         lifted = self._expansion.lift(x)
         linear = self._expansion.first_square
-        solution = self._model.createSol()
+        solution = self._model.createOrigSol()
         for variable, value in zip(self._variables, lifted[:linear], strict=True):
             self._model.setSolVal(solution, variable, float(value))
         squares = self._weights * lifted[linear:]

@@ -80,8 +80,8 @@ class Budget:
 
     def part(self, seconds: float, *, memory: MemoryWatch | None = None, nodes: float = math.inf) -> Budget:
         """A budget of at most `seconds`, and at most what is left here; `memory` and `nodes` end it too."""
-        nodes = min(nodes, self._last_node - work.total().nodes)
-        return Budget(min(seconds, self.left), parent=self, memory=memory or self._memory, nodes=nodes)
+        least = min(seconds, self.left)
+        return Budget(least, parent=self, memory=memory or self._memory, nodes=min(nodes, self.nodes_left))
 
     def stop(self, reason: StopReason) -> None:
         """Ask all work under this budget, and under its parents, to end.
@@ -111,6 +111,11 @@ class Budget:
         return max(0.0, self._seconds - self._reserve - self.seconds)
 
     @property
+    def nodes_left(self) -> float:
+        """Nodes of search trees left, never negative."""
+        return max(0.0, self._last_node - work.total().nodes)
+
+    @property
     def late(self) -> float:
         """Seconds since the work should have ended; negative while it may go on."""
         if self._parent is not None:
@@ -130,4 +135,4 @@ class Budget:
             return self.stopped
         if self._memory is not None and self._memory.over:
             return StopReason.MEMORY
-        return StopReason.TIME if self.left <= 0.0 or work.total().nodes >= self._last_node else None
+        return StopReason.TIME if self.left <= 0.0 or self.nodes_left <= 0.0 else None
