@@ -5,8 +5,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.core.batch_rounding import double_copy
-from dovetail.core.said import Said
+from dovetail.core.batch_rounding import Said, double_copy
 
 KINDS = ("prediction", "precision", "turning")
 

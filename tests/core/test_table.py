@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import PosixPath, PurePath
 
 import pytest
 
 import dovetail as dt
-from dovetail.core.table import Part, Table
+from dovetail.core.table import Part, Table, of_class
 from dovetail.methods import METHODS
 from dovetail.mip import ENGINES, engine_for
 from dovetail.models import MODELS
@@ -137,3 +138,16 @@ def test_an_engine_of_ones_own_may_refuse():
 def test_what_is_no_engine_is_refused(engine):
     with pytest.raises(dt.OptionError, match="DualDecomposition: engine is .*HighsEngine"):
         dt.DualDecomposition(engine=engine)
+
+
+def test_classes_and_those_derived_from_them():
+    is_path = of_class("nothing.at.All", f"{PurePath.__module__}.PurePath")
+    assert is_path(PosixPath("a")) and is_path(PurePath("a"))
+    assert not is_path("a") and not is_path(PurePath)  # a class is not one of its objects
+
+
+def test_the_whole_name_counts():
+    class PurePath:
+        pass
+
+    assert not of_class("pathlib.PurePath")(PurePath())

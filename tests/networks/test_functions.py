@@ -25,6 +25,16 @@ def test_the_value_is_torchs(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_derivative_is_torchs(name):
+    z = torch.as_tensor(grid(FUNCTIONS[name]) + 1e-3).requires_grad_()  # no kink among the points
+    operation = OTHERWISE.get(name) or getattr(torch, FUNCTIONS[name].operation, None)
+    operation = operation or getattr(functional, FUNCTIONS[name].operation)
+    operation(z).sum().backward()
+    said = FUNCTIONS[name].derivative(torch, z.detach()).double()
+    torch.testing.assert_close(said, z.grad, rtol=1e-11, atol=max(1e-13, FUNCTIONS[name].off))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_both_libraries_say_the_same(name):
     function = FUNCTIONS[name]
     z = grid(function)

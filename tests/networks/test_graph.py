@@ -5,7 +5,8 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks import graph as graphs
-from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep, Product
+from dovetail.networks.functions import FUNCTIONS
+from dovetail.networks.graph import GATED, Affine, Elementwise, Graph, GraphStep, Product
 from dovetail.networks.layers import Activation, Dense, evaluate, program_of
 from dovetail.networks.program import Recording
 from tests.networks.graph_values import values, vectors
@@ -86,8 +87,32 @@ def test_what_two_steps_read_is_made_once():
     rng, recording = np.random.default_rng(0), Recording(2)
     grid = np.indices((2, 2)).reshape(2, -1)
     z = recording.sums(grid[0], grid[1], rng.normal(size=4), rng.normal(size=2))
-    outputs = recording.products(z, recording.functions("sigmoid", z))
+    outputs = recording.products(z, recording.functions("tanh", z))
     assert len(assert_same_values(recording, outputs, rng).steps) == 3
+
+
+@pytest.mark.parametrize("kind", GATED.values())
+@pytest.mark.parametrize("first", [True, False])
+def test_a_number_times_functions_of_it_is_one_function(kind, first):
+    rng, recording = np.random.default_rng(0), Recording(2)
+    grid = np.indices((2, 2)).reshape(2, -1)
+    gate = z = recording.sums(grid[0], grid[1], rng.normal(size=4), rng.normal(size=2))
+    for one in FUNCTIONS[kind].gate:
+        gate = recording.functions(one, gate)
+    outputs = recording.products(z, gate) if first else recording.products(gate, z)
+    graph = assert_same_values(recording, outputs, rng)
+    assert [step.operation for step in graph.steps[1:]] == [Elementwise(kind)]
+
+
+def test_a_number_times_functions_of_another_is_a_product():
+    rng, recording = np.random.default_rng(0), Recording(4)
+    gate = recording.functions("sigmoid", np.array([1, 0]))
+    for other in ([0, 1], [2, 3]):
+        graph = assert_same_values(recording, recording.products(np.array(other), gate), rng)
+        assert isinstance(graph.steps[-1].operation, Product)
+    twice = recording.functions("sigmoid", gate)
+    graph = assert_same_values(recording, recording.products(np.array([1, 0]), twice), rng)
+    assert isinstance(graph.steps[-1].operation, Product)
 
 
 def test_normalised_rows():

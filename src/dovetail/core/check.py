@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
-from dovetail.core.batch_rounding import double_copy
+from dovetail.core.batch_rounding import Said, double_copy
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.said import Said
 from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
 from dovetail.core.worst import Worst as Worst
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError
-from dovetail.core.recogniser import Recogniser
+from dovetail.core.table import Recogniser
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
     import torch

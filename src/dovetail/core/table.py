@@ -15,11 +15,25 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from dovetail.core.errors import OptionError
-from dovetail.core.recogniser import Recogniser
 from dovetail.core.suggestion import did_you_mean
 
 Made = TypeVar("Made")
 """What the parts of a table are, once they are made."""
+Recogniser = Callable[[object], bool]
+"""Says True to the objects meant, and False to any other."""
+
+
+def of_class(*names: str) -> Recogniser:
+    """Recognise objects of the classes with these full names, and of classes derived from them.
+
+    A class is known by its module and name, so that no library is imported just to say that an object is not
+    one of its own.
+    """
+
+    def recognises(foreign: object) -> bool:
+        return any(f"{cls.__module__}.{cls.__qualname__}" in names for cls in type(foreign).__mro__)
+
+    return recognises
 
 
 @dataclass(frozen=True)

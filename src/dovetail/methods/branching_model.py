@@ -90,9 +90,8 @@ class _Builder:
         import torch
 
         from dovetail.bounds.planes.domain import Boxes
-        from dovetail.bounds.planes.output_ranges import output_ranges
 
-        ranges = output_ranges(planes, Boxes(torch.from_numpy(low), torch.from_numpy(high)))
+        ranges = planes.output_ranges(Boxes(torch.from_numpy(low), torch.from_numpy(high)))
         least, most = ranges.lower[-1].numpy(), ranges.upper[-1].numpy()
         columns = self.fresh(least, most)
         for sample in range(block.samples):

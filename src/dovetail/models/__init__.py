@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import ModelError
-from dovetail.core.recogniser import of_class
-from dovetail.core.table import Part, Table
+from dovetail.core.table import Part, Table, of_class
 
 if TYPE_CHECKING:  # the table is read by the command line: it must not load numpy
     from dovetail.core.foreign import ForeignModel

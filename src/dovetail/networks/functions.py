@@ -1,12 +1,14 @@
 """Functions of single numbers that networks are made of, by name: all that is known of each, in one place.
 
 A new function is one entry here, its bend for the checker (`certificates/checker/lines.py`), and its kernel
-for ONNX where torch has no operation of that name. Its value and its derivative are written once, for numpy
-and for torch. All else follows: between two bends the slope only rises or only falls, so that slopes are
-extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py` finds lines below and
-above the function in the same way.
+for ONNX (`predictors/onnx/operators/activation.py`) where there is none yet. Its value and its derivative are
+written once, for numpy and for torch. All else follows: between two bends the slope only rises or only falls,
+so that slopes are extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py`
+finds lines below and above the function in the same way.
 
-What is made of straight pieces (leaky ReLU, clamp, a maximum) is written with ReLUs instead.
+A function has one slope at every point (of all but ReLU this is used). What has kinks or is made of straight
+pieces (leaky ReLU, clamp, hard swish, a maximum) is written with ReLUs instead, in
+`predictors/torch/traced_functions.py`; so is what has options (celu).
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ Formula = Callable[[Any, Any], Any]
 """Of a library (`NUMPY` or torch), and an array of it."""
 
 NUMPY = SimpleNamespace(
-    sigmoid=special.expit, erf=special.erf, erfc=special.erfc, atan=np.arctan, tanh=np.tanh, cosh=np.cosh,
-    exp=np.exp, expm1=np.expm1, log=np.log, logaddexp=np.logaddexp, sqrt=np.sqrt, square=np.square,
-    where=np.where, clip=np.clip, zeros_like=np.zeros_like,
+    sigmoid=special.expit, erf=special.erf, erfc=special.erfc, atan=np.arctan, asinh=np.arcsinh,
+    tanh=np.tanh, cosh=np.cosh, exp=np.exp, expm1=np.expm1, log=np.log, logaddexp=np.logaddexp, sqrt=np.sqrt,
+    square=np.square, where=np.where, clip=np.clip, zeros_like=np.zeros_like,
 )  # fmt: skip
 """What formulas take from a library, by torch's names."""
 
@@ -67,6 +69,9 @@ class ScalarFunction:
     """How far libraries are from it on purpose."""
     torch: str = ""
     """torch's operation, where it has another name."""
+    gate: tuple[str, ...] | None = None
+    """Where it is its number times functions of that number, one after the other: these. Exporters write it
+    so; one function has tighter lines than a product."""
     layer: str = ""
     """The class of `torch.nn` that is nothing but this function, where layers are written out with it; Keras
     has it by our name, and ONNX by that of the class. Libraries compute it to a few units of its value."""
@@ -137,6 +142,10 @@ def _where_atan(t: Any, slope: Any, piece: int) -> Any:
     return _either_side(t, t.sqrt((1.0 / slope - 1.0).clamp(min=0.0)), piece)
 
 
+def _where_asinh(t: Any, slope: Any, piece: int) -> Any:
+    return _either_side(t, t.sqrt((1.0 / (slope * slope) - 1.0).clamp(min=0.0)), piece)
+
+
 def _normal(t: Any, z: Any) -> Any:
     """The share of the normal distribution left of z; small ones as exactly as large ones."""
     return 0.5 * t.erfc(-z / math.sqrt(2.0))
@@ -157,6 +166,11 @@ def _tanh_gelu_slope(t: Any, z: Any) -> Any:
 
 def _softplus(t: Any, z: Any) -> Any:
     return t.logaddexp(z, t.zeros_like(z))
+
+
+def _mish_slope(t: Any, z: Any) -> Any:
+    gate = _softplus(t, z)
+    return t.tanh(gate) + z * t.sigmoid(z) / t.cosh(gate) ** 2
 
 
 _ALL = (
@@ -186,6 +200,10 @@ _ALL = (
         least=-0.5 * math.pi, most=0.5 * math.pi, rises=True,
     ),
     ScalarFunction(
+        "asinh", lambda t, z: t.asinh(z), lambda t, z: 1.0 / t.sqrt(1.0 + z * z), (0.0,),
+        stationary=_where_asinh, rises=True,
+    ),
+    ScalarFunction(
         "gelu", lambda t, z: z * _normal(t, z), _gelu_slope, (-math.sqrt(2.0), math.sqrt(2.0)),
         convex_first=False, lowest_at=-0.7517915246935645,
     ),
@@ -196,6 +214,12 @@ _ALL = (
     ScalarFunction(
         "silu", lambda t, z: z * t.sigmoid(z), lambda t, z: t.sigmoid(z) + z * _sigmoid_slope(t, z),
         (-2.3993572805154677, 2.3993572805154677), convex_first=False, lowest_at=-1.2784645427610738,
+        gate=("sigmoid",),
+    ),
+    ScalarFunction(
+        "mish", lambda t, z: z * t.tanh(_softplus(t, z)), _mish_slope,
+        (-2.256376396360793, 1.4905711794854285), convex_first=False, lowest_at=-1.1924312145154952,
+        gate=("softplus", "tanh"),
     ),
     ScalarFunction(
         "elu", lambda t, z: t.where(z > 0.0, z, t.expm1(t.clip(z, None, 0.0))),
@@ -207,7 +231,7 @@ _ALL = (
     ),
     ScalarFunction(
         "square", lambda t, z: t.square(z), lambda t, z: 2.0 * z, stationary=lambda t, s, _: 0.5 * s,
-        lowest_at=0.0, least=0.0,
+        lowest_at=0.0, least=0.0, gate=(),
     ),
     ScalarFunction(
         "log", lambda t, z: t.log(z), lambda t, z: 1.0 / z, convex_first=False,

@@ -18,7 +18,12 @@ from scipy import sparse
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.networks.functions import FUNCTIONS
 
+GATED: dict[tuple[str, ...] | None, str] = {
+    known.gate: name for name, known in FUNCTIONS.items() if known.gate is not None
+}
+"""Functions by what they multiply their number with."""
 LARGEST = 20_000_000
 """Numbers in all matrices of a graph: 160 MB. Bounding a larger one would take minutes."""
 
@@ -148,8 +153,24 @@ class GraphBuilder:
         return self._new_base(GraphStep(Elementwise(kind), (self.affine(of),), len(of.constant)))
 
     def product(self, one: Expressions, other: Expressions) -> Expressions:
-        """Products, number by number, as new base numbers."""
-        return self._new_base(GraphStep(Product(), (self.affine(one), self.affine(other)), len(one.constant)))
+        """Products, number by number, as new base numbers; a function where they are known as one."""
+        left, right = self.affine(one), self.affine(other)
+        for read, gate in ((left, right), (right, left)):
+            kind = GATED.get(self._functions_between(read, gate))
+            if kind is not None:
+                return self._new_base(GraphStep(Elementwise(kind), (read,), len(one.constant)))
+        return self._new_base(GraphStep(Product(), (left, right), len(one.constant)))
+
+    def _functions_between(self, first: int, last: int) -> tuple[str, ...] | None:
+        """The functions that make one vector of another, in their order; None if anything else does."""
+        kinds: list[str] = []
+        while last > first:
+            step = self._steps[last - 1]
+            if not isinstance(step.operation, Elementwise):
+                return None
+            kinds.insert(0, step.operation.kind)
+            (last,) = step.sources
+        return tuple(kinds) if last == first else None
 
     def affine(self, wanted: Expressions) -> int:
         """The place of a vector with these values: one that is there, or a new step."""

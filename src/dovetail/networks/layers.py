@@ -86,7 +86,7 @@ def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:
     In exact numbers it rises strictly; what rounding makes of that is `core/class_rounding.py`'s matter.
     """
     last = layers[-1]
-    if not isinstance(last, Activation) or last.kind == "relu":
+    if not isinstance(last, Activation) or (last.kind != SOFTMAX and not LAYERS[last.kind].rises):
         return ""
     if outputs > 1:
         return last.kind

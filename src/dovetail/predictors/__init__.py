@@ -8,8 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from dovetail.core.predictor import register
-from dovetail.core.recogniser import of_class
-from dovetail.core.table import Part, Table
+from dovetail.core.table import Part, Table, of_class
 
 
 def _is_estimator(foreign: object) -> bool:

@@ -25,7 +25,6 @@ import torch
 from dovetail.bounds.box import Box, common, narrow
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.bounds.planes.output_ranges import output_ranges
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
@@ -249,5 +248,5 @@ def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) ->
     if len(planes.graph.steps) != len(layers):
         return None
     domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
-    ranges = output_ranges(planes, domain)
+    ranges = planes.output_ranges(domain)
     return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

@@ -21,7 +21,6 @@ import torch
 from dovetail.bounds.box import PAD, Box, Crossed, common, narrow, propagate, tidy
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.bounds.planes.output_ranges import output_ranges
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
@@ -201,7 +200,7 @@ def _network(
     """The ends of what a network can give, or of the classes it can; NaN where too little is known of it."""
     slack, boxes = block_slack(block, lower, upper), Boxes(torch.from_numpy(lower), torch.from_numpy(upper))
     try:
-        ranges = output_ranges(NetworkPlanes(required_graph(problem, block)), boxes)
+        ranges = NetworkPlanes(required_graph(problem, block)).output_ranges(boxes)
     except UnsupportedError:
         unknown = np.full((len(lower), block.outputs.shape[1]), np.nan)
         return unknown, unknown

@@ -197,6 +197,16 @@ class NetworkPlanes:
                 self._tighten(place, domain, ranges)
         return ranges
 
+    def output_ranges(self, domain: Domain) -> Ranges:
+        """The same, with planes for the outputs as well; `ranges` has them for what nonlinear steps read."""
+        ranges = self.ranges(domain)
+        one = torch.eye(self.graph.outputs, dtype=torch.float64, device=ranges.lower[-1].device)
+        below = self.planes(torch.cat([one, -one]), ranges)
+        least = domain.minimum(below.slopes, below.offset)
+        ranges.lower[-1] = torch.fmax(ranges.lower[-1], least[:, : len(one)])
+        ranges.upper[-1] = torch.fmin(ranges.upper[-1], -least[:, len(one) :])
+        return ranges
+
     def at(self, x: Tensor) -> Ranges:
         """(N, d) points: what every vector is there, but for rounding. For guesses: no bounds."""
         found = Ranges([x], [x])

@@ -135,11 +135,6 @@ def _hardswish(func: Any, tensor: Traced) -> Any:
     return tensor * _hardsigmoid(None, tensor)
 
 
-@handles("mish")
-def _mish(func: Any, tensor: Traced) -> Any:
-    return tensor * function("tanh", function("softplus", tensor))
-
-
 @handles("log_sigmoid_forward")
 def _log_sigmoid(func: Any, tensor: Traced) -> tuple[Any, ...]:
     return scaled(function("softplus", scaled(tensor, -1.0)), -1.0), torch.empty(0)
@@ -156,6 +151,8 @@ def _div(func: Any, left: Any, right: Any, rounding_mode: str | None = None) -> 
 
 @handles("pow")
 def _pow(func: Any, tensor: Any, power: Any) -> Any:
+    if isinstance(power, torch.Tensor) and not isinstance(power, Traced) and power.numel() == 1:
+        power = power.item()
     if not isinstance(tensor, Traced) or isinstance(power, torch.Tensor):
         raise UnsupportedError("a power with an exponent that is no number has no bound")
     kinds = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}

@@ -62,7 +62,7 @@ def _gelu(node: OnnxNode) -> Kernel:
 
 def _swish(node: OnnxNode) -> Kernel:
     alpha = node.number("alpha", 1.0)
-    return lambda x: x * torch.sigmoid(alpha * x)
+    return F.silu if alpha == 1.0 else lambda x: x * torch.sigmoid(alpha * x)
 
 
 def _hard_sigmoid(node: OnnxNode) -> Kernel:
