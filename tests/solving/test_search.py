@@ -38,7 +38,7 @@ LIES = {
 def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, truth, monkeypatch):
     problem = make()
     monkeypatch.setattr(LoadedHighs, "run", lying(LIES[lie]))
-    result = dt.solve(problem, log=False)
+    result = dt.solve(problem, dt.Auto(effort=1), log=False)
     if result.x is not None:
         assert dt.check(problem, result.x).within()
         # what others prove, after a HiGHS that gets nowhere, is the optimum
