@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
-import torch
 
 T = TypeVar("T")
 gc.disable()  # until everything is imported: there is nothing to collect yet, and more to look at each time
@@ -19,11 +18,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("DOVETAIL_STRICT", "1")  # a part that fails raises, in child processes too
-torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
-if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
-    from tests.shaken import shake
-
-    shake(turn)
 
 FULL = os.environ.get("DOVETAIL_FULL", "") not in ("", "0")
 """`make test-full` sets this: the same tests at full volume."""
@@ -39,9 +33,32 @@ def sample(cases: Iterable[T], count: int = 1) -> list[T]:
     return list(cases) if FULL else list(cases)[:count]
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """What runs tests takes torch; what hands them to workers does not wait for it."""
+    if session.config.getoption("numprocesses", None):
+        return
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
+    if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
+        from tests.shaken import shake
+
+        shake(turn)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """Every other worker imports from the end, so that in a new clone one of them compiles each file."""
+    report = yield
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    if isinstance(collector, pytest.Directory) and worker[-1] in "13579":
+        report.result.reverse()
+    return report
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests first, so that two workers end together."""
-    items.sort(key=lambda item: 0 if item.get_closest_marker("long") else 1)
+    """Long tests first, so that two workers end together; then by file, whatever came first."""
+    items.sort(key=lambda item: (0 if item.get_closest_marker("long") else 1, item.path))
 
 
 def pytest_collection_finish() -> None:
@@ -53,6 +70,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def one_dnn() -> None:
     """torch switches it off for good where a bfloat16 product fails, which some tests let happen."""
+    import torch
+
     torch._C._set_mkldnn_enabled(True)
 
 
@@ -83,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name.startswith("tally: "):
                         found.setdefault(name.removeprefix("tally: "), []).append(line)
     for title, lines in found.items():
-        from tests.differential.judging import Tally
+        from tests.differential.tally import Tally
 
         terminalreporter.write_sep("-", title)
         for line in Tally.from_lines(lines).lines():

@@ -16,7 +16,8 @@ from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.differential.instances import make
-from tests.differential.judging import Tally, judge
+from tests.differential.judging import judge
+from tests.differential.tally import Tally
 
 PARTS = 40 if FULL else 1
 SEEDS = range(2000) if FULL else range(3)

@@ -22,8 +22,8 @@ def brief(name):
     if isinstance(method, dt.DualDecomposition):
         return replace(method, iterations=12)
     if isinstance(method, dt.Auto):
-        return replace(method, patience=8, effort=2)  # each of its phases has its turn all the same
-    return replace(method, patience=8)
+        return replace(method, patience=4, effort=1)  # each of its phases has its turn all the same
+    return replace(method, patience=4)
 
 
 def endless(name):

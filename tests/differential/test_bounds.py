@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import dovetail as dt
@@ -38,8 +40,8 @@ def test_points_are_what_the_check_accepts():
             assert worth == pytest.approx(point.worth, abs=1e-9)
 
 
-def heard_of(case, bound, status="feasible", line=None):
-    result = dt.solve(case.problem, dt.Auto(effort=1), time_limit=0.3, log=False)
+def heard_of(result, bound, status="feasible", line=None):
+    result = copy.copy(result)
     object.__setattr__(result, "status", dt.Status(status))
     return Heard([bound], ["boxes"], [line] if line else [], result)
 
@@ -47,29 +49,29 @@ def heard_of(case, bound, status="feasible", line=None):
 @pytest.fixture(scope="module")
 def known():
     case = make(17)
-    return case, good_points(case, 0)
+    return case, good_points(case, 0), dt.solve(case.problem, dt.Auto(effort=1), time_limit=0.3, log=False)
 
 
 def test_a_bound_a_hair_too_high_is_heard(known):
-    case, points = known
+    case, points, result = known
     best = points[0].worth
     sign = case.problem.mip.sign
-    assert faults(heard_of(case, best), points, sign) == []
-    assert "raised" in faults(heard_of(case, best + 1e-5), points, sign)[0]
+    assert faults(heard_of(result, best), points, sign) == []
+    assert "raised" in faults(heard_of(result, best + 1e-5), points, sign)[0]
 
 
 def test_a_line_of_the_trace_is_heard(known):
-    case, points = known
+    case, points, result = known
     best, sign = points[0].worth, case.problem.mip.sign
-    assert "trace" in faults(heard_of(case, best, line=(best + 1e-5, best + 1.0)), points, sign)[0]
-    assert "beyond its own" in faults(heard_of(case, best, line=(best, best - 1e-3)), points, sign)[0]
+    assert "trace" in faults(heard_of(result, best, line=(best + 1e-5, best + 1.0)), points, sign)[0]
+    assert "beyond its own" in faults(heard_of(result, best, line=(best, best - 1e-3)), points, sign)[0]
 
 
 def test_a_false_status_is_heard(known):
-    case, points = known
+    case, points, result = known
     best, sign = points[0].worth, case.problem.mip.sign
-    assert "infeasible" in faults(heard_of(case, best, "infeasible"), points, sign)[0]
-    heard = heard_of(case, best, "optimal")
+    assert "infeasible" in faults(heard_of(result, best, "infeasible"), points, sign)[0]
+    heard = heard_of(result, best, "optimal")
     object.__setattr__(heard.result, "objective", sign * (best + 1.0))
     assert "optimal" in faults(heard, points, sign, deaf=True)[0]
 

@@ -12,7 +12,8 @@ import pytest
 import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.instances import make
-from tests.differential.judging import Tally, judge
+from tests.differential.judging import judge
+from tests.differential.tally import Tally
 
 PARTS = 40 if FULL else 2
 DUAL = dt.DualDecomposition() if FULL else dt.DualDecomposition(iterations=12)

@@ -156,7 +156,7 @@ def judge(problem, result):
 def test_it_holds_row_by_row_or_the_result_says(make, size, seed):
     problem = make(seed, size)
     method = "auto" if FULL and seed % 3 == 0 else dt.Auto(effort=2)
-    result = dt.solve(problem, method, time_limit=2.0 if FULL else 0.7, log=False)
+    result = dt.solve(problem, method, time_limit=2.0 if FULL else 0.4, log=False)
     if result.x is None:
         return
     worst, turned = judge(problem, result)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import FULL
 from tests.differential.instances import KINDS, Instance, make
-from tests.differential.judging import Tally, judge
+from tests.differential.judging import judge
+from tests.differential.tally import Tally
 
 TOTAL, PARTS = (1200, 48) if FULL else (8, 2)
 WHOLE = tuple(KINDS.index(kind) for kind in ("binary", "integer"))

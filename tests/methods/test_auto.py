@@ -365,7 +365,7 @@ def mixed_integers():
 
 @pytest.mark.parametrize(
     "make",
-    sample([coupled_classes, coupled_smooth_classes, mixed_integers], 2),
+    sample([coupled_classes, coupled_smooth_classes, mixed_integers]),
     ids=lambda make: make.__name__,
 )
 def test_two_solves_with_one_seed_are_the_same(make):

@@ -93,7 +93,7 @@ def apart(gap, dtype=torch.float64):
     return problem
 
 
-METHODS = (InputBranching(), ExactMip(), PlanesLp(), dt.Auto())
+METHODS = (InputBranching(), ExactMip(), PlanesLp(), dt.Auto(effort=1))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -131,7 +131,7 @@ def test_no_proof_of_an_engine_ends_the_search(monkeypatch):
     alone = dt.solve(apart(0.3), ExactMip(), time_limit=60.0, log=False)
     assert alone.status == "no_solution"
     assert "most likely there is no solution" in alone.message
-    after = dt.solve(apart(0.3), dt.Auto(), time_limit=60.0, log=False)
+    after = dt.solve(apart(0.3), dt.Auto(effort=1), time_limit=60.0, log=False)
     assert after.status == "infeasible"
     assert "input branching" in after.message
 

@@ -41,7 +41,7 @@ def kit(request):
 
 
 def solve(model, **options):
-    return dt.solve(model, log=False, **options)
+    return dt.solve(model, dt.Auto(effort=1), log=False, **options)
 
 
 def small(kit, net=None, **options):

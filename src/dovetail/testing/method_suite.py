@@ -21,7 +21,7 @@ from dovetail.testing.problems import bowl, busy, knapsack, linear_net, random_m
 
 PAUSE = 0.05
 """Seconds from an iteration to the signal: it comes somewhere in those that follow."""
-SAMPLES = 20
+SAMPLES = 10
 """Of the problem in which a method is stopped: nobody has solved it after two or three iterations."""
 OPTIMA: list[tuple[Callable[[], Problem], float | None]] = [
     (knapsack, -4.0),  # by enumeration of its sixteen choices

@@ -64,7 +64,6 @@ def heat(
     rows: int = 3000,
     seed: int = 42,
     epochs: int = 40,
-    allow_constant: bool = False,
 ) -> Heat:
     """A day drawn with `seed`, and a trained network."""
     if hours < 1:
@@ -73,7 +72,7 @@ def heat(
     X, measured = look_alike(rows, rng)
     torch.manual_seed(seed)
     net = networks.build(network, 3)
-    training = train_regressor(net, X, measured, seed=seed, epochs=epochs, allow_constant=allow_constant)
+    training = train_regressor(net, X, measured, seed=seed, epochs=epochs)
     clock = np.arange(hours) * 2.0 * np.pi / 24.0
     weather = 3.0 - 6.0 * np.cos(clock - 0.8) + rng.normal(0.0, 1.0, hours)
     price = 0.25 + 0.1 * np.sin(2.0 * clock - 2.0) + rng.uniform(0.0, 0.05, hours)

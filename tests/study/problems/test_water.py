@@ -119,7 +119,7 @@ def test_any_network_can_be_put_in():
     "solver", sample([dt.LogBarrier(), dt.ProjectedGradient(), dt.LogBarrier(variant="l-bfgs-b")])
 )
 def test_sub_solvers_are_swapped_by_one_argument(instance, solver):
-    result = dt.solve(instance.problem, dt.DualDecomposition(nn_solver=solver, iterations=10), log=False)
+    result = dt.solve(instance.problem, dt.DualDecomposition(nn_solver=solver, iterations=4), log=False)
     assert dt.check(instance.problem, result.x).within()
     assert instance.counts(result).flipped > 0
 

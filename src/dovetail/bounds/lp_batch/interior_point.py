@@ -30,10 +30,10 @@ RIDGE = 1e-13
 """Added to the diagonal of the system, relative: rows may be copies of each other."""
 
 
-def multipliers(programs: LinearPrograms, steps: int = STEPS) -> tuple[Tensor, Tensor]:
+def multipliers(programs: LinearPrograms) -> tuple[Tensor, Tensor]:
     """(N, m) multipliers and (N, n) points near the optimum."""
     method = InteriorPoint(programs)
-    method.run(steps)
+    method.run(STEPS)
     return method.multipliers, method.points
 
 

@@ -201,9 +201,9 @@ def _power(k: int) -> str:
     return number(10.0**k) if -4 < k < 5 else f"1e{k}".replace("-", MINUS)
 
 
-def covering(values: Iterable[float], room: float = 0.06) -> tuple[float, float]:
+def covering(values: Iterable[float]) -> tuple[float, float]:
     """The least and the largest of the numbers, with some room around them."""
     shown = list(values)
     low, high = min(shown), max(shown)
     width = (high - low) or max(abs(high), 1.0) * 0.1
-    return low - room * width, high + room * width
+    return low - 0.06 * width, high + 0.06 * width
