@@ -27,7 +27,7 @@ BOXES = 64
 """Of one network's tree, at most: where that is not enough, the tree over all networks has more use for the
 time (an ensemble on eight inputs)."""
 ENOUGH = 0.05
-"""Of what the LP has wrong about a network: its tree may leave so much open."""
+"""Of the gap, all networks together: what their trees may leave open."""
 LITTLE = 0.02
 """Of the gap: rounds that bring less are the last."""
 
@@ -50,7 +50,9 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
     made, before = tree.model, -math.inf
     first, rows = made.host.A.shape[0] - 1, list[_Row]()
     lower, upper = root.lower[None], root.upper[None]
-    while sum(one.samples for one in made.networks) > 1 and not budget.over:
+    tree.use(made)  # an LP that begins with the basis of another one may end with prices that say less
+    samples = sum(one.samples for one in made.networks)
+    while samples > 1 and not budget.over:
         solved = tree.lp.solve(lower, upper, budget)[0]
         if solved.multipliers is None or solved.infeasible:
             break
@@ -58,7 +60,7 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
         root.bound = max(root.bound, float(bound[0]))
         if root.bound >= goal or not root.bound - before > LITTLE * (goal - root.bound):
             break
-        before = root.bound
+        before, little = root.bound, ENOUGH * (goal - root.bound) / samples
         prices = solved.multipliers.rows[0, first : first + len(rows)]
         found = []
         for number, one in enumerate(made.networks):
@@ -70,9 +72,7 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
                 for old, price in zip(rows, prices, strict=True):
                     if (old.network, old.sample) == (number, sample):
                         weights = weights + price * old.entries
-                row = _row(made, number, sample, root, solved, weights, budget)
-                if row is None:
-                    return
+                row = _row(made, number, sample, root, solved, weights, little, budget)
                 found += [row] if row.columns.size else []
         if not found:
             break
@@ -87,9 +87,10 @@ def _row(
     root: Node,
     solved: Solved,
     entries: FloatArray,
+    little: float,
     budget: Budget,
-) -> _Row | None:
-    """What one sample of a network adds to the LP, which may be nothing; None where its tree is too large."""
+) -> _Row:
+    """What one sample of a network adds to the LP, which may be nothing; its tree may leave `little` open."""
     assert solved.x is not None
     one = made.networks[number]
     wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
@@ -101,16 +102,14 @@ def _row(
     while True:
         x = np.clip(x, sub.lower[:d], sub.upper[:d])
         best = min(best, float(entries @ np.append(x, one.vectors(x[None])[-1])))
-        goal = best - ENOUGH * wrong
+        goal = best - little
         if not len(tree) or tree.boxes >= BOXES or budget.over or tree.bound(goal) >= goal:
             break
         points = tree.step(goal, budget)
         x = points[0][:d] if points else x
     least = tree.bound(goal)
-    if least < goal and len(tree):
-        return None
     gained = least - float(solved.x[columns] @ entries)
-    return _Row(columns, entries, least, number, sample) if gained > ENOUGH * wrong else NOTHING
+    return _Row(columns, entries, least, number, sample) if gained > little else NOTHING
 
 
 def _alone(made: Model, one: NetworkSamples, sample: int, root: Node, cost: FloatArray) -> Model:

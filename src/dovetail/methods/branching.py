@@ -78,9 +78,7 @@ class _Run:
         while len(tree) and not context.over:
             points = tree.step(self._goal, context.budget)
             self._offer(points[0] if points else None)
-            bound = tree.bound(self._goal)
-            if math.isfinite(bound):
-                context.incumbent.raise_bound(Bound(bound, SOURCE, self._scope))
+            self._raise()
             if self._scope is Scope.CHECKED and context.incumbent.x is not None:
                 self._write()
         boxes = several(tree.boxes, "box", "boxes")
@@ -90,6 +88,11 @@ class _Run:
             )
         message = f"branching: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
+
+    def _raise(self) -> None:
+        bound = self._tree.bound(self._goal)
+        if math.isfinite(bound):
+            self._context.incumbent.raise_bound(Bound(bound, SOURCE, self._scope))
 
     def _write(self) -> None:
         """A point is known, and what follows bounds the problem as it is written: points that use up the
@@ -102,6 +105,7 @@ class _Run:
             return
         if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, self._whole.budget):
             add_network_rows(tree, root, goal, self._whole.budget)
+            self._raise()
 
     @property
     def _goal(self) -> float:
