@@ -77,7 +77,7 @@ class PricedBlocks:
     @property
     def unstable(self) -> int:
         """Neurons of the largest block that may change sign."""
-        return max(program.plan.unstable for program in self.programs)
+        return max(program.layers.unstable for program in self.programs)
 
 
 def priced_blocks(context: SolveContext) -> PricedBlocks | None:
@@ -93,7 +93,7 @@ def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     programs = []
     for columns, rows in kinds:
         program = BlockProgram.of(structure.proved, columns, rows, context)
-        if program is None or program.plan.unstable > MOST_NEURONS:
+        if program is None or program.layers.unstable > MOST_NEURONS:
             return None
         programs.append(program)
     return PricedBlocks(scaled, coupling, tuple(programs))
