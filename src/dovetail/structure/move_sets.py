@@ -4,7 +4,8 @@
 
 Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
 the component's other rows the longest over moves is kept. The rest is left out, and so are bounds of inputs
-that are made of moves: the set only grows, which is sound for a bound, and the set says what it leaves out.
+that are made of moves, bounds of outputs that are no classes, and integrality: the set only grows, which is
+sound for a bound, and the set says what it leaves out and which of that a point violates.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
 from dovetail.structure.components import SampleComponent
@@ -55,12 +56,21 @@ class MoveSet:
     rows_left_out: tuple[int, ...] = ()
     """Rows of the component that the set may violate."""
     bounds_left_out: tuple[int, ...] = ()
-    """Inputs whose bounds the set may violate."""
+    """Inputs and outputs whose bounds the set may violate."""
+    integers_left_out: tuple[int, ...] = ()
+    """Integers that the set may give a fraction."""
 
-    def left_out(self, mip: Mip) -> str:
-        """What the set may violate, by name; "" where the set is all that the rows and bounds say."""
-        names = [mip.row_name(i) for i in self.rows_left_out]
-        names += [f"the bounds of {mip.column_name(j)}" for j in self.bounds_left_out]
+    def violated(self, mip: Mip, z: FloatArray) -> str:
+        """What the set leaves out and a point over all columns violates, by name; "" for nothing."""
+        parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
+        rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
+        activity = mip.A[rows] @ z
+        beyond = np.maximum(mip.row_lower[rows] - activity, activity - mip.row_upper[rows])
+        names = [mip.row_name(i) for i in rows[beyond > TOLERANCE]]
+        beyond = np.maximum(mip.lower[bounds] - z[bounds], z[bounds] - mip.upper[bounds])
+        names += [f"the bounds of {mip.column_name(j)}" for j in bounds[beyond > TOLERANCE]]
+        broken = np.abs(z[integers] - np.round(z[integers])) > TOLERANCE
+        names += [f"that {mip.column_name(j)} is an integer" for j in integers[broken]]
         return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
@@ -111,9 +121,16 @@ def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> 
     down, up = (side(frame.directions, 0.0) @ limit for side in (np.minimum, np.maximum))
     beyond = frame.origin + down < mip.lower[inputs] - frame.give
     beyond |= frame.origin + up > mip.upper[inputs] + frame.give
-    made = _with_row(frame, lower, upper, limit, row)
-    open_inputs = tuple(inputs[beyond & frame.defined].tolist())
-    return replace(made, rows_left_out=tuple(left), bounds_left_out=open_inputs)
+    written = part.block.outputs[part.sample]
+    limited = np.isfinite(mip.lower[written]) | np.isfinite(mip.upper[written])
+    bounds = [*inputs[beyond & frame.defined], *written[limited & (not part.block.classifies)]]
+    whole = [j for j in own if mip.integer[j] and mip.lower[j] < mip.upper[j]]
+    return replace(
+        _with_row(frame, lower, upper, limit, row),
+        rows_left_out=tuple(left),
+        bounds_left_out=tuple(int(j) for j in bounds),
+        integers_left_out=tuple(whole),
+    )
 
 
 def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row) -> MoveSet:

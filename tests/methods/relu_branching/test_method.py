@@ -1,6 +1,9 @@
 """A proof over a set that leaves rows out notices when its best point violates one of them."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import torch
 
 import dovetail as dt
@@ -43,3 +46,32 @@ def test_a_row_that_is_left_out_and_violated_is_named():
     exact = dt.solve(problem, "big-m", gap=1e-6, time_limit=600.0, log=False)
     assert whole.status == "optimal" and abs(whole.objective - exact.objective) < 1e-5
     assert alone.bound is None or alone.bound <= exact.objective + 1e-6
+
+
+def limited(kind):
+    """One row, and a limit that the closed form has no place for."""
+    problem = one_network([np.ones(INPUTS)], [4.0], [6.0], ["total"])
+    lower, upper, integer = problem.mip.lower.copy(), problem.mip.upper.copy(), np.zeros(INPUTS + 1, bool)
+    if kind == "an integer":
+        integer[:INPUTS] = True
+        lower[:INPUTS], upper[:INPUTS] = 0.0, 3.0
+    else:
+        lower[INPUTS] = dt.solve(problem, time_limit=600.0, log=False).objective + 0.1
+    mip = replace(problem.mip, lower=lower, upper=upper, integer=integer)
+    again = dt.Problem(mip)
+    again.add_predictor(problem.blocks[0].predictor, np.arange(INPUTS), [INPUTS])
+    return again
+
+
+@pytest.mark.parametrize("kind", ["an integer", "the bounds of"])
+def test_integers_and_bounds_of_the_output_are_left_out_and_named(kind):
+    """The incumbent repairs such a point into another one, so that nothing is refused."""
+    problem = limited(kind)
+    alone = dt.solve(problem, ReluBranching(), time_limit=600.0, gap=1e-6, log=False)
+    exact = dt.solve(problem, "big-m", gap=1e-6, time_limit=600.0, log=False)
+    assert exact.status == "optimal" and alone.status == "feasible"
+    assert "given up: the set leaves out" in alone.message and kind in alone.message
+    assert "closed" not in alone.message
+    assert alone.bound is None or alone.bound <= exact.objective + 1e-6
+    whole = dt.solve(problem, time_limit=600.0, gap=1e-6, log=False)
+    assert whole.status == "optimal" and abs(whole.objective - exact.objective) < 1e-5
