@@ -102,8 +102,7 @@ def test_a_phase_that_was_cut_short_proves_nothing_wrong():
 
 
 def two_samples(seed):
-    """Two samples on a grid of whole numbers, each beside an integer of its own, and rows that they share; the
-    trees as a grid of values."""
+    """Two samples on a grid of whole numbers, each beside an integer of its own, and rows that they share."""
     rng = np.random.default_rng(seed)
     grid = np.array([(i, j) for i in range(5) for j in range(5)], dtype=float)
     value = rng.normal(size=25)
