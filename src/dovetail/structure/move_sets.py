@@ -10,6 +10,7 @@ sound for a bound, and the set says what it leaves out and which of that a point
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, Box
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE, Mip
@@ -61,17 +63,23 @@ class MoveSet:
     """Integers that the set may give a fraction."""
 
     def violated(self, mip: Mip, z: FloatArray) -> str:
-        """What the set leaves out and a point over all columns violates, by name; "" for nothing."""
+        """What the set leaves out and a point over all columns violates; "" for nothing.
+
+        By name where the owner gave names: numbers may be those of a rewritten problem.
+        """
         parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
         rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
         activity = mip.A[rows] @ z
         beyond = np.maximum(mip.row_lower[rows] - activity, activity - mip.row_upper[rows])
-        names = [mip.row_name(i) for i in rows[beyond > TOLERANCE]]
+        rows = rows[beyond > TOLERANCE]
         beyond = np.maximum(mip.lower[bounds] - z[bounds], z[bounds] - mip.upper[bounds])
-        names += [f"the bounds of {mip.column_name(j)}" for j in bounds[beyond > TOLERANCE]]
-        broken = np.abs(z[integers] - np.round(z[integers])) > TOLERANCE
-        names += [f"that {mip.column_name(j)} is an integer" for j in integers[broken]]
-        return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+        bounds = bounds[beyond > TOLERANCE]
+        integers = integers[np.abs(z[integers] - np.round(z[integers])) > TOLERANCE]
+        named = (rows, mip.row_names, "row"), (bounds, mip.names, "column"), (integers, mip.names, "column")
+        kinds = "{}", "the bounds of {}", "the integrality of {}"
+        return ", ".join(
+            kind.format(_listed(*about)) for kind, about in zip(kinds, named, strict=True) if about[0].size
+        )
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
         """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
@@ -91,6 +99,14 @@ class MoveSet:
         """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
         columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
         return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
+
+
+def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
+    """A few names, or how many there are."""
+    if names is None:
+        return several(places.size, noun)
+    some = ", ".join(names[k] for k in places[:MOST_NAMED].tolist())
+    return some + (f" and {places.size - MOST_NAMED} more" if places.size > MOST_NAMED else "")
 
 
 def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> MoveSet | None:

@@ -52,7 +52,7 @@ def limited(kind):
     """One row, and a limit that the closed form has no place for."""
     problem = one_network([np.ones(INPUTS)], [4.0], [6.0], ["total"])
     lower, upper, integer = problem.mip.lower.copy(), problem.mip.upper.copy(), np.zeros(INPUTS + 1, bool)
-    if kind == "an integer":
+    if "integrality" in kind:
         integer[:INPUTS] = True
         lower[:INPUTS], upper[:INPUTS] = 0.0, 3.0
     else:
@@ -63,7 +63,7 @@ def limited(kind):
     return again
 
 
-@pytest.mark.parametrize("kind", ["an integer", "the bounds of"])
+@pytest.mark.parametrize("kind", ["the integrality of", "the bounds of 1 column"])
 def test_integers_and_bounds_of_the_output_are_left_out_and_named(kind):
     """The incumbent repairs such a point into another one, so that nothing is refused."""
     problem = limited(kind)
