@@ -3,9 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
+from scipy.optimize import linprog
 
 import dovetail as dt
-from dovetail.bounds.box import common, least_cost, narrow, propagate
+from dovetail.bounds.box import common, least_cost, narrow, needed_ends, propagate
 from tests.conftest import FULL
 
 SEEDS = range(3000 if FULL else 200)
@@ -124,3 +125,49 @@ def test_the_tolerance_of_the_check_is_left_to_whoever_loosens():
 def test_bounds_of_an_empty_box_do_not_cross():
     box = propagate(sums_to(2.5, integer=True))
     assert np.all(box.lower <= box.upper)
+
+
+def test_needed_ends_leave_a_best_point_in():
+    """Random programs, half of the columns without an end: the least cost is what it was."""
+    made = 0
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(2, 6)), int(rng.integers(1, 6))
+        A = rng.integers(-2, 3, (m, n)) * (rng.random((m, n)) < 0.7)
+        upper, lower = rng.integers(0, 5, m).astype(float), rng.integers(-5, 1, m).astype(float)
+        upper[rng.random(m) < 0.5], lower[rng.random(m) < 0.5] = np.inf, -np.inf
+        mip = dt.Mip(
+            rng.integers(-2, 3, n), A, lower, upper,
+            np.where(rng.random(n) < 0.3, -np.inf, -1.0), np.where(rng.random(n) < 0.6, np.inf, 2.0),
+        )  # fmt: skip
+        low, high, free = mip.lower.copy(), mip.upper.copy(), rng.random(n) < 0.9
+        found = needed_ends(mip.A, (mip.row_lower, mip.row_upper), mip.cost, free, low, high)
+        assert np.array_equal(low[~free], mip.lower[~free]) and np.array_equal(high[~free], mip.upper[~free])
+        before, after = (_least(mip, *ends) for ends in ((mip.lower, mip.upper), (low, high)))
+        if found and np.isfinite(before):
+            made += 1
+            assert after <= before + 1e-6 * (1.0 + abs(before)), seed
+    assert made > 20
+
+
+def _least(mip, lower, upper):
+    """The least cost by another engine; infinity where there is none."""
+    A = np.vstack([mip.A.toarray(), -mip.A.toarray()])
+    sides = np.concatenate([mip.row_upper, -mip.row_lower])
+    kept = np.isfinite(sides)
+    found = linprog(mip.cost, A[kept], sides[kept], bounds=np.c_[lower, upper])
+    return found.fun if found.status == 0 else np.inf
+
+
+def test_an_epigraph_needs_no_more_than_its_rows_ask_for():
+    """a >= x - 0.5 and a >= 0.5 - x with x from 0 to 2; b <= x, of which more is better, from below."""
+    mip = dt.Mip(
+        [0.0, 1.0, -1.0], [[-1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]], [-0.5, 0.5, -np.inf],
+        [np.inf, np.inf, 0.0], [0.0, -np.inf, -np.inf], [2.0, np.inf, 9.0],
+    )  # fmt: skip
+    low, high = mip.lower.copy(), mip.upper.copy()
+    assert needed_ends(
+        mip.A, (mip.row_lower, mip.row_upper), mip.cost, np.array([False, True, True]), low, high
+    )
+    assert np.allclose(high, [2.0, 1.5, 9.0], atol=1e-6) and np.allclose(low[2], 0.0, atol=1e-6)
+    assert low[1] == -np.inf

@@ -7,9 +7,10 @@ from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.mip.highs import HighsEngine
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.relu_big_m import relu_plan
+from dovetail.reformulations.relu_big_m import written_out
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices, context_of
@@ -22,9 +23,9 @@ LOWER, UPPER = [-2.0, -1.0], [2.0, 3.0]
 def tightening(problem, cutoff):
     context = context_of(problem)
     box = context.once(structure_of).tight_box
-    plan = relu_plan(problem, box)
+    layers = relu_layers(problem, box)
     given = Reformulated.start(problem, box)
-    return CutoffTightening(context, given, cutoff, plan, box), given
+    return CutoffTightening(context, given, cutoff, layers, box), given
 
 
 def costs(problem, points):
@@ -41,8 +42,7 @@ def test_every_point_up_to_the_cutoff_stays(kind, seed):
     least = values.min()
     for above in (1e-6, 0.3, 2.0):
         found, given = tightening(problem, least + above)
-        plan = found.run(Budget(60.0))  # NothingLeft would be wrong
-        written = plan.program(given)
+        written = written_out(found.run(Budget(60.0)), given)  # NothingLeft would be wrong
         for x in points[values <= least + above]:
             z = written.lift(x)
             assert breach(written.problem.mip, z) <= 1e-6
@@ -70,7 +70,7 @@ def test_it_fixes_neurons():
         ExactMip().solve(context)
         cutoff = problem.mip.sign * context.incumbent.objective + 1e-6
         found, _ = tightening(problem, cutoff)
-        before = found.plan.unstable
+        before = found.layers.unstable
         fewer += found.run(Budget(60.0)).unstable < before
     assert fewer
 

@@ -124,3 +124,16 @@ def test_a_maximum_over_inputs_and_whole_numbers_stay():
     both = dt.Problem(mip)
     both.add_predictor(tanh_net(2), [1, 2], [3])
     assert applied(both) is None
+
+
+def test_names_stay_and_parts_are_named_after_their_input():
+    """min a with a >= |x - 0.5|."""
+    mip = dt.Mip(
+        [0.0, 1.0, 1.0], [[-1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], [-0.5, 0.5], np.inf, [0.0, 0.0, -np.inf],
+        [1.0, 1.0, np.inf], names=["x", "a", "y"], row_names=["up", "down"],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X.sum(1), ["x"], ["y"])
+    made = AbsoluteValues().apply(Reformulated.start(problem, propagate(mip))).problem.mip
+    assert list(made.names) == ["x", "a", "y", "x above", "x below", "x beyond"]
+    assert list(made.row_names) == ["up", "down", "a in parts", "x in parts"]

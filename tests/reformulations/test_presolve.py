@@ -254,3 +254,12 @@ def test_points_of_both_forms_are_feasible_together_with_the_same_objective(seed
         given, rewritten = check(problem, x), check(inner, z)
         assert given.within(1e-5) >= rewritten.within(1e-9)
         assert rewritten.within(1e-5) >= given.within(1e-9)
+
+
+def test_an_epigraph_without_a_bound_gets_one():
+    """min a, a >= |x - 0.25| with x from -1 to 1, in two rows: a is 1.25 at most."""
+    given = problem_of(
+        [[-1.0, 0.0, 1.0], [1.0, 0.0, 1.0]], [-0.25, 0.25], INF, [-1.0, -INF, -INF], [1.0, INF, INF],
+        cost=[0.0, 0.0, 1.0],
+    )  # fmt: skip
+    assert presolved(given).problem.mip.upper[2] == pytest.approx(1.25, abs=1e-6)

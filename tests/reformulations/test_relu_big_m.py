@@ -10,7 +10,8 @@ from torch import nn
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.relu_big_m import dense_layers, relu_plan
+from dovetail.reformulations.relu_big_m import ReluBigM, written_out
+from dovetail.structure.relu_layers import dense_layers, relu_layers
 from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
@@ -80,9 +81,9 @@ KINDS = (regression, one_logit, three_classes, chained, twice)
 
 
 def as_mip(problem, **options):
-    plan = relu_plan(problem, propagate(problem.mip))
-    reformulated = plan.program(Reformulated.start(problem, propagate(problem.mip)), **options)
-    assert reformulated.problem.mip.integer[problem.mip.n_columns :].sum() == plan.unstable
+    layers = relu_layers(problem, propagate(problem.mip))
+    reformulated = written_out(layers, Reformulated.start(problem, propagate(problem.mip)), **options)
+    assert reformulated.problem.mip.integer[problem.mip.n_columns :].sum() == layers.unstable
     assert reformulated.problem.blocks == ()
     return reformulated
 
@@ -190,7 +191,7 @@ def test_networks_that_cannot_be_written_are_none(last):
     net = nn.Sequential(nn.Linear(2, 4, dtype=torch.float64), last, nn.Linear(4, 1, dtype=torch.float64))
     block = problem.add_predictor(net, [0, 1], [2])
     assert dense_layers(problem, block) is None
-    assert relu_plan(problem, propagate(problem.mip)) is None
+    assert relu_layers(problem, propagate(problem.mip)) is None
 
 
 def test_a_plain_function_and_a_regression_that_ends_in_a_sigmoid_are_none():
@@ -213,7 +214,7 @@ def test_a_network_that_computes_something_else_is_none():
 def test_inputs_without_a_box_are_none():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=-np.inf))
     problem.add_predictor(random_mlp(1), [0], [1])
-    assert relu_plan(problem, propagate(problem.mip)) is None
+    assert relu_layers(problem, propagate(problem.mip)) is None
 
 
 def test_neurons_that_cannot_change_sign_need_no_binary():
@@ -224,7 +225,7 @@ def test_neurons_that_cannot_change_sign_need_no_binary():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[1.0, -np.inf], upper=[2.0, np.inf]))
     problem.add_predictor(net, [0], [1])
     reformulated = as_mip(problem)
-    assert relu_plan(problem, propagate(problem.mip)).unstable == 1
+    assert relu_layers(problem, propagate(problem.mip)).unstable == 1
     assert reformulated.problem.mip.integer.sum() == 1
     assert by_scipy(reformulated.problem.mip)[0] == pytest.approx(0.5)  # at x = 2: 2 - 1.5
     assert by_scipy(replace(reformulated.problem.mip, sense="max"))[0] == pytest.approx(1.5)  # at the kink
@@ -307,7 +308,7 @@ def test_a_class_without_bounds_that_feeds_a_network_is_known_to_be_0_or_1():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1], output_type="classification")
     problem.add_predictor(random_mlp(2, width=3, layers=1), [0, 1], [2])
-    assert relu_plan(problem, propagate(mip)) is not None
+    assert relu_layers(problem, propagate(mip)) is not None
 
 
 def deployed(seed, dtype, offset):
@@ -354,14 +355,14 @@ def test_ties_of_saturated_classes_are_in_it(dtype):
 
 
 def test_float32_is_known_to_less_than_float64():
-    plans = []
+    found = []
     for dtype in (torch.float32, torch.float64):
         problem = problem_with(random_mlp(2, dtype=dtype))
         given = Reformulated.start(problem, propagate(problem.mip))
-        plans.append(relu_plan(problem, given.box))
-        written = plans[-1].written(given)
+        found.append(relu_layers(problem, given.box))
+        written = ReluBigM(found[-1]).apply(given)
         assert written.proves and written.relaxed is None  # nothing but the objective reads the output
-    loose, tight = plans
+    loose, tight = found
     assert loose.pieces[0].slack.max() > 1e7 * tight.pieces[0].slack.max()
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import INFINITY, TOLERANCE, Mip
-from dovetail.core.sparse import joined_ranges
+from dovetail.core.sparse import joined_ranges, row_of_entries
 
 ROUNDS = 10
 """Passes over the rows; later ones seldom move a bound any more."""
@@ -112,6 +112,48 @@ def propagate(mip: Mip) -> Box:
             break
         rows = whole.touching(moved)
     return Box(lower, upper, empty=empty)
+
+
+def needed_ends(
+    A: sp.csr_array,
+    sides: tuple[FloatArray, FloatArray],
+    cost: FloatArray,
+    free: BoolArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> bool:
+    """Bounds of continuous columns that have none, of some best point, in place; whether there are any.
+
+    Where a column costs nothing or something, it needs no more than the most that one of its rows asks for:
+    from any higher value it can be lowered to that, and every row stays met. An epigraph that is written
+    without an end has one so. Columns of which more is never worse get a lower bound in the same way. `free`
+    says which columns no predictor knows.
+    """
+    rows, columns, a = row_of_entries(A), A.indices, A.data
+    ends = np.sort([a * lower[columns], a * upper[columns]], axis=0)
+    least, most = (_sum_of_others(end, rows, A.shape[0]) for end in ends)
+    found = False
+    for way, bound, other in ((1.0, upper, lower), (-1.0, lower, upper)):
+        up = way * a > 0.0
+        side, others = np.where(up, sides[0][rows], sides[1][rows]), np.where(up, least, most)
+        with np.errstate(invalid="ignore"):
+            asked = np.where(np.isinf(others), np.inf, way * (side - others) / a)
+        asked = np.where(np.isinf(side), -np.inf, asked)
+        end = way * other
+        np.maximum.at(end, columns, asked)
+        open_ones = free & (way * cost >= 0.0) & np.isinf(bound) & np.isfinite(end)
+        end = end[open_ones]
+        bound[open_ones] = way * (end + PAD * np.maximum(1.0, np.abs(end)))
+        found |= bool(open_ones.any())
+    return found
+
+
+def _sum_of_others(ends: FloatArray, rows: IntArray, count: int) -> FloatArray:
+    """(entries,) the sum over all other entries of an entry's row; infinity where one of them has no end."""
+    endless = np.isinf(ends)
+    finite = np.where(endless, 0.0, ends)
+    total, without = np.bincount(rows, finite, count), np.bincount(rows, endless, count)
+    return np.where(without[rows] > endless, np.inf, total[rows] - finite)
 
 
 class RowEntries(NamedTuple):

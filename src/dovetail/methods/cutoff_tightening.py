@@ -22,11 +22,12 @@ from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
+from dovetail.reformulations.relu_big_m import rows_of_samples
 from dovetail.reformulations.relu_rows import SampleRows
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipStatus
+from dovetail.structure.relu_layers import ReluLayers, relu_layers
 
 ROUNDS = 2
 """A third one moves next to nothing."""
@@ -44,28 +45,28 @@ class NothingLeft(Exception):
 
 @dataclass(eq=False)
 class CutoffTightening:
-    """The plan of a written-out problem, made tighter for points that cost `cutoff` or less."""
+    """The networks of a written-out problem, with ranges for points that cost `cutoff` or less."""
 
     context: SolveContext
     given: Reformulated
     """What bounds are proved of."""
     cutoff: float
     """In minimisation form."""
-    plan: ReluPlan
+    layers: ReluLayers
     box: Box
 
-    def run(self, budget: Budget) -> ReluPlan:
-        """The plan as tight as the time allows; raises `NothingLeft`."""
+    def run(self, budget: Budget) -> ReluLayers:
+        """Ranges as tight as the time allows; raises `NothingLeft`."""
         for _ in range(ROUNDS):
             shrunk = self._inputs(budget)
             depth = max((len(rows.neurons) for rows in self._rows()[1]), default=0)
             shrunk += [part for layer in range(depth) for part in self._layer(layer, budget)]
             if budget.over or not shrunk or np.mean(shrunk) > 1.0 - WORTH:
                 break
-        return self.plan
+        return self.layers
 
     def _rows(self) -> tuple[Reformulated, tuple[SampleRows, ...]]:
-        return self.plan.written_rows(self.given)
+        return rows_of_samples(self.layers, self.given)
 
     def _lp(self, written: Reformulated) -> _CutoffExtremes:
         settings = self.context
@@ -84,7 +85,7 @@ class CutoffTightening:
             lower[j], upper[j] = ask.range(np.array([j]), np.ones(1), 0.0, (lower[j], upper[j]), budget)
             shrunk.append(float((upper[j] - lower[j]) / width))
         tidy(self.given.problem.mip.minimised(), lower, upper)
-        self._replan(self.plan, Box(lower, upper))
+        self._pass_on(self.layers, Box(lower, upper))
         return shrunk
 
     def _layer(self, layer: int, budget: Budget) -> list[float]:
@@ -92,7 +93,7 @@ class CutoffTightening:
         written, samples = self._rows()
         ask, shrunk, numbers = self._lp(written), [], iter(samples)
         pieces = []
-        for piece in self.plan.pieces:
+        for piece in self.layers.pieces:
             ranges = [(low.copy(), high.copy()) for low, high in piece.ranges]
             for k in range(piece.samples.size):
                 rows = next(numbers)
@@ -107,13 +108,13 @@ class CutoffTightening:
                         )
                         shrunk.append(float((high[i] - low[i]) / width))
             pieces.append(replace(piece, ranges=tuple(ranges)))
-        self._replan(replace(self.plan, pieces=tuple(pieces)), self.box)
+        self._pass_on(replace(self.layers, pieces=tuple(pieces)), self.box)
         return shrunk
 
-    def _replan(self, known: ReluPlan, box: Box) -> None:
+    def _pass_on(self, known: ReluLayers, box: Box) -> None:
         """Pass on what was found, by planes."""
-        plan = relu_plan(self.given.problem, box, known)
-        self.plan, self.box = replace(self.plan if plan is None else plan, box=box), box
+        layers = relu_layers(self.given.problem, box, known)
+        self.layers, self.box = replace(layers or self.layers, box=box), box
 
 
 def with_cutoff(mip: Mip, cutoff: float) -> Mip:

@@ -28,7 +28,7 @@ from dovetail.methods.elastic import nearest_point
 from dovetail.mip import engine_for
 from dovetail.mip.turns import NO_WEIGHTS
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
+from dovetail.reformulations.relu_big_m import ReluBigM, written_out
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -36,6 +36,7 @@ from dovetail.run.engine import MipAnswer, MipSession, MipStatus, Quadratic
 from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.boxes import tightened_box
+from dovetail.structure.relu_layers import ReluLayers, relu_layers
 from dovetail.structure.structure import structure_of
 
 FIRST_SHARE, LONG_SHARE = 0.25, 0.75
@@ -69,11 +70,6 @@ Asked = tuple[MipAnswer | None, str]
 """An answer, or None and why there is none."""
 _Session = tuple[MipSession, Quadratic, Reformulated]
 """An engine with a program, its objective, and whose program it is."""
-
-
-def writing_plan(context: SolveContext) -> ReluPlan | None:
-    """How the networks of a solve would be written out; made once (see `SolveContext.once`)."""
-    return relu_plan(context.problem, context.once(structure_of).tight_box)
 
 
 @dataclass(frozen=True)
@@ -123,8 +119,8 @@ class _WholeMip:
 
     context: SolveContext
     written: Reformulated
-    plan: ReluPlan | None
-    """How the networks are written; None: the MIP was known."""
+    layers: ReluLayers | None
+    """What the networks are written by; None: the MIP was known."""
     source: str = "exact"
     met: Callable[[FloatArray], None] | None = None
     refuted: str = ""
@@ -145,11 +141,12 @@ class _WholeMip:
         """None where some network cannot be written as rows."""
         if method.written is not None:
             return cls(context, method.written, None, method.source, method.met)
-        plan = context.once(writing_plan)
-        if plan is None:
+        structure = context.once(structure_of)
+        layers = structure.relu_layers
+        if layers is None:
             return None
-        given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
-        return cls(context, reformulate(given, (ReluBigM(plan),)), plan)
+        given = Reformulated.start(context.problem, structure.tight_box, context.relaxed)
+        return cls(context, reformulate(given, (ReluBigM(layers),)), layers)
 
     def ended(self, message: str) -> MethodOutcome:
         """What is left to say."""
@@ -223,7 +220,7 @@ class _WholeMip:
             if _all_are_listed(context) and has_no_point(mip, settings, budget):
                 self.refuted = EVERY_COMBINATION
             return
-        written = self.written.for_bounds if self.plan is None else self._written_loosely(budget)
+        written = self.written.for_bounds if self.layers is None else self._written_loosely(budget)
         if written is None:
             return
         mip = written.problem.mip.minimised().loosened()
@@ -239,23 +236,25 @@ class _WholeMip:
         context, loose = self.context, self.context.once(structure_of).loose
         part = budget.part(TIGHTEN_SHARE * budget.left)
         box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
-        plan = relu_plan(loose, box)
-        return None if plan is None or not plan.proves else plan.program(Reformulated.start(loose, box))
+        layers = relu_layers(loose, box)
+        if layers is None or not layers.proves:
+            return None
+        return written_out(layers, Reformulated.start(loose, box))
 
     def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:
         """What bounds are proved of, for points up to the cutoff."""
-        context, plan = self.context, self.plan
-        if plan is None or cutoff == np.inf or plan.unstable == 0:
+        context, layers = self.context, self.layers
+        if layers is None or cutoff == np.inf or layers.unstable == 0:
             return self.written.for_bounds
         given = self.written.for_bounds.previous
         assert given is not None
         with context.stopwatch.measure("engine"):
             box = context.once(structure_of).tight_box
-            tight = CutoffTightening(context, given, cutoff, plan, box).run(budget)
+            tight = CutoffTightening(context, given, cutoff, layers, box).run(budget)
         context.monitor.say(
-            f"  proof: {plan.unstable} neurons may change sign, {tight.unstable} in better points"
+            f"  proof: {layers.unstable} neurons may change sign, {tight.unstable} in better points"
         )
-        return tight.program(given)
+        return written_out(tight, given)
 
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
         """Offer a point and put the solve on record."""
@@ -271,7 +270,7 @@ class _WholeMip:
         if find_spec("pyscipopt") is None:
             return self._ask("highs", written, budget, cutoff)
         new = np.count_nonzero(written.problem.mip.integer[self.context.problem.mip.n_columns :])
-        many = self.plan is not None and new > MANY_NEURONS
+        many = self.layers is not None and new > MANY_NEURONS
         order = ("scip", "highs") if many else ("highs", "scip")
         share = LONG_SHARE if many else FIRST_SHARE
         answers: dict[str, MipAnswer | None] = dict.fromkeys(order)

@@ -12,7 +12,6 @@ from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import applies
-from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.planes_lp import planes_plan
@@ -120,8 +119,8 @@ class Case(NamedTuple):
     @property
     def unstable(self) -> int:
         """Neurons of all networks that may change sign."""
-        plan = self.plan(writing_plan, self.written_out)
-        return MOST_NEURONS + 1 if plan is None else plan.unstable
+        layers = self.structure.relu_layers if self.written_out else None
+        return MOST_NEURONS + 1 if layers is None else layers.unstable
 
     @property
     def quadratic(self) -> QuadraticPlan | None:

@@ -13,7 +13,7 @@ a point of the other. An L1 ball written as `a >= |x - w|, sum a <= B` is then t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from dovetail.bounds.box import UNIT
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.names import distinct
 from dovetail.core.problem import Problem
 from dovetail.reformulations.reformulated import Reformulated
 
@@ -163,6 +164,13 @@ def _sides(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> Iter
                 yield _Side(i, a, x, -by / factor, side / factor, TOLERANCE / factor)
 
 
+def _with_parts(
+    names: Sequence[str] | None, columns: list[str], parts: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Names of what was there, where it had any, and of the new parts of these columns."""
+    return None if names is None else distinct([*names, *(f"{j} {part}" for part in parts for j in columns)])
+
+
 def _split(given: Reformulated, vs: _Vs) -> Mip:
     """The host with p, q and r appended, and each a and x replaced by them."""
     mip, box, count = given.problem.mip, given.box, vs.value.size
@@ -205,6 +213,6 @@ def _split(given: Reformulated, vs: _Vs) -> Mip:
         lower=np.concatenate([mip.lower, zeros, zeros, -room * vs.unit]),
         upper=np.concatenate([mip.upper, above, below, rest]),
         integer=np.concatenate([mip.integer, np.zeros(3 * count, dtype=bool)]),
-        names=None,
-        row_names=None,
+        names=_with_parts(mip.names, [mip.column_name(j) for j in vs.input], ("above", "below", "beyond")),
+        row_names=_with_parts(mip.row_names, [mip.column_name(j) for j in split], ("in parts",)),
     )

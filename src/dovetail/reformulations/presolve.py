@@ -10,6 +10,7 @@ an integer as one binary for each value. The presolve takes all of that back:
     z = a'x + b, nothing limits z       z is replaced, in the objective too
     a'x + s = b, s a slack              a row with two sides
     a >= s'x, and less of a is better   a = s'x, and a is replaced
+    several such rows                   a has an upper bound: the most that one of them asks for
     x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go where nothing else uses them
 
 A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import UNIT
+from dovetail.bounds.box import UNIT, needed_ends
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
@@ -145,8 +146,8 @@ class _Form:
     def simplify(self) -> None:
         """Apply all rules until none changes anything."""
         rules = (
-            self._single_entries, self._implied_sides, self._parallel, self._tightened, self._replaced,
-            self._chosen,
+            self._single_entries, self._implied_sides, self._parallel, self._tightened, self._limited,
+            self._replaced, self._chosen,
         )  # fmt: skip
         goes_on = True
         while goes_on:
@@ -263,6 +264,13 @@ class _Form:
                 self.row_lower[i] = self.row_upper[i] = side
                 used[columns[entries]] = made = True
         return made
+
+    def _limited(self) -> bool:
+        """Columns that nobody bounds, and of which less or more is never worse (see `needed_ends`)."""
+        read, written = self._known()
+        free = ~(read | written | self.integer)
+        sides = self.row_lower, self.row_upper
+        return needed_ends(self.A, sides, self.sign * self.cost, free, self.lower, self.upper)
 
     def _take_rows(self, kept: BoolArray) -> None:
         self.A = sp.csr_array(self.A[kept])

@@ -4,11 +4,13 @@
 
 Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
 the component's other rows the longest over moves is kept. The rest is left out, and so are bounds of inputs
-that are made of moves: the set only grows, which is sound for a bound, and the set says what it leaves out.
+that are made of moves, bounds of outputs that are no classes, and integrality: the set only grows, which is
+sound for a bound, and the set says what it leaves out and which of that a point violates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,9 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, Box
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
 from dovetail.structure.components import SampleComponent
@@ -55,13 +58,28 @@ class MoveSet:
     rows_left_out: tuple[int, ...] = ()
     """Rows of the component that the set may violate."""
     bounds_left_out: tuple[int, ...] = ()
-    """Inputs whose bounds the set may violate."""
+    """Inputs and outputs whose bounds the set may violate."""
+    integers_left_out: tuple[int, ...] = ()
+    """Integers that the set may give a fraction."""
 
-    def left_out(self, mip: Mip) -> str:
-        """What the set may violate, by name; "" where the set is all that the rows and bounds say."""
-        names = [mip.row_name(i) for i in self.rows_left_out]
-        names += [f"the bounds of {mip.column_name(j)}" for j in self.bounds_left_out]
-        return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    def violated(self, mip: Mip, z: FloatArray) -> str:
+        """What the set leaves out and a point over all columns violates; "" for nothing.
+
+        By name where the owner gave names: numbers may be those of a rewritten problem.
+        """
+        parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
+        rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
+        activity = mip.A[rows] @ z
+        beyond = np.maximum(mip.row_lower[rows] - activity, activity - mip.row_upper[rows])
+        rows = rows[beyond > TOLERANCE]
+        beyond = np.maximum(mip.lower[bounds] - z[bounds], z[bounds] - mip.upper[bounds])
+        bounds = bounds[beyond > TOLERANCE]
+        integers = integers[np.abs(z[integers] - np.round(z[integers])) > TOLERANCE]
+        named = (rows, mip.row_names, "row"), (bounds, mip.names, "column"), (integers, mip.names, "column")
+        kinds = "{}", "the bounds of {}", "the integrality of {}"
+        return ", ".join(
+            kind.format(_listed(*about)) for kind, about in zip(kinds, named, strict=True) if about[0].size
+        )
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
         """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
@@ -81,6 +99,14 @@ class MoveSet:
         """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
         columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
         return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
+
+
+def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
+    """A few names, or how many there are."""
+    if names is None:
+        return several(places.size, noun)
+    some = ", ".join(names[k] for k in places[:MOST_NAMED].tolist())
+    return some + (f" and {places.size - MOST_NAMED} more" if places.size > MOST_NAMED else "")
 
 
 def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> MoveSet | None:
@@ -111,9 +137,16 @@ def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> 
     down, up = (side(frame.directions, 0.0) @ limit for side in (np.minimum, np.maximum))
     beyond = frame.origin + down < mip.lower[inputs] - frame.give
     beyond |= frame.origin + up > mip.upper[inputs] + frame.give
-    made = _with_row(frame, lower, upper, limit, row)
-    open_inputs = tuple(inputs[beyond & frame.defined].tolist())
-    return replace(made, rows_left_out=tuple(left), bounds_left_out=open_inputs)
+    written = part.block.outputs[part.sample]
+    limited = np.isfinite(mip.lower[written]) | np.isfinite(mip.upper[written])
+    bounds = [*inputs[beyond & frame.defined], *written[limited & (not part.block.classifies)]]
+    whole = [j for j in own if mip.integer[j] and mip.lower[j] < mip.upper[j]]
+    return replace(
+        _with_row(frame, lower, upper, limit, row),
+        rows_left_out=tuple(left),
+        bounds_left_out=tuple(int(j) for j in bounds),
+        integers_left_out=tuple(whole),
+    )
 
 
 def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row) -> MoveSet:

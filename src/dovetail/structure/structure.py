@@ -8,7 +8,8 @@ checked against, and the one that bounds are proved of, where a reformulation ma
     boxes       tight_box, loose_box, loose_rows_box, reached
     components  parts, proved_parts, same_rows, one_sample_each, kinds
     templates   components that are the same up to their data
-    predictors  samples, classes, planes, joint_network, curves, quadratic, ensembles, trees, loose_trees
+    predictors  samples, classes, planes, joint_network, relu_layers, curves, quadratic, ensembles, trees,
+                loose_trees
     integers    free_integers
 """
 
@@ -42,6 +43,7 @@ from dovetail.structure.boxes import (
 )
 from dovetail.structure.components import Components, SampleComponent, alike, components
 from dovetail.structure.networks import JointNetwork, joint_network, required_graph
+from dovetail.structure.relu_layers import ReluLayers, relu_layers
 from dovetail.structure.templates import Templates, found_templates, stated_templates
 from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
 
@@ -180,6 +182,11 @@ class Structure:
             return joint_network(self.loose, self.reached.box.lower, self.reached.box.upper)
         except UnsupportedError as reason:
             return str(reason)
+
+    @cached_property
+    def relu_layers(self) -> ReluLayers | None:
+        """All networks as layers of ReLUs, over the tight box; None where some predictor is none."""
+        return relu_layers(self.problem, self.tight_box)
 
     @property
     def curves(self) -> int:

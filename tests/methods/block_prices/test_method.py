@@ -89,7 +89,7 @@ def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
     assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
 
 
-def test_mips_take_over_where_signs_leave_integers_out():
+def distances():
     """Two networks |x - 1.5| over whole x: signs prove 0, and no whole point has less than 0.5."""
     mip = dt.Mip(
         cost=[0.0, 0.0, 1.0, 1.0],
@@ -105,7 +105,18 @@ def test_mips_take_over_where_signs_leave_integers_out():
     for parameter, values in zip(distance.parameters(), weights, strict=True):
         parameter.data = torch.tensor(values, dtype=torch.float64)
     problem.add_predictor(distance, [[0], [1]], [[2], [3]])
-    assert bounded(problem).bound == pytest.approx(1.0, abs=1e-2)
+    return problem
+
+
+def test_mips_take_over_where_signs_leave_integers_out():
+    assert bounded(distances()).bound == pytest.approx(1.0, abs=1e-2)
+
+
+def test_what_signs_leave_out_is_said_where_no_mip_takes_over(monkeypatch):
+    monkeypatch.setattr(method, "MIP_NEURONS", -1)
+    result = dt.solve(distances(), BlockPrices(), log=False)
+    assert result.status != "optimal" and result.bound <= 1.0
+    assert "the sets leave out the integrality of 1 column, which cheaper points violate" in result.message
 
 
 def test_signs_are_enough_where_they_leave_nothing_out(monkeypatch):

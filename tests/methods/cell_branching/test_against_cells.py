@@ -1,9 +1,11 @@
 """Boxes of cells, trees as rows and the default against enumeration of all cells."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 import dovetail as dt
 from dovetail.methods.cell_branching import CellBranching
@@ -97,3 +99,44 @@ def test_a_phase_that_was_cut_short_proves_nothing_wrong():
         bounds += result.bound is not None
         assert result.bound is None or sign * result.bound <= sign * best + 1e-6 * (1.0 + abs(best))
     assert bounds
+
+
+def two_samples(seed):
+    """Two samples on a grid of whole numbers, each beside an integer of its own, and rows that they share."""
+    rng = np.random.default_rng(seed)
+    grid = np.array([(i, j) for i in range(5) for j in range(5)], dtype=float)
+    value = rng.normal(size=25)
+    rules = [([(0, "<=", i + 0.5), (1, "<=", j + 0.5)], v) for (i, j), v in zip(grid, value, strict=True)]
+    lower, upper = np.tile([0.0, 0.0, -9.0, 0.0, 0.0], 2), np.tile([4.0, 4.0, 9.0, 7.0, 4.0], 2)
+    cost = np.tile([*0.2 * rng.normal(size=2), 1.0, -0.37, -0.5], 2)
+    A = np.zeros((4, 10))
+    A[0, [0, 3, 4]] = A[1, [5, 8, 9]] = 1.0, 2.0, 1.5
+    A[2, 3::5], A[2, 4::5], A[3, 2::5] = 1.0, 0.7, 1.0
+    limits = rng.uniform([1.0, 1.0, 1.0], [6.0, 6.0, 4.0])
+    low, high = np.array([-np.inf] * 3 + [-0.5]), np.append(limits, np.inf)
+    problem = dt.Problem(dt.Mip(cost, A, low, high, lower, upper, np.tile([1, 1, 0, 1, 0], 2).astype(bool)))
+    problem.add_predictor(dt.RuleList(rules, 0.0, 2), [[0, 1], [5, 6]], [[2], [7]])
+    return problem, grid, value
+
+
+def least_of(problem, grid, value):
+    """By every choice of the inputs; the other integers one by one, what is left by an LP."""
+    mip, best = problem.mip, np.inf
+    for a, b in itertools.product(range(25), repeat=2):
+        lower, upper = mip.lower.copy(), mip.upper.copy()
+        for at, k in ((0, a), (5, b)):
+            lower[at : at + 3] = upper[at : at + 3] = [*grid[k], value[k]]
+        rows = LinearConstraint(mip.A, mip.row_lower, mip.row_upper)
+        found = milp(mip.cost, integrality=mip.integer, bounds=Bounds(lower, upper), constraints=rows)
+        best = min(best, found.fun if found.success else np.inf)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(30) if FULL else [0, 1])
+def test_boxes_close_where_integers_stand_beside_the_trees(seed):
+    """Prices leave cells out, and then integers are cut: the outputs are those of the last cells all the
+    same."""
+    problem, grid, value = two_samples(seed)
+    result = dt.solve(problem, CellBranching(), time_limit=600.0, gap=1e-6, log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(least_of(problem, grid, value), abs=1e-5)

@@ -146,6 +146,23 @@ def test_what_it_cannot_do_it_says():
     assert isinstance(input_plan(context_of(two_networks().problem)), Plan)
 
 
+def test_the_largest_of_several_outputs_needs_no_bound():
+    """min z with z >= y for both outputs: what the networks reach is all that z needs."""
+    net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2)).double()
+    free = [np.inf] * 3
+    A = [[0.0, 0.0, -1.0, 0.0, 1.0], [0.0, 0.0, 0.0, -1.0, 1.0]]
+    mip = dt.Mip([0.0] * 4 + [1.0], A, 0.0, np.inf, [-1.0, -1.0, *np.negative(free)], [1.0, 1.0, *free])
+    problem = dt.Problem(mip)
+    problem.add_predictor(net, [0, 1], [2, 3])
+    assert isinstance(input_plan(context_of(problem)), Plan)
+    side = np.linspace(-1.0, 1.0, 201)
+    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    _, incumbent = solved(problem)
+    least = float(problem.blocks[0].predictor.predict(X).max(axis=1).min())
+    assert incumbent.bound <= incumbent.objective <= least + 1e-9
+    assert incumbent.bound >= incumbent.objective - 1e-3
+
+
 def test_it_ends_in_time():
     instance = two_networks(width=64, seed=3)
     outcome, _ = solved(instance.problem, seconds=0.5)

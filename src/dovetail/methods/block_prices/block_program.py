@@ -19,12 +19,13 @@ from dovetail.core.problem import Problem
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
+from dovetail.reformulations.relu_big_m import written_out
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipStatus
 from dovetail.structure.boxes import tightened_box
 from dovetail.structure.components import component_problem
+from dovetail.structure.relu_layers import ReluLayers, relu_layers
 
 BOX_SECONDS, TIGHTEN_SHARE = 2.0, 0.1
 """For the box of a component's inputs; and of the time that one question has, for LPs under its cutoff."""
@@ -55,7 +56,7 @@ class BlockProgram:
     problem: Problem
     columns: IntArray
     """(members, columns) of the whole problem, in the order that they have here."""
-    plan: ReluPlan
+    layers: ReluLayers
     box: Box
 
     @property
@@ -71,18 +72,18 @@ class BlockProgram:
         cut_out = component_problem(problem, columns[0], rows)
         own = cut_out.derived(cut_out.mip.loosened(), cut_out.blocks)
         box = tightened_box(own, context.budget.part(BOX_SECONDS), seed=context.seed, threads=context.threads)
-        plan = relu_plan(own, box)
-        return None if plan is None or not plan.proves else cls(own, columns, plan, box)
+        layers = relu_layers(own, box)
+        return None if layers is None or not layers.proves else cls(own, columns, layers, box)
 
     def tightened(self, context: SolveContext, budget: Budget) -> BlockProgram:
         """The same with ranges that hold for all of its points."""
         given = Reformulated.start(self.problem, self.box)
-        tightening = CutoffTightening(context, given, np.inf, self.plan, self.box)
+        tightening = CutoffTightening(context, given, np.inf, self.layers, self.box)
         try:
-            plan = tightening.run(budget)
+            layers = tightening.run(budget)
         except NothingLeft:  # an empty component: the engine may say so
             return self
-        return replace(self, plan=plan, box=tightening.box)
+        return replace(self, layers=layers, box=tightening.box)
 
     def least(
         self, cost: FloatArray, known: FloatArray, engine: str, context: SolveContext, budget: Budget
@@ -92,12 +93,12 @@ class BlockProgram:
         given = Reformulated.start(problem, self.box)
         value = float(cost @ known)
         cutoff = value + CUTOFF_ROOM * (1.0 + abs(value))
-        tightening = CutoffTightening(context, given, cutoff, self.plan, self.box)
+        tightening = CutoffTightening(context, given, cutoff, self.layers, self.box)
         try:
-            plan = tightening.run(budget.part(TIGHTEN_SHARE * budget.left))
+            layers = tightening.run(budget.part(TIGHTEN_SHARE * budget.left))
         except NothingLeft:
             return BlockAnswer(cutoff, known, True)
-        written = plan.program(given)
+        written = written_out(layers, given)
         mip = written.problem.mip
         bound = (
             SafeLp(mip, seed=context.seed, threads=context.threads)

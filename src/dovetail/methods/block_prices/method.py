@@ -77,7 +77,7 @@ class PricedBlocks:
     @property
     def unstable(self) -> int:
         """Neurons of the largest block that may change sign."""
-        return max(program.plan.unstable for program in self.programs)
+        return max(program.layers.unstable for program in self.programs)
 
 
 def priced_blocks(context: SolveContext) -> PricedBlocks | None:
@@ -93,7 +93,7 @@ def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     programs = []
     for columns, rows in kinds:
         program = BlockProgram.of(structure.proved, columns, rows, context)
-        if program is None or program.plan.unstable > MOST_NEURONS:
+        if program is None or program.layers.unstable > MOST_NEURONS:
             return None
         programs.append(program)
     return PricedBlocks(scaled, coupling, tuple(programs))
@@ -120,6 +120,8 @@ class BlockPrices:
                 break
             short = context.budget.left < run.proof_seconds
         message = f"block prices: bound {context.problem.mip.sign * run.best:.6g} after {run.proofs} proofs"
+        if run.violated:
+            message += f"; the sets leave out {run.violated}, which cheaper points violate"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, yielded=short)
 
 
@@ -143,6 +145,8 @@ class _BlockBounds:
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
         self._rows, self._limits = parts.coupling(self._loose)
         self.best, self.proofs, self.proof_seconds = -np.inf, 0, 0.0
+        self.violated = ""
+        """What signs leave out and the cheapest blocks violate, where no MIP takes over."""
         points = context.archive.points
         for z in (*points[:: 1 + len(points) // MOST_POINTS], context.incumbent.x, self._starts.cheapest()):
             if z is not None:
@@ -241,7 +245,7 @@ class _BlockBounds:
         """The same by branching over signs.
 
         What it leaves out (integers, all rows but one, limits of outputs) may make points cheaper than any
-        column: where that is the end of it, MIPs take over.
+        column: where that is the end of it, MIPs take over, or the outcome says what it is.
         """
         known = self._pool.least_costs(prices)
         with self._context.stopwatch.measure("nn"):
@@ -249,10 +253,15 @@ class _BlockBounds:
             found = blocks_at(self._context, coupled, self._ranges, prices, known, budget)
         if found.z is not None:
             self._add(found.z)
-        if found.closed and self._writes:
-            cheapest = self._pool.least_costs(prices)
-            if float(np.sum(cheapest - found.least)) > found.room + ENOUGH * (1.0 + abs(found.bound)):
+        cheapest = self._pool.least_costs(prices)
+        room = found.room + ENOUGH * (1.0 + abs(found.bound))
+        if found.closed and float(np.sum(cheapest - found.least)) > room:
+            if self._writes:
                 self._coupled = None
+            elif found.z is not None:
+                z = self._context.problem.predict(found.z)
+                sets = (one for group in coupled.groups for one in group.sets)
+                self.violated = next(filter(None, (one.violated(coupled.mip, z) for one in sets)), "")
         return found.bound
 
     def _cheapest(self, program: BlockProgram, cost: FloatArray) -> FloatArray | None:

@@ -174,13 +174,19 @@ class _Tree:
             prices = self._prices(node, answer.bound, answer.multipliers)
             smaller = tighten(self._trees.cells, self._ranges.sums, node, prices)
             node.split = split_of(self._trees, node, answer.x, prices.reduced)
-            if smaller and node.split is None:  # what it is closed on has to be what its last cells say
-                self._ranges.tighten([node], [None])
-                self._look_at([node])
+            if node.split is None and (self._outputs_change(node) or smaller):
+                self._look_at([node])  # what it is closed on has to be what its last cells say
                 return
             self._points(node, answer.x)
         if node.bound < self._target:
             self._keep(node)
+
+    def _outputs_change(self, node: Node) -> bool:
+        """Take the outputs of all samples from the cells that are left: prices left out cells of samples that
+        do not read the column that was split."""
+        lower, upper = node.lower.copy(), node.upper.copy()
+        self._ranges.tighten([node], [None])
+        return bool(np.any(node.lower > lower) or np.any(node.upper < upper))
 
     def _prices(self, node: Node, bound: float, multipliers: FloatArray) -> Prices:
         """Of a box's LP. Where a column has no end, others may have proved the bound: nothing is cut."""

@@ -152,7 +152,9 @@ class _BoxColumns:
             done |= self._boxes > MOST_BOXES
             done |= self._rounds >= PATIENCE and not any(frontier.ever_closed for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
-        message = f"cell columns: {several(self._boxes, 'box', 'boxes')} left, {closed:,} of them closed"
+        message = (
+            f"cell columns: {several(self._boxes, 'box', 'boxes')} left, {closed:,} of them cut no further"
+        )
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     @property

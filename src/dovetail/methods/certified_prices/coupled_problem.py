@@ -197,11 +197,12 @@ def _priced_class(
     lower: FloatArray,
     upper: FloatArray,
 ) -> Priced:
-    """The class that costs less is worth a search: the other one may be had by the least moves."""
+    """The class that costs less is worth a search, or the only one that the bounds of the output allow: the
+    other one may be had by the least moves."""
     on_output = cost[outputs]
-    first = on_output <= 0.0
-    own, rest = np.minimum(on_output, 0.0), np.maximum(on_output, 0.0)
     may_be_0, may_be_1 = lower[outputs] < 0.5, upper[outputs] > 0.5
+    first = np.where(may_be_0 & may_be_1, on_output <= 0.0, may_be_1)
+    own, rest = np.where(first, on_output, 0.0), np.where(first, 0.0, on_output)
     other = np.where(np.where(first, may_be_0, may_be_1), constant + least + rest, np.inf)
     base = np.where(np.where(first, may_be_1, may_be_0), constant + own, np.inf)
     slack = np.where(first, group.slack[:, 0], group.slack[:, 1])

@@ -39,6 +39,7 @@ from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.move_sets import MoveSet
 from dovetail.structure.structure import structure_of
 
 TOLERANCE, FINEST = 2e-3, 1e-5
@@ -198,8 +199,12 @@ class _Certification:
         self.passes += 1
         self.raise_bound(at.bound([_lower(search) for search in searches]))
         limits = [one for one in ended if one not in ("closed", "enough")]
-        added = self._add_columns(at, searches)
-        return "; ".join(limits) if limits else "" if added else "no cheaper point is left"
+        added, violated = self._add_columns(at, searches)
+        if limits or added:
+            return "; ".join(limits)
+        if violated:
+            return f"given up: the sets leave out {violated}, which cheaper points violate"
+        return "no cheaper point is left"
 
     @property
     def over(self) -> StopReason | None:
@@ -240,13 +245,12 @@ class _Certification:
             return ReluSearch(targets, SearchOptions(batch=nodes, tolerance=tolerance))
         return MoveSearch(targets, batch=cells, tolerance=tolerance)
 
-    def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> int:
-        """The cheapest points met, all components at once; how many columns are new."""
-        mip = self._context.problem.mip
-        z = self._context.incumbent.x
-        if z is None:
-            return 0
-        z = z.copy()
+    def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> tuple[int, str]:
+        """The cheapest points met, all components at once: how many columns are new, and what one of these
+        points violates that its set leaves out."""
+        problem, met = self._context.problem, list[MoveSet]()
+        mip, z = problem.mip, self._context.incumbent.x
+        z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
         for part, search in zip(at.parts, searches, strict=True):
             if search is None:
                 continue
@@ -254,7 +258,12 @@ class _Certification:
             for k in np.flatnonzero(search.met.cpu().numpy()):
                 one = part.group.sets[part.asked[k]]
                 z[one.inputs], z[one.columns] = one.values((1.0 + NUDGE) * moves[k], mip)
-        return self._source.add(z)
+                met.append(one)
+        added = self._source.add(z)
+        if added:
+            return added, ""
+        z = problem.predict(z)
+        return 0, next(filter(None, (one.violated(self._coupled.mip, z) for one in met)), "")
 
 
 class _Watch:

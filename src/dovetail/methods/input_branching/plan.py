@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.bounds.box import propagate
+from dovetail.bounds.box import Box, needed_ends, propagate
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import MOST_CELLS, too_large
 from dovetail.structure.networks import JointNetwork
@@ -43,10 +44,11 @@ def input_plan(context: SolveContext) -> Plan | str:
     network, found = structure.joint_network, structure.reached
     if isinstance(network, str) or found is None:
         return str(network)
-    return _planned(found.problem.mip, network, found.box.lower, found.box.upper)
+    return _planned(found.problem, network, found.box)
 
 
-def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArray) -> Plan | str:
+def _planned(problem: Problem, network: JointNetwork, box: Box) -> Plan | str:
+    mip, lower, upper = problem.mip, box.lower, box.upper
     rows = mip.n_rows + 2 * network.graph.outputs
     if rows * (mip.n_columns + network.slack.size) > MOST_CELLS:
         return too_large(mip, rows)
@@ -57,6 +59,9 @@ def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArr
         n = mip.n_columns
         limited = propagate(replace(mip, lower=lower[:n], upper=upper[:n]))
         lower[:n], upper[:n] = limited.lower, limited.upper
+        own, sides = ~mip.integer, (mip.row_lower, mip.row_upper)
+        own[problem.inputs] = own[problem.outputs] = False
+        needed_ends(mip.A, sides, mip.cost, own, lower[:n], upper[:n])
     if not np.all(np.isfinite(upper - lower)):
         j = int(np.flatnonzero(~np.isfinite(upper - lower))[0])
         return f"{mip.column_name(j)} has no bound"

@@ -15,10 +15,11 @@ from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import QuadCurve
 from dovetail.methods.split_mip import split_form, written_trees
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
+from dovetail.reformulations.relu_big_m import ReluBigM
 from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import tightened_box
+from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import Structure, structure_of
 
 FACTORED = 1e-13
@@ -53,10 +54,10 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     written = Reformulated.start(rest, box, relaxed)
     if not rest.blocks:
         return QuadraticPlan(written, curves)
-    plan = relu_plan(rest, box)
-    if plan is None:
+    layers = relu_layers(rest, box)
+    if layers is None:
         return None
-    return QuadraticPlan(reformulate(written, (ReluBigM(plan),)), curves, plan.unstable)
+    return QuadraticPlan(reformulate(written, (ReluBigM(layers),)), curves, layers.unstable)
 
 
 def _with_trees(context: SolveContext, curves: tuple[QuadCurve, ...]) -> QuadraticPlan | None:

@@ -2,9 +2,9 @@
 
 Idea: over a box, a simplex or a ball a node's bound is one pass through the network and one sort, without an
 LP; with hundreds of inputs and a few dozen neurons that may change sign a proof takes hundreds of nodes.
-Weakness: rows beyond one are left out, and deep networks have too many such neurons. Where the best point of
-the set violates a row that is left out, no bound beyond that point can be proved: the search names the row
-and ends.
+Weakness: rows beyond one, integrality and bounds of the output are left out, and deep networks have too many
+such neurons. Where the best point of the set violates what is left out, no bound beyond that point can be
+proved: the search names it and ends.
 
 Rows and bounds are taken as they are written, as by any exact MIP: a point that misses them by the check's
 tolerance may be better than the bound, by as much as their prices times that.
@@ -89,9 +89,8 @@ class _Tree:
         self._part = self._at.parts[0]
         self._reported = time.perf_counter()
         self._offered = np.inf
-        self._left_out = self._part.group.sets[0].left_out(whole.mip)
-        self._refused = False
-        """Whether the best point of the set violates what the set leaves out."""
+        self._violated = ""
+        """What the set leaves out and its best point violates."""
         targets, self._search = self._part.targets, None
         if targets is not None:
             options = SearchOptions(batch=BATCH, steps=STEPS, tolerance=CLOSED * self._gap)
@@ -116,9 +115,9 @@ class _Tree:
         ended = search.run(context.budget, self._look)
         self._offer()
         self._raise()
-        closed = ended == "closed" and not self._refused
-        if self._refused:
-            ended = f"given up: the set leaves out {self._left_out}, which its best point violates"
+        closed = ended == "closed" and not self._violated
+        if self._violated:
+            ended = f"given up: the set leaves out {self._violated}, which its best point violates"
         message = f"relu branching: {search.nodes:,} nodes, {search.leaves:,} leaves, {ended}"
         reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, self._progress.done, message, closed=closed)
@@ -134,7 +133,7 @@ class _Tree:
             search.tolerance = CLOSED * self._gap
         if time.perf_counter() - self._reported > REPORT:
             self._raise()
-        return self._refused or self._context.over is not None
+        return bool(self._violated) or self._context.over is not None
 
     def _offer(self) -> None:
         """The best point met, if it is new."""
@@ -149,8 +148,10 @@ class _Tree:
         z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
         one = self._part.group.sets[0]
         z[one.inputs], z[one.columns] = one.values(search.best_moves[0].cpu().numpy(), mip)
-        worth = context.incumbent.offer(z, "branching")
-        self._refused = bool(self._left_out) and np.isnan(worth) and self._beats_incumbent(best)
+        context.incumbent.offer(z, "branching")
+        self._violated = ""
+        if self._beats_incumbent(best):
+            self._violated = one.violated(self._whole.mip, context.problem.predict(z))
 
     def _beats_incumbent(self, value: float) -> bool:
         """Whether a point of this value would be better than the incumbent by more than the gap."""

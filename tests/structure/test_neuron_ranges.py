@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dovetail.networks.layers import Activation, Dense, evaluate, program_of
-from dovetail.reformulations import relu_big_m as module
-from dovetail.reformulations.relu_big_m import neuron_ranges
+from dovetail.structure import relu_layers as module
+from dovetail.structure.relu_layers import neuron_ranges
 
 
 def layers(rng, sizes):

@@ -1,0 +1,150 @@
+"""Networks as layers of ReLUs, with what each layer can give: what a MIP of neurons is written by.
+
+Ranges of neurons come from planes over the inputs' boxes, which keep what intervals forget: that neurons of
+one layer read the same inputs. Neurons that cannot change sign need no binary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dovetail.bounds.box import Box, common, narrow
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.probe import computes
+from dovetail.core.problem import Problem
+from dovetail.networks.layers import Activation, Dense, Layer, folded, program_of, thresholded
+from dovetail.structure.boxes import limits_within
+
+LARGEST = 1e6
+"""Neurons with bounds beyond this make rows that engines get wrong."""
+MOST_WORK = 2e9
+"""Multiplications, about a second: a network whose planes take more is too large to be written out anyway."""
+
+LayerRanges = tuple[tuple[FloatArray, FloatArray], ...]
+"""(n, size) least and largest values: of the inputs, then of what each layer gives."""
+
+
+def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
+    """A block's layers if all of them can be written exactly: dense, ReLU, a class at the end."""
+    layers = block.description.layers_if_known()
+    if layers is None or not computes(problem.mip, block, layers):
+        return None
+    if block.classifies:
+        layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
+    if any(isinstance(layer, Activation) and layer.kind != "relu" for layer in layers):
+        return None
+    return folded(layers)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Samples of one block, with their layers and the ranges of these when their turn comes."""
+
+    block: Block
+    samples: IntArray
+    layers: tuple[Layer, ...]
+    ranges: LayerRanges
+    slack: FloatArray
+    """How far each sample may be from its layers: per output, or as `class_slack` says."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReluLayers:
+    """All networks of a problem, sample by sample in the order that they read each other."""
+
+    pieces: tuple[Piece, ...]
+    unstable: int
+    """Neurons that may change sign over the box: binaries that writing takes."""
+    box: Box | None = None
+    """What columns are held to; None: to the bounds of the problem."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether there is anything to say about every output that a network gives."""
+        return all(piece.block.classifies or np.all(np.isfinite(piece.slack)) for piece in self.pieces)
+
+
+def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> ReluLayers | None:
+    """Those of a problem over a box; None where some block is not such a network, or has no range.
+
+    `known` was found before: no range is looser than its.
+    """
+    reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
+    networks = (
+        {block.name: dense_layers(problem, block) for block in problem.blocks}
+        if known is None
+        else {piece.block.name: piece.layers for piece in known.pieces}
+    )
+    pieces: list[Piece] = []
+    unstable = 0
+    for stage in problem.stages:
+        for block, samples in stage:
+            layers = networks[block.name]
+            lower, upper = reach.lower[block.inputs[samples]], reach.upper[block.inputs[samples]]
+            if layers is None or not np.all(np.isfinite(upper - lower)):
+                return None
+            slack = block_slack(block, lower, upper)
+            before = None if known is None else known.pieces[len(pieces)].ranges
+            ranges = neuron_ranges(layers, lower, upper, before)
+            pieces.append(Piece(block, samples, layers, ranges, slack))
+            if not all(np.max(np.abs(side), initial=0.0) <= LARGEST for pair in ranges[1:] for side in pair):
+                return None  # too large, or NaN
+            for layer, (lower, upper) in zip(layers, ranges, strict=False):
+                if isinstance(layer, Activation):
+                    unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
+            lower, upper = ranges[-1]
+            if not block.classifies:  # what is known of outputs, for the networks that read them
+                narrow(reach.lower, reach.upper, block.outputs[samples], lower - slack, upper + slack)
+    return ReluLayers(tuple(pieces), unstable)
+
+
+def neuron_ranges(
+    layers: Sequence[Layer], lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None
+) -> LayerRanges:
+    """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for them."""
+    by_planes = (
+        _by_planes(layers, lower, upper) if layers and _work(layers, len(lower)) <= MOST_WORK else None
+    )
+    low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
+    ranges = [(low, high)]
+    for place, layer in enumerate(layers, start=1):
+        low, high = _passed_on(layer, low, high)
+        for other in (by_planes, known):
+            if other is not None:
+                low, high, _ = common(low, high, *other[place])
+        ranges.append((low, high))
+    return tuple(ranges)
+
+
+def _passed_on(layer: Layer, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    program = program_of((layer,), lower.shape[1])
+    low, high = program.ranges(lower, upper)
+    return low[:, program.outputs], high[:, program.outputs]
+
+
+def _work(layers: Sequence[Layer], samples: int) -> float:
+    """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
+    total, before = 0.0, 0.0
+    for layer in layers:
+        if isinstance(layer, Dense):
+            before += layer.weight.size
+            total += 2.0 * len(layer.bias) * before
+    return samples * total
+
+
+def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges | None:
+    """Of layers that are each a step of the graph."""
+    planes = NetworkPlanes(program_of(layers, lower.shape[1]).graph())
+    if len(planes.graph.steps) != len(layers):
+        return None
+    domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
+    ranges = planes.output_ranges(domain)
+    return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))
