@@ -21,16 +21,21 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.branching_model import model
+from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
 RARER = 4
 """After a point that brings nothing, the tree has so many times as many boxes before the next: a MIP that
 completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
+DESCENTS = 256
+"""Boxes between two descents over cells, at least, and twice as many after one that found nothing: one takes
+about as long as so many boxes, or twice."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
@@ -66,7 +71,8 @@ class _Run:
     def __init__(self, context: SolveContext, made: Model) -> None:
         self._context, self._scope, self._whole = context, Scope.CHECKED, context
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
-        self._points = _Points()
+        trees = context.once(structure_of).trees is not None
+        self._points = _CellPoints() if trees else _Points()
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
@@ -118,9 +124,7 @@ class _Run:
         if point is not None:
             self._points.offer(context, point[:n], tree.boxes)
         for lost in tree.left:
-            context.incumbent.offer(lost[:n].copy(), SOURCE)
-            if tree.leaves <= self._goal:
-                self._points.descend(context, lost[:n])
+            self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
         tree.left.clear()
 
 
@@ -142,6 +146,12 @@ class _Points:
         if context.incumbent.x is before:
             self._due = RARER * boxes
 
+    def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
+        """That of a box which nothing can divide; the bound may hang on it."""
+        context.incumbent.offer(point.copy(), SOURCE)
+        if decides:
+            self.descend(context, point)
+
     def descend(self, context: SolveContext, point: FloatArray) -> None:
         """With integers held; where no point is known, with all that a descent can do."""
         with torch.enable_grad():  # boxes are bounded without
@@ -150,3 +160,26 @@ class _Points:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
             thorough = context.incumbent.x is None
             self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)
+
+
+class _CellPoints:
+    """The same where all predictors are tree ensembles: points are looked for in the cells of a box's own."""
+
+    def __init__(self) -> None:
+        self._due, self._wait = 0, DESCENTS
+
+    def offer(self, context: SolveContext, point: FloatArray, boxes: int) -> None:
+        """A descent from a point over the problem's columns, when so many boxes were seen."""
+        if boxes >= self._due:
+            before = context.incumbent.x
+            self._look(context, point, descend=True)
+            self._wait = DESCENTS if context.incumbent.x is not before else 2 * self._wait
+            self._due = boxes + self._wait
+
+    def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
+        """That of a box whose LP has everything right: the best in its cells."""
+        self._look(context, point, descend=False)
+
+    def _look(self, context: SolveContext, point: FloatArray, *, descend: bool) -> None:
+        search = context.once(cell_search)
+        search.look_at(search.trees.cells.of_point(point), context, descend=descend)
