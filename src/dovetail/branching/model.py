@@ -64,10 +64,11 @@ class Model:
         self.host.tighten(lower, upper, cutoff)
         alive = np.flatnonzero(~(lower > upper).any(1))
         low, high = lower[alive], upper[alive]
+        known = low.copy(), high.copy()
         for one in self.networks:
             one.tighten(low, high)
         self.trees.tighten(low, high)
-        self.host.tighten(low, high, cutoff)
+        self.host.tighten(low, high, cutoff, known)
         for one in self.networks:
             one.settle(low, high)
         lower[alive], upper[alive] = low, high

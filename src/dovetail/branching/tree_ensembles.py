@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import joined_ranges
@@ -30,6 +30,8 @@ ROUNDING = {"float64": 1e-15, "float32": 1e-6}
 this format, in any order, are off by."""
 CELLS = 2**21
 """Boxes times nodes of trees times scores that are looked at together: two arrays of 16 MB."""
+MEMORY = 2**16
+"""Boxes that samples remember, all together: some dozens of MB."""
 CLOSE = 1e-7
 """Outputs of an LP that are this close to the trees' own, relative to max(1, |value|), are right."""
 FLOOR = 1e-6
@@ -61,8 +63,14 @@ class TreeSamples:
         self._ends = np.cumsum([sample.outputs.size for sample in samples], dtype=np.int64)[:-1]
         self._reads = [np.unique(sample.boxes.column) for sample in samples]
         self._leaves = [LeafBounds(sample) for sample in samples]
+        self._known: list[dict[bytes, bytes]] = [{} for _ in samples]
         self._read_twice = np.flatnonzero(np.isin(cells.columns, self.outputs))
         """Places of columns that trees give and trees read."""
+
+    @cached_property
+    def _blocks(self) -> list[list[TreeSample]]:
+        """Samples of the same block together, in their order."""
+        return [list(same) for _, same in groupby(self.samples, key=lambda sample: sample.block.name)]
 
     @cached_property
     def _begin(self) -> FloatArray:
@@ -97,7 +105,8 @@ class TreeSamples:
         before = low.copy(), high.copy()
         for number in range(len(self.samples)):
             alive = np.flatnonzero(np.all(low <= high, axis=1))
-            self._tighten(number, alive, low, high, lower, upper)
+            if alive.size:
+                self._tighten(number, alive, low, high, lower, upper)
             if self._read_twice.size:
                 self._again(low, high, lower, upper)
         crossed = np.any(low > high, axis=1)
@@ -122,19 +131,29 @@ class TreeSamples:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        """Some boxes by one sample, in place; what is the same in several is done once."""
-        outputs = self.samples[number].outputs
-        inside, reads = np.ix_(alive, outputs), np.ix_(alive, self._reads[number])
-        ends = [part[inside].view(np.int64) for part in (lower, upper)]
-        rows = np.concatenate([low[reads], high[reads], *ends], axis=1)
-        same = np.unique(_as_one(rows), return_index=True, return_inverse=True)
-        some, which = alive[same[1]], same[2]
-        least, most, begin, end = self._leaves[number].within(
-            low[some], high[some], lower[some][:, outputs], upper[some][:, outputs]
+        """Some boxes by one sample, in place. A sample sees a few numbers of a box, and most of the boxes of a
+        step agree in these: what came of them is remembered."""
+        outputs, own, known = self.samples[number].outputs, self._reads[number], self._known[number]
+        inside, reads = np.ix_(alive, outputs), np.ix_(alive, own)
+        if len(known) > MEMORY // len(self.samples):
+            known.clear()
+        seen = _rows(low[reads], high[reads], lower[inside], upper[inside])
+        new = {row: k for k, row in enumerate(seen) if row not in known}
+        if new:
+            some = alive[list(new.values())]
+            least, most, begin, end = self._leaves[number].within(
+                low[some], high[some], lower[some][:, outputs], upper[some][:, outputs]
+            )
+            found = _rows(begin[:, own], end[:, own], least, most)
+            known.update(zip(new, found, strict=True))
+            known.update(zip(found, found, strict=True))  # what is left of them says no more
+        cells = np.frombuffer(b"".join([known[row] for row in seen]), dtype=np.int64)
+        low[reads], high[reads], *ends = np.split(
+            cells.reshape(alive.size, -1),
+            np.cumsum([own.size, own.size, outputs.size]),
+            axis=1,
         )
-        lower[inside], upper[inside] = least[which], most[which]
-        own = self._reads[number]
-        low[reads], high[reads] = begin[:, own][which], end[:, own][which]
+        lower[inside], upper[inside] = (np.ascontiguousarray(part).view(np.float64) for part in ends)
 
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
@@ -161,16 +180,18 @@ class TreeSamples:
     def _wrong(self, cells: IntArray, x: FloatArray) -> tuple[FloatArray, list[IntArray]]:
         """(N, outputs) what the trees say less what the LP says, 0 where that is close enough; of each sample
         (N, trees) leaves."""
-        found, leaves = [], []
-        for sample in self.samples:
-            boxes = sample.boxes
-            rows = self._cells.high[self._cells.first[boxes.place] + cells[:, boxes.place]]
-            at = boxes.ensemble.leaves(rows)
-            said = sample.decoded(boxes.ensemble.summed(boxes.ensemble.value[at]))
-            off = said - x[:, sample.outputs]
-            found.append(np.where(np.abs(off) > CLOSE * np.maximum(1.0, np.abs(said)), off, 0.0))
-            leaves.append(boxes.number_of(at))
-        return np.concatenate(found, axis=1), leaves
+        n, wrong, leaves = len(x), [], []
+        for same in self._blocks:
+            first, ensemble = same[0], same[0].boxes.ensemble
+            place = np.stack([sample.boxes.place for sample in same])
+            rows = self._cells.high[self._cells.first[place] + cells[:, place]]
+            at = ensemble.leaves(rows.reshape(-1, place.shape[1]))
+            said = first.decoded(ensemble.summed(ensemble.value[at])).reshape(n, -1)
+            off = said - x[:, np.concatenate([sample.outputs for sample in same])]
+            wrong.append(np.where(np.abs(off) > CLOSE * np.maximum(1.0, np.abs(said)), off, 0.0))
+            at = at.reshape(n, len(same), -1)
+            leaves += [sample.boxes.number_of(at[:, k]) for k, sample in enumerate(same)]
+        return np.concatenate(wrong, axis=1), leaves
 
     def _best(self, share: FloatArray, low: IntArray, high: IntArray, wrong: FloatArray, most: int) -> Cuts:
         """The best cut of each of the best columns of one box; the widest column where there is none."""
@@ -190,9 +211,12 @@ class TreeSamples:
         return Cuts(columns, cells.high[at], self._begin[at + 1], wrong)
 
 
-def _as_one(rows: IntArray) -> NDArray[np.void]:
-    """(N,) a row of numbers as one thing that can be compared."""
-    return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+def _rows(low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> list[bytes]:
+    """(N,) what a sample sees of each box, as one thing that can be remembered."""
+    ends = (np.ascontiguousarray(part).view(np.int64) for part in (lower, upper))
+    joined = np.concatenate([low, high, *ends], axis=1)
+    data, size = joined.tobytes(), joined.shape[1] * joined.itemsize
+    return [data[k : k + size] for k in range(0, len(data), size)]
 
 
 def _share(

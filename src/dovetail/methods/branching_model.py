@@ -23,7 +23,7 @@ from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import Reached
 from dovetail.structure.networks import required_graph
 from dovetail.structure.structure import structure_of
-from dovetail.structure.trees import ensembles_of, input_cells, tree_samples
+from dovetail.structure.trees import input_cells, tree_samples
 
 
 def model(context: SolveContext) -> Model | str:
@@ -37,7 +37,7 @@ def model(context: SolveContext) -> Model | str:
     if found.why_empty:
         return found.why_empty
     try:
-        made = model_of(found.problem, found.box.lower, found.box.upper)
+        made = model_of(found.problem, found.box.lower, found.box.upper, structure.tree_blocks)
     except UnsupportedError as reason:
         return str(reason)
     entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
@@ -50,11 +50,16 @@ MOST_ENTRIES = 400_000
 """Of the matrix of a box's LP: beyond that one LP takes seconds."""
 
 
-def model_of(problem: Problem, lower: FloatArray, upper: FloatArray) -> Model:
-    """A problem that is minimised and as loose as the check, within a box."""
+def model_of(
+    problem: Problem,
+    lower: FloatArray,
+    upper: FloatArray,
+    ensembles: Mapping[str, TreeEnsemble] | None = None,
+) -> Model:
+    """A problem that is minimised and as loose as the check, within a box; its blocks of trees by name."""
     mip = problem.mip
     builder = _Builder(mip.n_columns, list(lower), list(upper))
-    ensembles = ensembles_of(problem) or {}
+    ensembles = ensembles or {}
     for block in problem.blocks:
         if block.name not in ensembles:
             builder.add(block, required_graph(problem, block))
