@@ -34,9 +34,9 @@ TOGETHER = 16
 AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
-import os
-MOST_CUTS = int(os.environ.get("MC","4"))
-"""Of trees, that are tried for a box."""
+MOST_CUTS = 4
+"""Of trees, that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty trees over 20
+inputs, 4 took 1,244 and the least time)."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
 

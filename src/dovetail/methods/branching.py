@@ -177,8 +177,13 @@ class _CellPoints:
             self._due = boxes + self._wait
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
-        """That of a box whose LP has everything right: the best in its cells."""
+        """That of a box whose LP has everything right: the best in its cells; where it is better than all
+        before, a descent from there, too. Points that are better by a little would have to be checked one
+        after the other (five forests: 213 boxes, 57 with descents)."""
+        before = context.incumbent.x
         self._look(context, point, descend=False)
+        if context.incumbent.x is not before:
+            self._look(context, point, descend=True)
 
     def _look(self, context: SolveContext, point: FloatArray, *, descend: bool) -> None:
         search = context.once(cell_search)
