@@ -59,9 +59,7 @@ def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.where(upper - lower > POINT * np.where(np.isfinite(first), first, 1.0) + LEAST, part, 0.0)
 
 
-def candidates(
-    model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Cuts
-) -> Candidates:
+def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Cuts) -> Candidates:
     """Of one box whose LP was solved and whose trees may be cut so; none where nothing is left to divide."""
     assert solved.x is not None
     x = solved.x[: lower.size]

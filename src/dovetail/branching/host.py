@@ -83,10 +83,11 @@ class HostRows:
         Bounds that cross say that nothing is in the box. What was passed on of `known` bounds is not passed
         on again: then and after the first pass, only boxes that moved and rows over columns that did count.
         """
-        n, boxes, columns = self.columns, np.arange(len(lower)), np.ones(self.columns, dtype=bool)
+        n, boxes = self.columns, np.arange(len(lower))
+        columns: BoolArray = np.ones(n, dtype=bool)
         if known is not None:
             moved = (lower[:, :n] != known[0][:, :n]) | (upper[:, :n] != known[1][:, :n])
-            boxes, columns = np.flatnonzero(moved.any(1)), moved.any(0)
+            boxes, columns = np.flatnonzero(moved.any(1)), np.asarray(moved.any(0))
         whole = np.flatnonzero(self.integer)
         for _ in range(ROUNDS):
             boxes = boxes[~(lower[boxes] > upper[boxes]).any(1)]
@@ -101,7 +102,7 @@ class HostRows:
             with np.errstate(invalid="ignore"):
                 by = np.fmax(low[:, :n] - before[0], before[1] - high[:, :n])
                 moved = by > MOVED * (1.0 + np.nan_to_num(before[1] - before[0], posinf=0.0))
-            boxes, columns = boxes[moved.any(1)], moved.any(0)
+            boxes, columns = boxes[moved.any(1)], np.asarray(moved.any(0))
 
     def _pass_on(self, columns: BoolArray, lower: FloatArray, upper: FloatArray, cutoff: float) -> None:
         """Rows over some of the columns, once, from both sides."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ class TreeSamples:
     def _cut(self) -> list[FloatArray]:
         """The cuts of each column."""
         first, high = self._cells.first, self._cells.high
-        return [high[a : b - 1] for a, b in zip(first[:-1], first[1:], strict=True)]
+        return [high[a : b - 1] for a, b in pairwise(first)]
 
     def cells_of(self, x: FloatArray, places: IntArray | None = None) -> IntArray:
         """(N, places) the cells of points (N, columns)."""
@@ -131,8 +131,8 @@ class TreeSamples:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        """Some boxes by one sample, in place. A sample sees a few numbers of a box, and most of the boxes of a
-        step agree in these: what came of them is remembered."""
+        """Some boxes by one sample, in place. A sample sees a few numbers of a box, and most boxes of a step
+        agree in these: what came of them is remembered."""
         outputs, own, known = self.samples[number].outputs, self._reads[number], self._known[number]
         inside, reads = np.ix_(alive, outputs), np.ix_(alive, own)
         if len(known) > MEMORY // len(self.samples):
@@ -158,8 +158,8 @@ class TreeSamples:
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
     ) -> list[Cuts]:
-        """Of N boxes with the points of their LPs and (N, columns) reduced costs there: what separates most of
-        what the LP has wrong, at most so many."""
+        """Of N boxes with the points of their LPs and (N, columns) reduced costs there, at most so many each:
+        what separates most of what the LP has wrong."""
         if not self.samples:
             return [Cuts(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))] * len(x)
         x = np.clip(x, lower, upper)
@@ -175,7 +175,10 @@ class TreeSamples:
                 direction = np.sign(each[number]) * np.split(price, self._ends, axis=1)[number]
                 some = low[which], high[which], cells[which], leaves[number][which]
                 _share(sample, *some, direction[which], shares, which)
-        return [self._best(*one, most) for one in zip(np.cumsum(shares, axis=1), low, high, np.abs(wrong * price), strict=True)]
+        return [
+            self._best(*one, most)
+            for one in zip(np.cumsum(shares, axis=1), low, high, np.abs(wrong * price), strict=True)
+        ]
 
     def _wrong(self, cells: IntArray, x: FloatArray) -> tuple[FloatArray, list[IntArray]]:
         """(N, outputs) what the trees say less what the LP says, 0 where that is close enough; of each sample
