@@ -146,7 +146,8 @@ class TreeSamples:
             )
             found = _rows(begin[:, own], end[:, own], least, most)
             known.update(zip(new, found, strict=True))
-            known.update(zip(found, found, strict=True))  # what is left of them says no more
+            same = np.all((begin == low[some]) & (end == high[some]), axis=1).tolist()
+            known.update({row: row for row, kept in zip(found, same, strict=True) if kept})  # all is said
         cells = np.frombuffer(b"".join([known[row] for row in seen]), dtype=np.int64)
         low[reads], high[reads], *ends = np.split(
             cells.reshape(alive.size, -1),
