@@ -37,7 +37,11 @@ def model(context: SolveContext) -> Model | str:
     if found.why_empty:
         return found.why_empty
     try:
-        made = model_of(found.problem, found.box.lower, found.box.upper, structure.tree_blocks)
+        lower, upper = found.box.lower, found.box.upper
+        if structure.tree_blocks:  # points are clipped to bounds: a cut at one is not passed
+            clipped = structure.loose_rows.mip
+            lower, upper = np.maximum(lower, clipped.lower), np.minimum(upper, clipped.upper)
+        made = model_of(found.problem, lower, upper, structure.tree_blocks)
     except UnsupportedError as reason:
         return str(reason)
     entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
