@@ -41,7 +41,7 @@ ALLOWED = {
     "bounds": {"core", "networks", "run", "mip"},
     "structure": {"core", "networks", "run", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
-    "branching": {"core", "networks", "run", "mip", "bounds"},
+    "branching": {"core", "networks", "run", "mip", "bounds", "structure"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "structure", "certificates", "methods"},
     "modelling": {

@@ -219,22 +219,36 @@ class RowEntries(NamedTuple):
         """
         least = a * np.where(a > 0.0, *ends)
         endless = np.isinf(least)
-        finite = np.where(endless, 0.0, least)
+        ends_everywhere = not endless.any()
+        finite = least if ends_everywhere else np.where(endless, 0.0, least)
         total = np.add.reduceat(finite, self.first, axis=-1)
         size = np.add.reduceat(np.abs(finite), self.first, axis=-1)
         noise = 2.0 * UNIT * (np.bincount(self.row) + 2) * size
-        others = np.add.reduceat(endless, self.first, axis=-1, dtype=np.int64)[..., self.row] - endless
-        known = (others == 0) & np.isfinite(side)[self.row]
-        useful = np.flatnonzero(known.reshape(-1, a.size).any(axis=0))
-        known, a, row, column = known[..., useful], a[useful], self.row[useful], self.column[useful]
-        limit = (side[row] - (total[..., row] - finite[..., useful])) / a
+        row, column, known = self.row, self.column, np.isfinite(side)[self.row]
+        if not ends_everywhere:
+            others = np.add.reduceat(endless, self.first, axis=-1, dtype=np.int64)[..., row] - endless
+            known = (others == 0) & known
+        useful = known.reshape(-1, a.size).any(axis=0)
+        if not np.all(useful):
+            known, a, row, column = known[..., useful], a[useful], row[useful], column[useful]
+            finite = finite[..., useful]
+        limit = (side[row] - (total[..., row] - finite)) / a
         room = PAD * np.maximum(1.0, np.abs(limit)) + noise[..., row] / np.abs(a)
-        known &= np.abs(limit) < INFINITY  # what is beyond says nothing to engines
+        known = known & (np.abs(limit) < INFINITY)  # what is beyond says nothing to engines
         above = a > 0.0
         most = np.where(known, limit + room, np.inf)[..., above]
         least = np.where(known, limit - room, -np.inf)[..., ~above]
-        np.minimum.at(upper.T, column[above], most.T)
-        np.maximum.at(lower.T, column[~above], least.T)
+        _each(np.minimum, upper, column[above], most)
+        _each(np.maximum, lower, column[~above], least)
+
+
+def _each(least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: FloatArray) -> None:
+    """The least or the most of bounds, in place, and of what entries found of their columns."""
+    if column.size:
+        order = np.argsort(column, kind="stable")
+        columns, first = np.unique(column[order], return_index=True)
+        ends = least_or_most.reduceat(found[..., order], first, axis=-1)
+        bounds[..., columns] = least_or_most(bounds[..., columns], ends)
 
 
 def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:

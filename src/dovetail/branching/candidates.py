@@ -1,8 +1,8 @@
-"""Where a box may be divided: at an integer, an input or a neuron, all of them columns of the box.
+"""Where a box may be divided: at an integer, an input, a neuron or a cut of trees, all columns of the box.
 
 A network that reads few free inputs is linear soon when these are cut; one that reads many, when the signs of
 its neurons are known. The LP of the box says which are worth a look: integers that it leaves fractional,
-inputs and neurons of networks whose value it has wrong.
+inputs and neurons of networks whose value it has wrong, cuts of trees whose value it has wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Solved
+from dovetail.branching.tree_ensembles import Cuts
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 
@@ -38,6 +39,8 @@ class Candidates(NamedTuple):
     columns: IntArray
     below: FloatArray
     above: FloatArray
+    wrong: FloatArray
+    """(outputs,) what the LP has wrong about the outputs of trees, in cost."""
 
     def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All parts: the lower one of each candidate, then the upper ones."""
@@ -56,8 +59,8 @@ def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.where(upper - lower > POINT * np.where(np.isfinite(first), first, 1.0) + LEAST, part, 0.0)
 
 
-def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solved) -> Candidates:
-    """Of one box whose LP was solved; none where nothing is left to divide."""
+def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Cuts) -> Candidates:
+    """Of one box whose LP was solved and whose trees may be cut so; none where nothing is left to divide."""
     assert solved.x is not None
     x = solved.x[: lower.size]
     width = widths(model, lower, upper)
@@ -81,31 +84,43 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
     for score in (inputs * wide, neurons * wide):
         first = np.argsort(-score, kind="stable")[:MOST]
         chosen.append(first[score[first] > 0.0])
-    columns = np.unique(np.concatenate(chosen))
-    if not columns.size:
+    columns = np.setdiff1d(np.concatenate(chosen), cuts.columns)
+    if not columns.size and not cuts.columns.size:
         return anywhere(model, lower, upper, x)
-    return _divided(model, columns, lower, upper, x, integer)
+    below, above = _divided(model, columns, lower, upper, x, integer)
+    return Candidates(
+        np.append(columns, cuts.columns),
+        np.append(below, cuts.below),
+        np.append(above, cuts.above),
+        cuts.wrong,
+    )
 
 
 def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Candidates:
-    """Of a box whose LP failed, or has nothing wrong at a point that may be refused all the same: what is
-    still open, widest first."""
+    """Of a box whose LP failed, or has nothing wrong at a point `x` that may be refused all the same: what is
+    still open, widest first. Beside trees alone such a point is looked for in its cells, and nothing in the
+    box is better."""
     width = widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
     still = integer & (width > 0.0)
+    if model.trees.samples and x is None:
+        still[model.trees.inputs] |= width[model.trees.inputs] > 0.0
+    elif model.trees.samples and not model.networks:
+        still[:] = False
     for one in model.networks:
         read = one.inputs[one.open_area(lower[None], upper[None])[0] > 0.0].ravel()
         still[read] |= width[read] > 0.0
     columns = np.flatnonzero(still)
     columns = columns[np.argsort(-width[columns], kind="stable")][:MOST]
     middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))
-    return _divided(model, columns, lower, upper, middle if x is None else x, integer)
+    below, above = _divided(model, columns, lower, upper, middle if x is None else x, integer)
+    return Candidates(columns, below, above, np.zeros(model.trees.outputs.size))
 
 
 def _divided(
     model: Model, columns: IntArray, lower: FloatArray, upper: FloatArray, x: FloatArray, integer: BoolArray
-) -> Candidates:
-    """Near the LP's point, but for ReLUs: these at 0."""
+) -> tuple[FloatArray, FloatArray]:
+    """The last value below and the first one above: near the LP's point, but for ReLUs: these at 0."""
     low, high, here = lower[columns], upper[columns], x[columns]
     at = np.clip(here, low + MIDDLE * (high - low), high - MIDDLE * (high - low))
     bends = model.relus[columns] & (low < 0.0) & (high > 0.0)
@@ -115,14 +130,19 @@ def _divided(
     middle = np.where(np.isfinite(high - low), 0.5 * (low + high), here)
     down = np.floor(np.where(fractional, here, middle))
     down = np.clip(down, low, high - 1.0)
-    return Candidates(columns, np.where(whole, down, at), np.where(whole, down + 1.0, at))
+    return np.where(whole, down, at), np.where(whole, down + 1.0, at)
 
 
 def remaining(
-    model: Model, box: tuple[FloatArray, FloatArray], lp: Solved, lower: FloatArray, upper: FloatArray
+    model: Model,
+    box: tuple[FloatArray, FloatArray],
+    lp: Solved,
+    wrong: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
 ) -> FloatArray:
     """(N,) what is left over N parts of a box of what its LP has wrong, from 0 to 1: of integers that are
-    fractional, and of networks' values."""
+    fractional, of networks' values, and of trees' (`wrong`, see `Candidates`)."""
     assert lp.x is not None
     whole = np.flatnonzero(model.host.integer)
     x = lp.x[whole]
@@ -136,6 +156,12 @@ def remaining(
             weight = np.where(now[0] > 0.0, error[sources[0]], 0.0)
             left += (then * (weight / np.maximum(now[0], LEAST))).sum((1, 2))
             total += float(weight.sum())
+    if np.any(wrong):
+        outputs = model.trees.outputs
+        now = (box[1] - box[0])[outputs]
+        share = wrong * (now > 0.0) / np.maximum(now, LEAST)
+        left += (upper - lower)[:, outputs] @ share
+        total += float(share @ now)
     if total > 0.0:
         parts.append(left / total)
     return np.asarray(np.mean(parts, axis=0)) if parts else np.ones(len(lower))

@@ -42,8 +42,14 @@ class HostRows:
         return int(self.cost.size)
 
     @cached_property
-    def _rows(self) -> RowEntries:
-        return RowEntries.of(self.A, np.flatnonzero(np.diff(self.A.indptr)))
+    def _sides(self) -> tuple[RowEntries, RowEntries]:
+        """Rows that are limited from above, and those that are from below."""
+        filled, above = np.diff(self.A.indptr) > 0, np.isfinite(self.row_upper)
+        above[-1] = True  # the cost
+        return (
+            RowEntries.of(self.A, np.flatnonzero(filled & above)),
+            RowEntries.of(self.A, np.flatnonzero(filled & np.isfinite(self.row_lower))),
+        )
 
     def program(self, cutoff: float) -> Mip:
         """The rows, for points that cost at most `cutoff`."""
@@ -65,24 +71,48 @@ class HostRows:
             entries=self.entries + 1,
         )
 
-    def tighten(self, lower: FloatArray, upper: FloatArray, cutoff: float) -> None:
+    def tighten(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        cutoff: float,
+        known: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         """N boxes, in place; the last row is the cost, which is at most `cutoff`.
 
-        Bounds that cross say that nothing is in the box.
+        Bounds that cross say that nothing is in the box. What was passed on of `known` bounds is not passed
+        on again: then and after the first pass, only boxes that moved and rows over columns that did count.
         """
-        rows, limit = self._rows, np.append(self.row_upper[:-1], self.limit(cutoff))
-        for _ in range(ROUNDS if rows.number.size else 0):
-            before = lower[:, : self.columns].copy(), upper[:, : self.columns].copy()
-            for a, side in ((rows.a, limit), (-rows.a, -self.row_lower)):
-                ends = lower[:, rows.column], upper[:, rows.column]
-                rows.pass_on(a, side[rows.number], ends, lower, upper)
-            whole = np.flatnonzero(self.integer)
-            lower[:, whole] = np.ceil(lower[:, whole] - TOLERANCE)
-            upper[:, whole] = np.floor(upper[:, whole] + TOLERANCE)
-            with np.errstate(invalid="ignore"):
-                moved = np.fmax(lower[:, : self.columns] - before[0], before[1] - upper[:, : self.columns])
-            if not np.any(moved > MOVED * (1.0 + np.nan_to_num(before[1] - before[0], posinf=0.0))):
+        n, boxes = self.columns, np.arange(len(lower))
+        columns: BoolArray = np.ones(n, dtype=bool)
+        if known is not None:
+            moved = (lower[:, :n] != known[0][:, :n]) | (upper[:, :n] != known[1][:, :n])
+            boxes, columns = np.flatnonzero(moved.any(1)), np.asarray(moved.any(0))
+        whole = np.flatnonzero(self.integer)
+        for _ in range(ROUNDS):
+            boxes = boxes[~(lower[boxes] > upper[boxes]).any(1)]
+            if not boxes.size or not np.any(columns):
                 return
+            low, high = lower[boxes], upper[boxes]
+            before = low[:, :n].copy(), high[:, :n].copy()
+            self._pass_on(columns, low, high, cutoff)
+            low[:, whole] = np.ceil(low[:, whole] - TOLERANCE)
+            high[:, whole] = np.floor(high[:, whole] + TOLERANCE)
+            lower[boxes], upper[boxes] = low, high
+            with np.errstate(invalid="ignore"):
+                by = np.fmax(low[:, :n] - before[0], before[1] - high[:, :n])
+                moved = by > MOVED * (1.0 + np.nan_to_num(before[1] - before[0], posinf=0.0))
+            boxes, columns = boxes[moved.any(1)], np.asarray(moved.any(0))
+
+    def _pass_on(self, columns: BoolArray, lower: FloatArray, upper: FloatArray, cutoff: float) -> None:
+        """Rows over some of the columns, once, from both sides."""
+        limit = np.append(self.row_upper[:-1], self.limit(cutoff))
+        for every, sign, side in zip(self._sides, (1.0, -1.0), (limit, -self.row_lower), strict=True):
+            if every.number.size:
+                rows = every.touching(columns)
+                ends = lower[:, rows.column], upper[:, rows.column]
+                if rows.number.size:
+                    rows.pass_on(sign * rows.a, side[rows.number], ends, lower, upper)
 
 
 MOVED = 1e-3

@@ -1,4 +1,4 @@
-"""What branch and bound takes: linear rows, networks, and a first box over all columns."""
+"""What branch and bound takes: linear rows, networks, tree ensembles, and a first box over all columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples
+from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 from dovetail.networks.graph import Elementwise
@@ -24,6 +25,7 @@ class Model:
     upper: FloatArray
     columns: int
     """Of the problem itself: the first ones."""
+    trees: TreeSamples = NO_TREES
 
     @cached_property
     def relus(self) -> BoolArray:
@@ -62,9 +64,11 @@ class Model:
         self.host.tighten(lower, upper, cutoff)
         alive = np.flatnonzero(~(lower > upper).any(1))
         low, high = lower[alive], upper[alive]
+        known = low.copy(), high.copy()
         for one in self.networks:
             one.tighten(low, high)
-        self.host.tighten(low, high, cutoff)
+        self.trees.tighten(low, high)
+        self.host.tighten(low, high, cutoff, known)
         for one in self.networks:
             one.settle(low, high)
         lower[alive], upper[alive] = low, high

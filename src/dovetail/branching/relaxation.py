@@ -365,6 +365,8 @@ class TriangleLp:
             y = None if x is None else self._live.row_duals()
         if y is None or not np.all(np.isfinite(y)):
             return Solved(x, None, status is MipStatus.INFEASIBLE)
+        if x is not None:
+            x[: self._boxed] = np.clip(x[: self._boxed], *self._box[:2])
         errors = () if x is None else self._errors(x, y)
         offset = host.offset if cost is None and status is not MipStatus.INFEASIBLE else 0.0
         return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors)

@@ -1,8 +1,8 @@
-"""A problem with networks as branch and bound takes it."""
+"""A problem with networks and tree ensembles as branch and bound takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,26 +11,37 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.branching.host import Link, class_links, host_rows
 from dovetail.branching.model import Model
 from dovetail.branching.networks import NetworkSamples
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
+from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.networks.graph import Affine, Graph
 from dovetail.run.context import SolveContext
+from dovetail.structure.boxes import Reached
 from dovetail.structure.networks import required_graph
 from dovetail.structure.structure import structure_of
+from dovetail.structure.trees import input_cells, tree_samples
 
 
 def model(context: SolveContext) -> Model | str:
     """The problem of a solve, or why there is none; made once (see `SolveContext.once`)."""
-    found = context.once(structure_of).reached
+    structure = context.once(structure_of)
+    found = structure.reached
+    if found is None and structure.ensembles is not None:  # the LP of a box has the host alone
+        found = Reached(structure.loose_rows, structure.loose_rows_box)
     if found is None:
         return "the problem is too large for an LP at every node"
     if found.why_empty:
         return found.why_empty
     try:
-        made = model_of(found.problem, found.box.lower, found.box.upper)
+        lower, upper = found.box.lower, found.box.upper
+        if structure.tree_blocks:  # points are clipped to bounds: a cut at one is not passed
+            clipped = structure.loose_rows.mip
+            lower, upper = np.maximum(lower, clipped.lower), np.minimum(upper, clipped.upper)
+        made = model_of(found.problem, lower, upper, structure.tree_blocks)
     except UnsupportedError as reason:
         return str(reason)
     entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
@@ -43,12 +54,21 @@ MOST_ENTRIES = 400_000
 """Of the matrix of a box's LP: beyond that one LP takes seconds."""
 
 
-def model_of(problem: Problem, lower: FloatArray, upper: FloatArray) -> Model:
-    """A problem that is minimised and as loose as the check, within a box."""
+def model_of(
+    problem: Problem,
+    lower: FloatArray,
+    upper: FloatArray,
+    ensembles: Mapping[str, TreeEnsemble] | None = None,
+) -> Model:
+    """A problem that is minimised and as loose as the check, within a box; its blocks of trees by name."""
     mip = problem.mip
     builder = _Builder(mip.n_columns, list(lower), list(upper))
+    ensembles = ensembles or {}
     for block in problem.blocks:
-        builder.add(block, required_graph(problem, block))
+        if block.name not in ensembles:
+            builder.add(block, required_graph(problem, block))
+        elif block.classifies:
+            builder.classes = np.append(builder.classes, block.outputs.ravel())
     logits = builder.columns - mip.n_columns
     networks = builder.networks()
     touched = np.concatenate([*(np.append(one.inputs, one.outputs) for one in networks), np.empty(0, int)])
@@ -57,7 +77,24 @@ def model_of(problem: Problem, lower: FloatArray, upper: FloatArray) -> Model:
     low, high = np.array(builder.lower), np.array(builder.upper)
     for ends in (low, high):
         ends[builder.classes] = np.clip(ends[builder.classes], 0.0, 1.0)
-    return Model(host, networks, low, high, mip.n_columns)
+    trees = _trees(problem, ensembles, low, high, host.integer) if ensembles else NO_TREES
+    return Model(host, networks, low, high, mip.n_columns, trees)
+
+
+def _trees(
+    problem: Problem,
+    ensembles: Mapping[str, TreeEnsemble],
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> TreeSamples:
+    """Those of the blocks that are ensembles, by their names."""
+    blocks = [block for block in problem.blocks if block.name in ensembles]
+    columns = np.unique(np.concatenate([block.inputs.ravel() for block in blocks]))
+    if not np.all(np.isfinite(upper[columns] - lower[columns])):
+        raise UnsupportedError("an input of a tree ensemble has no bound")
+    cells = input_cells(blocks, ensembles, columns, lower, upper, integer)
+    return TreeSamples(cells, tree_samples(blocks, ensembles, cells))
 
 
 @dataclass(eq=False)

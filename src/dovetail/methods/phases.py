@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching
-from dovetail.methods.cell_branching import CellBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.cell_windows import CellWindows
@@ -264,7 +263,7 @@ PHASES = (
         f"such, of at most {FEW_TREE_SAMPLES} samples",
         lambda facts: facts.few_tree_samples,
         FIRST_BOXES_SHARE,
-        lambda options: CellBranching(),
+        lambda options: Branching(),
         "{cuts} cuts: branch and bound over boxes of cells, for a while",
     ),
     Phase(
@@ -280,7 +279,7 @@ PHASES = (
         f"trees of at most {FEW_TREE_SAMPLES} samples",
         lambda facts: facts.few_tree_samples,
         BOXES_SHARE,
-        lambda options: CellBranching(),
+        lambda options: Branching(),
         "{cuts} cuts: branch and bound over boxes of cells",
     ),
     Phase(
@@ -296,7 +295,7 @@ PHASES = (
         "trees of more samples",
         lambda facts: facts.cuts > 0 and not facts.few_tree_samples,
         ROOT_SHARE,
-        lambda options: CellBranching(),
+        lambda options: Branching(),
         "{tree_samples} samples: a bound by the first boxes of cells",
     ),
     Phase(
@@ -378,7 +377,7 @@ PHASES = (
         lambda facts: facts.branched,
         BRANCHING_SHARE,
         lambda options: Branching(),
-        "branch and bound over columns and neurons",
+        "branch and bound over columns, neurons and cuts of trees",
     ),
     Phase(
         "middle descents",

@@ -13,6 +13,7 @@ were loosened before, since ranges have room for whatever the deployed predictor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +29,7 @@ from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.run.budget import Budget
 from dovetail.run.lp_duration import least_seconds
 from dovetail.structure.networks import required_graph
@@ -145,10 +147,11 @@ class Reached:
         )
 
 
-def reached_box(problem: Problem, box: Box) -> Box:
+def reached_box(problem: Problem, box: Box, ensembles: Mapping[str, TreeEnsemble] | None = None) -> Box:
     """`box`, tightened by what predictors give on it, until all were asked or nothing gives another bound.
 
-    Outputs are those of the deployed predictors.
+    Outputs are those of the deployed predictors. `ensembles` are those of blocks of trees, by name, where
+    they have been read before.
     """
     mip = problem.mip.minimised()
     waiting = [(block, np.arange(block.samples)) for block in problem.blocks]
@@ -160,7 +163,7 @@ def reached_box(problem: Problem, box: Box) -> Box:
             ready = np.all(box.finite[block.inputs[samples]], axis=1)
             still += [(block, samples[~ready])] if not np.all(ready) else []
             if np.any(ready):
-                empty = empty or _bound_outputs(problem, block, samples[ready], lower, upper)
+                empty = empty or _bound_outputs(problem, block, samples[ready], lower, upper, ensembles or {})
         if empty is not None:
             return replace(box, empty=empty)
         if sum(samples.size for _, samples in still) == sum(samples.size for _, samples in waiting):
@@ -173,11 +176,16 @@ def reached_box(problem: Problem, box: Box) -> Box:
 
 
 def _bound_outputs(
-    problem: Problem, block: Block, samples: IntArray, lower: FloatArray, upper: FloatArray
+    problem: Problem,
+    block: Block,
+    samples: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    ensembles: Mapping[str, TreeEnsemble],
 ) -> Crossed | None:
     """Bounds of some samples' outputs, in place; an output that no value is left for, if there is one."""
     read, outputs = block.inputs[samples], block.outputs[samples]
-    least, most = _trees(block, outputs) or _network(problem, block, lower[read], upper[read])
+    least, most = _trees(block, outputs, ensembles) or _network(problem, block, lower[read], upper[read])
     if block.classifies:  # 0 or 1, whatever the column may be
         least, most = np.fmax(least, 0.0), np.fmin(most, 1.0)
         least = np.fmax(least, np.ceil(lower[outputs] - TOLERANCE))
@@ -185,9 +193,13 @@ def _bound_outputs(
     return narrow(lower, upper, outputs, least, most)
 
 
-def _trees(block: Block, outputs: IntArray) -> tuple[FloatArray, FloatArray] | None:
+def _trees(
+    block: Block, outputs: IntArray, ensembles: Mapping[str, TreeEnsemble]
+) -> tuple[FloatArray, FloatArray] | None:
     """The ends of what an ensemble can give; None where it is none."""
-    ensemble = None if block.classifies else block.description.trees_if_known()
+    if block.classifies:
+        return None
+    ensemble = ensembles.get(block.name) or block.description.trees_if_known()
     if ensemble is None:
         return None
     least, most = ensemble.widest_output_range

@@ -8,8 +8,8 @@ checked against, and the one that bounds are proved of, where a reformulation ma
     boxes       tight_box, loose_box, loose_rows_box, reached
     components  parts, proved_parts, same_rows, one_sample_each, kinds
     templates   components that are the same up to their data
-    predictors  samples, classes, planes, joint_network, relu_layers, curves, quadratic, ensembles, trees,
-                loose_trees
+    predictors  samples, classes, planes, joint_network, relu_layers, curves, quadratic, tree_blocks,
+                ensembles, trees, loose_trees
     integers    free_integers
 """
 
@@ -103,7 +103,7 @@ class Structure:
         if self.proved.mip.n_rows * self.proved.mip.n_columns > MOST_CELLS:
             return None
         box = input_box(self.loose, self.budget, seed=self.seed, threads=self.threads)
-        return Reached(self.loose, reached_box(self.loose, box))
+        return Reached(self.loose, reached_box(self.loose, box, self.tree_blocks or {}))
 
     @cached_property
     def parts(self) -> Components:
@@ -208,13 +208,19 @@ class Structure:
         }
 
     @cached_property
+    def tree_blocks(self) -> dict[str, TreeEnsemble] | None:
+        """The ensembles of blocks that are trees, by their names, whatever the others are; None where there
+        are none, they are too many, or one cannot be read."""
+        return ensembles_of(self.problem)
+
+    @cached_property
     def ensembles(self) -> dict[str, TreeEnsemble] | None:
         """That of each block, by its name, where all of them are trees, few enough, and none reads what
         another one gives."""
         problem, trees = self.problem, [block.description.trees for block in self.problem.blocks]
         if None in trees or np.intersect1d(problem.inputs, problem.outputs).size:
             return None
-        return ensembles_of(problem)
+        return self.tree_blocks
 
     @cached_property
     def trees(self) -> TreeProblem | None:

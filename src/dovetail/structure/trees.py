@@ -11,7 +11,7 @@ boxes of cells: each asks for some cells of some columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -390,20 +390,36 @@ def ensembles_of(problem: Problem) -> dict[str, TreeEnsemble] | None:
 def in_cells(problem: Problem, ensembles: Mapping[str, TreeEnsemble], box: Box) -> TreeProblem:
     """A problem of tree ensembles, by the names of its blocks, in a box that is finite on its inputs."""
     low, high, integer = limits_within(problem, box.lower, box.upper)
-    columns = problem.inputs
+    cells = input_cells(problem.blocks, ensembles, problem.inputs, low, high, integer)
+    mip = problem.mip.minimised()
+    host = replace(mip, lower=low, upper=high, integer=integer)
+    return TreeProblem(problem, host, cells, tree_samples(problem.blocks, ensembles, cells))
+
+
+def input_cells(
+    blocks: Sequence[Block],
+    ensembles: Mapping[str, TreeEnsemble],
+    columns: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> InputCells:
+    """Of the columns that blocks of trees read, between (columns of the problem,) bounds."""
     cuts: list[list[FloatArray]] = [[np.empty(0)] for _ in columns]
-    for block in problem.blocks:
+    for block in blocks:
         for j, cut in enumerate(ensembles[block.name].cuts):
             for place in np.unique(np.searchsorted(columns, block.inputs[:, j])):
                 cuts[place].append(cut)
-    cells = InputCells.of(
-        columns, [np.concatenate(parts) for parts in cuts], low[columns], high[columns], integer[columns]
-    )
-    samples = tuple(
+    joined = [np.concatenate(parts) for parts in cuts]
+    return InputCells.of(columns, joined, lower[columns], upper[columns], integer[columns])
+
+
+def tree_samples(
+    blocks: Sequence[Block], ensembles: Mapping[str, TreeEnsemble], cells: InputCells
+) -> tuple[TreeSample, ...]:
+    """All samples of blocks of trees."""
+    return tuple(
         TreeSample(block, block.outputs[i], leaf_boxes(ensembles[block.name], block.inputs[i], cells))
-        for block in problem.blocks
+        for block in blocks
         for i in range(block.samples)
     )
-    mip = problem.mip.minimised()
-    host = replace(mip, lower=low, upper=high, integer=integer)
-    return TreeProblem(problem, host, cells, samples)

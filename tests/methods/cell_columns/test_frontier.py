@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dovetail.branching import tree_ensembles as ranges
 from dovetail.core.errors import EngineError
-from dovetail.methods.cell_branching import ranges
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.mip.loaded_highs import LoadedHighs

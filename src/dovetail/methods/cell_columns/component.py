@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import Box, RowEntries
+from dovetail.branching.tree_ensembles import ranges_in
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.methods.cell_branching.ranges import ranges_in
 from dovetail.structure.components import Components, component_problem
 from dovetail.structure.trees import TreeProblem, in_cells
 

@@ -33,7 +33,7 @@ ROW = 10.0 * PAD
 """What a point may miss a row by: each of its bounds was propagated with a room of `PAD`. No claim hangs on
 it, either: what is offered is looked for again in the point's cells."""
 SAME, FLOOR = 1e-7, 1e-6
-"""As in cell branching: outputs that are this close are right; the least weight of one that is not."""
+"""As in branching over trees: outputs that are this close are right; the least weight of one that is not."""
 
 
 class Cuts(NamedTuple):

@@ -1,4 +1,4 @@
-"""Boxes of cells, trees as rows and the default against enumeration of all cells."""
+"""Branching, trees as rows and the default against enumeration of all cells."""
 
 import functools
 import itertools
@@ -8,13 +8,13 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import dovetail as dt
-from dovetail.methods.cell_branching import CellBranching
+from dovetail.methods.branching import Branching
 from dovetail.methods.split_mip import SplitMip
 from tests.conftest import FULL
 from tests.predictors.trees import models
-from tests.tree_problems import enumerated, random_problem
+from tests.tree_problems import enumerated, random_problem, several_ensembles
 
-METHODS = {"boxes": CellBranching(), "splits": SplitMip(), "auto": "auto"}
+METHODS = {"boxes": Branching(), "splits": SplitMip(), "auto": "auto"}
 COUNTS = {"boxes": 1000, "splits": 300, "auto": 300} if FULL else {"boxes": 12, "splits": 8, "auto": 4}
 NEARLY = 2e-6
 """Relative to 1 + |optimum|: cells are closed there, and points a margin inside."""
@@ -48,7 +48,26 @@ def test_no_status_or_bound_is_wrong_and_optima_are_found(name):
     assert proved >= 0.9 * feasible  # small objectives beside rows that are held to 1e-6 are not
 
 
-@pytest.mark.parametrize("method", [CellBranching(), "auto"])
+def test_several_ensembles_classes_links_chains_and_bounds_on_thresholds():
+    proved = feasible = 0
+    for seed in range(600 if FULL else 12):
+        problem = several_ensembles(seed)
+        best, sign = enumerated(problem), problem.mip.sign
+        result = dt.solve(problem, Branching(), log=False)
+        if best is None:
+            assert result.x is None, seed
+            continue
+        room = NEARLY * (1.0 + abs(best))
+        assert result.status.value in ("optimal", "feasible"), seed
+        assert dt.check(problem, result.x).within(), seed
+        assert result.bound is None or sign * result.bound <= sign * best + room, seed
+        assert sign * result.objective >= sign * best - room, seed
+        feasible += 1
+        proved += result.status.value == "optimal"
+    assert proved >= 0.95 * feasible
+
+
+@pytest.mark.parametrize("method", [Branching(), "auto"])
 def test_that_no_cell_holds_a_point_is_infeasible_as_far_as_the_check_goes(method):
     """Two samples are 2 together at most; a limit that 2 misses by less than the check says is met."""
     model = dt.RuleList([([(0, "<=", 0.5)], 1.0)], 0.5, 1)
@@ -72,7 +91,7 @@ def test_a_class_that_is_a_tie_is_the_predictor_s_own():
     mip = dt.Mip([0.1, -1.0], lower=[0.0, 0.0], upper=[11.0, 1.0])
     problem = dt.Problem(mip)
     problem.add_predictor(model, [0], [1], output_type="classification")
-    result = dt.solve(problem, CellBranching(), log=False)
+    result = dt.solve(problem, Branching(), log=False)
     truth = [0.1 * x - float(model.predict([[x]])[0]) for x in np.linspace(0.0, 11.0, 111)]
     assert result.status.value == "optimal"
     assert result.objective <= min(truth) + 1e-6
@@ -83,7 +102,7 @@ def test_what_float32_rounds_does_not_stand_in_the_way_of_a_proof(name):
     """Where every tree is down to one leaf, the predictor itself says what it gives."""
     problem = dt.Problem(dt.Mip([0.03, -0.02, 0.01, 1.0], lower=-2.0, upper=[2.0] * 3 + [np.inf]))
     problem.add_predictor(models.model("xgboost", name), [0, 1, 2], [3])
-    result = dt.solve(problem, CellBranching(), log=False)
+    result = dt.solve(problem, Branching(), log=False)
     best = enumerated(problem)
     assert result.status.value == "optimal"
     assert abs(result.objective - best) <= NEARLY * (1.0 + abs(best))
@@ -95,7 +114,7 @@ def test_a_phase_that_was_cut_short_proves_nothing_wrong():
     best, sign = enumerated(problem), problem.mip.sign
     bounds = 0
     for seconds in (1e-3, 0.03, 0.1, 30.0):
-        result = dt.solve(problem, CellBranching(), log=False, time_limit=seconds)
+        result = dt.solve(problem, Branching(), log=False, time_limit=seconds)
         bounds += result.bound is not None
         assert result.bound is None or sign * result.bound <= sign * best + 1e-6 * (1.0 + abs(best))
     assert bounds
@@ -137,6 +156,6 @@ def test_boxes_close_where_integers_stand_beside_the_trees(seed):
     """Prices leave cells out, and then integers are cut: the outputs are those of the last cells all the
     same."""
     problem, grid, value = two_samples(seed)
-    result = dt.solve(problem, CellBranching(), time_limit=600.0, gap=1e-6, log=False)
+    result = dt.solve(problem, Branching(), time_limit=600.0, gap=1e-6, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(least_of(problem, grid, value), abs=1e-5)

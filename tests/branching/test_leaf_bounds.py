@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import dovetail as dt
 from dovetail.bounds.box import Box
-from dovetail.methods.cell_branching.ranges import LeafBounds
+from dovetail.branching.tree_ensembles import LeafBounds
 from dovetail.structure.trees import in_cells
 from tests.conftest import FULL
 

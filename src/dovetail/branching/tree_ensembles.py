@@ -1,0 +1,399 @@
+"""The tree ensembles of a problem, as branch and bound sees them: ranges of outputs by the leaves in reach.
+
+Of each tree the least and the largest leaf that a box can reach bound the ensemble's outputs, and nothing
+else of an ensemble is in the LP. A box reaches the cells of its ends and those between: what is at most a cut
+goes left, and the next number above the cut goes right, so that the two parts of a division at a cut have no
+cell in common, and no point is lost between them.
+
+An output is a sum over trees. Where it has to be at least `lower`, and all trees together reach `most`, no
+tree can be at a leaf that is more than most - lower below its own best one; from above likewise. What is left
+of a tree's leaves covers less of the box: every input lies within the hull of what is left of each tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.sparse import joined_ranges
+from dovetail.structure.trees import InputCells, TreeSample
+
+OPEN = 1e-10
+"""Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""
+ROUNDING = {"float64": 1e-15, "float32": 1e-6}
+"""Relative to the sizes of all leaves that are added, and for each of them: an upper limit of what sums in
+this format, in any order, are off by."""
+CELLS = 2**21
+"""Boxes times nodes of trees times scores that are looked at together: two arrays of 16 MB."""
+MEMORY = 2**16
+"""Boxes that samples remember, all together: some dozens of MB."""
+CLOSE = 1e-7
+"""Outputs of an LP that are this close to the trees' own, relative to max(1, |value|), are right."""
+FLOOR = 1e-6
+"""The least weight of an output that is wrong, relative to the largest: its price may be 0 by chance."""
+SAME = 1e-12
+"""Relative: shares of cuts that differ by less are sums of the same numbers."""
+
+
+class Cuts(NamedTuple):
+    """Divisions of one box at cuts of its trees, best first."""
+
+    columns: IntArray
+    below: FloatArray
+    """The last value of the lower part."""
+    above: FloatArray
+    """The first value of the upper part."""
+    wrong: FloatArray
+    """(outputs,) what the LP has wrong about each output of the trees, in cost."""
+
+
+class TreeSamples:
+    """All samples of tree ensembles in a problem, and the columns that they read and give."""
+
+    def __init__(self, cells: InputCells, samples: Sequence[TreeSample]) -> None:
+        self._cells, self.samples = cells, tuple(samples)
+        none = np.empty(0, dtype=np.int64)
+        self.outputs = np.concatenate([none, *(sample.outputs for sample in samples)])
+        """The columns that they give, sample by sample."""
+        self.inputs = cells.columns
+        """The columns that they read."""
+        self._ends = np.cumsum([sample.outputs.size for sample in samples], dtype=np.int64)[:-1]
+        self._reads = [np.unique(sample.boxes.column) for sample in samples]
+        self._leaves = [LeafBounds(sample) for sample in samples]
+        self._known: list[dict[bytes, bytes]] = [{} for _ in samples]
+        self._read_twice = np.flatnonzero(np.isin(cells.columns, self.outputs))
+        """Places of columns that trees give and trees read."""
+
+    @cached_property
+    def _blocks(self) -> list[list[TreeSample]]:
+        """Samples of the same block together, in their order."""
+        return [list(same) for _, same in groupby(self.samples, key=lambda sample: sample.block.name)]
+
+    @cached_property
+    def _begin(self) -> FloatArray:
+        """(cells,) the first number of each."""
+        cells, begin = self._cells, self._cells.low.copy()
+        later = np.setdiff1d(np.arange(begin.size), cells.first[:-1])
+        begin[later] = np.maximum(begin[later], np.nextafter(cells.high[later - 1], np.inf))
+        return begin
+
+    @cached_property
+    def _cut(self) -> list[FloatArray]:
+        """The cuts of each column."""
+        first, high = self._cells.first, self._cells.high
+        return [high[a : b - 1] for a, b in pairwise(first)]
+
+    def cells_of(self, x: FloatArray, places: IntArray | None = None) -> IntArray:
+        """(N, places) the cells of points (N, columns)."""
+        places = np.arange(len(self._cut)) if places is None else places
+        found = np.empty((len(x), places.size), dtype=np.int64)
+        for k, place in enumerate(places):
+            found[:, k] = np.searchsorted(self._cut[place], x[:, self._cells.columns[place]])
+        return found
+
+    def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
+        """N boxes, in place: outputs by the leaves in reach, inputs by those that are possible.
+
+        Bounds that cross say that nothing is in the box.
+        """
+        if not len(lower) or not self.samples:
+            return
+        low, high = self.cells_of(lower), self.cells_of(upper)
+        before = low.copy(), high.copy()
+        for number in range(len(self.samples)):
+            alive = np.flatnonzero(np.all(low <= high, axis=1))
+            if alive.size:
+                self._tighten(number, alive, low, high, lower, upper)
+            if self._read_twice.size:
+                self._again(low, high, lower, upper)
+        crossed = np.any(low > high, axis=1)
+        lower[crossed, 0], upper[crossed, 0] = 1.0, 0.0
+        sides = ((lower, low, before[0], self._begin), (upper, high, before[1], self._cells.high))
+        for ends, cells, then, values in sides:
+            box, place = np.nonzero((cells != then) & ~crossed[:, None])
+            ends[box, self._cells.columns[place]] = values[self._cells.first[place] + cells[box, place]]
+
+    def _again(self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+        """Cells of columns that some trees give and others read."""
+        places = self._read_twice
+        low[:, places] = np.maximum(low[:, places], self.cells_of(lower, places))
+        high[:, places] = np.minimum(high[:, places], self.cells_of(upper, places))
+
+    def _tighten(
+        self,
+        number: int,
+        alive: IntArray,
+        low: IntArray,
+        high: IntArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        """Some boxes by one sample, in place. A sample sees a few numbers of a box, and most boxes of a step
+        agree in these: what came of them is remembered."""
+        outputs, own, known = self.samples[number].outputs, self._reads[number], self._known[number]
+        inside, reads = np.ix_(alive, outputs), np.ix_(alive, own)
+        if len(known) > MEMORY // len(self.samples):
+            known.clear()
+        seen = _rows(low[reads], high[reads], lower[inside], upper[inside])
+        new = {row: k for k, row in enumerate(seen) if row not in known}
+        if new:
+            some = alive[list(new.values())]
+            least, most, begin, end = self._leaves[number].within(
+                low[some], high[some], lower[some][:, outputs], upper[some][:, outputs]
+            )
+            found = _rows(begin[:, own], end[:, own], least, most)
+            known.update(zip(new, found, strict=True))
+            same = np.all((begin == low[some]) & (end == high[some]), axis=1).tolist()
+            known.update({row: row for row, kept in zip(found, same, strict=True) if kept})  # all is said
+        cells = np.frombuffer(b"".join([known[row] for row in seen]), dtype=np.int64)
+        low[reads], high[reads], *ends = np.split(
+            cells.reshape(alive.size, -1),
+            np.cumsum([own.size, own.size, outputs.size]),
+            axis=1,
+        )
+        lower[inside], upper[inside] = (np.ascontiguousarray(part).view(np.float64) for part in ends)
+
+    def cuts(
+        self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
+    ) -> list[Cuts]:
+        """Of N boxes with the points of their LPs and (N, columns) reduced costs there, at most so many each:
+        what separates most of what the LP has wrong."""
+        if not self.samples:
+            return [Cuts(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))] * len(x)
+        x = np.clip(x, lower, upper)
+        low, high, cells = self.cells_of(lower), self.cells_of(upper), self.cells_of(x)
+        price = np.abs(prices[:, self.outputs])
+        price += FLOOR * np.maximum(1.0, np.abs(prices).max(1, initial=0.0))[:, None]
+        wrong, leaves = self._wrong(cells, x)
+        shares = np.zeros((len(x), self._cells.high.size + 1))
+        each = np.split(wrong * price, self._ends, axis=1)
+        for number, sample in enumerate(self.samples):
+            which = np.flatnonzero(np.any(each[number] != 0.0, axis=1))
+            if which.size:
+                direction = np.sign(each[number]) * np.split(price, self._ends, axis=1)[number]
+                some = low[which], high[which], cells[which], leaves[number][which]
+                _share(sample, *some, direction[which], shares, which)
+        return [
+            self._best(*one, most)
+            for one in zip(np.cumsum(shares, axis=1), low, high, np.abs(wrong * price), strict=True)
+        ]
+
+    def _wrong(self, cells: IntArray, x: FloatArray) -> tuple[FloatArray, list[IntArray]]:
+        """(N, outputs) what the trees say less what the LP says, 0 where that is close enough; of each sample
+        (N, trees) leaves."""
+        n, wrong, leaves = len(x), [], []
+        for same in self._blocks:
+            first, ensemble = same[0], same[0].boxes.ensemble
+            place = np.stack([sample.boxes.place for sample in same])
+            rows = self._cells.high[self._cells.first[place] + cells[:, place]]
+            at = ensemble.leaves(rows.reshape(-1, place.shape[1]))
+            said = first.decoded(ensemble.summed(ensemble.value[at])).reshape(n, -1)
+            off = said - x[:, np.concatenate([sample.outputs for sample in same])]
+            wrong.append(np.where(np.abs(off) > CLOSE * np.maximum(1.0, np.abs(said)), off, 0.0))
+            at = at.reshape(n, len(same), -1)
+            leaves += [sample.boxes.number_of(at[:, k]) for k, sample in enumerate(same)]
+        return np.concatenate(wrong, axis=1), leaves
+
+    def _best(self, share: FloatArray, low: IntArray, high: IntArray, wrong: FloatArray, most: int) -> Cuts:
+        """The best cut of each of the best columns of one box; the widest column where there is none."""
+        cells, flat = self._cells, list[int]()
+        top = np.maximum.reduceat(share[:-1], cells.first[:-1]) if low.size else share[:0]
+        places = np.argsort(-top, kind="stable")[:most]
+        for place in places[top[places] > SAME * top.max(initial=0.0)] if np.any(wrong) else ():
+            own = share[cells.first[place] : cells.first[place + 1]]
+            same = np.flatnonzero(own >= top[place] * (1.0 - SAME))
+            same = same[: np.flatnonzero(np.append(np.diff(same) > 1, True))[0] + 1]  # the first stretch
+            flat.append(int(cells.first[place] + same[same.size // 2]))
+        if not flat and np.any(wrong) and np.any(high > low):
+            place = int(np.argmax(high - low))
+            flat.append(int(cells.first[place] + (low[place] + high[place] - 1) // 2))
+        at = np.array(flat, dtype=np.int64)
+        columns = cells.columns[np.searchsorted(cells.first, at, side="right") - 1]
+        return Cuts(columns, cells.high[at], self._begin[at + 1], wrong)
+
+
+def _rows(low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> list[bytes]:
+    """(N,) what a sample sees of each box, as one thing that can be remembered."""
+    ends = (np.ascontiguousarray(part).view(np.int64) for part in (lower, upper))
+    joined = np.concatenate([low, high, *ends], axis=1)
+    data, size = joined.tobytes(), joined.shape[1] * joined.itemsize
+    return [data[k : k + size] for k in range(0, len(data), size)]
+
+
+def _share(
+    sample: TreeSample,
+    low: IntArray,
+    high: IntArray,
+    cells: IntArray,
+    active: IntArray,
+    direction: FloatArray,
+    steps: FloatArray,
+    which: IntArray,
+) -> None:
+    """Add what each tree is off by to the cuts between the point and its best leaf, as differences along the
+    cells: of N boxes, those `which` of `steps`."""
+    boxes, trees = sample.boxes, len(sample.boxes.starts)
+    if boxes.ensemble.link == "both classes":
+        direction = direction[:, 1:] - direction[:, :1]
+    every = direction @ boxes.value.T
+    worth = np.where(boxes.reachable(low, high), every, np.inf)
+    least = np.minimum.reduceat(worth, boxes.starts, axis=1)
+    box, best = np.nonzero(worth == least[:, boxes.tree])
+    owner = box * trees + boxes.tree[best]
+    best = best[np.flatnonzero(np.append(True, np.diff(owner) > 0))]  # the first of equal ones
+    gain = (every[np.arange(len(low))[:, None], active] - least).ravel()
+    better = np.flatnonzero(gain > 0.0)  # the point may be at a leaf that nothing better has
+    first, last = boxes.demands_from(best[better])
+    demands, owner = joined_ranges(first, last), np.repeat(better, last - first)
+    box, column = owner // trees, boxes.column[demands]
+    at, low, high = cells[box, column], boxes.low[demands], boxes.high[demands]
+    out = (at < low) | (at > high)
+    owner, box, at, low, high = owner[out], box[out], at[out], low[out], high[out]
+    share = gain[owner] / np.bincount(owner, minlength=gain.size)[owner]
+    begin, end = np.where(at > high, high, at), np.where(at > high, at, low)
+    start = boxes.cells.first[column[out]]
+    np.add.at(steps, (which[box], start + begin), share)
+    np.add.at(steps, (which[box], start + end), -share)
+
+
+class LeafBounds:
+    """Of one sample."""
+
+    def __init__(self, sample: TreeSample) -> None:
+        self._sample, self._boxes = sample, sample.boxes
+        boxes, ensemble = sample.boxes, sample.boxes.ensemble
+        self.applies = not sample.block.classifies and ensemble.link == "identity"
+        """Whether its outputs are sums: regression without a link."""
+        largest = np.maximum.reduceat(np.abs(boxes.value), boxes.starts, axis=0).sum(axis=0)
+        few = ensemble.trees + 2
+        self._rounding = ROUNDING[ensemble.dtype] * few * (largest + np.abs(ensemble.base))
+
+    def within(
+        self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+        """(N, outputs) bounds of the outputs in boxes of cells (N, J) where they are between others, and what
+        is left of the boxes: one of which nothing is left ends before it begins."""
+        reach, least, most = ranges_in(self._sample, low, high)
+        if self.applies:
+            asked = np.flatnonzero(np.any((lower > least) | (upper < most), axis=1))
+            if asked.size:
+                low, high = low.copy(), high.copy()
+                few = reach[asked], low[asked], high[asked], lower[asked], upper[asked]
+                left, low[asked], high[asked] = self.left(*few)
+                fewer = np.any(left != reach[asked], axis=1) & np.all(low[asked] <= high[asked], axis=1)
+                if np.any(fewer):
+                    some = asked[fewer]
+                    least[some], most[some] = output_range(self._sample, left[fewer], high[some])
+        return np.maximum(lower, least), np.minimum(upper, most), low, high
+
+    def left(
+        self, reach: BoolArray, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[BoolArray, IntArray, IntArray]:
+        """What is left of the leaves (N, leaves) that boxes of cells (N, J) reach, and of the boxes.
+
+        Outputs lie between bounds (N, outputs). A box of which nothing is left ends before it begins.
+        """
+        parts = [
+            self._left(reach[few], low[few], high[few], lower[few], upper[few])
+            for few in some_at_a_time(max(len(reach), 1), self._boxes.leaf.size + self._boxes.value.size)
+        ]
+        leaves, lows, highs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return leaves, lows, highs
+
+    def _left(
+        self, reach: BoolArray, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[BoolArray, IntArray, IntArray]:
+        left = self._possible(reach, lower, upper)
+        less = np.flatnonzero(np.any(left != reach, axis=1))
+        low, high = low.copy(), high.copy()
+        if less.size:
+            low[less], high[less] = self._hull(left[less], low[less], high[less])
+        return left, low, high
+
+    def _possible(self, reach: BoolArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        boxes = self._boxes
+        value, tree, base = boxes.value, boxes.tree, boxes.ensemble.base
+        reached = reach[:, :, None]
+        low = np.minimum.reduceat(np.where(reached, value, np.inf), boxes.starts, axis=1)
+        high = np.maximum.reduceat(np.where(reached, value, -np.inf), boxes.starts, axis=1)
+        least, most = base + low.sum(axis=1), base + high.sum(axis=1)
+        above = (least - upper)[:, None] + (value - low[:, tree]) <= self._rounding
+        below = (lower - most)[:, None] + (high[:, tree] - value) <= self._rounding
+        return np.asarray(reach & np.all(above & below, axis=2))
+
+    def _hull(self, left: BoolArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+        boxes, (order, starts, tree, column) = self._boxes, self._groups
+        count = np.add.reduceat(left, boxes.starts, axis=1, dtype=np.int64)
+        if order.size:
+            asked = left[:, boxes.leaf[order]]
+            asking = np.add.reduceat(asked, starts, axis=1, dtype=np.int64)
+            whole = asking == count[:, tree]  # all leaves that are left ask something of the column
+            least = np.where(asked, boxes.low[order], boxes.cells.high.size)
+            begin = np.minimum.reduceat(least, starts, axis=1)
+            end = np.maximum.reduceat(np.where(asked, boxes.high[order], -1), starts, axis=1)
+            for k, these in enumerate(whole):
+                np.maximum.at(low[k], column[these], begin[k, these])
+                np.minimum.at(high[k], column[these], end[k, these])
+        nowhere = np.any(count == 0, axis=1)
+        high[nowhere] = low[nowhere] - 1
+        return low, high
+
+    @cached_property
+    def _groups(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Demands by tree and column: their order, where each group begins, its tree and its column."""
+        boxes = self._boxes
+        owner = boxes.tree[boxes.leaf] * boxes.cells.columns.size + boxes.column
+        order = np.argsort(owner, kind="stable")
+        groups, starts = np.unique(owner[order], return_index=True)
+        tree, column = np.divmod(groups, max(1, boxes.cells.columns.size))
+        return order, starts, tree, column
+
+
+def some_at_a_time(boxes: int, size: int) -> Iterator[slice]:
+    """A few boxes, of so many numbers each, at a time: of a million leaves a hundred would be a gigabyte."""
+    some = max(1, CELLS // max(1, size))
+    for begin in range(0, boxes, some):
+        yield slice(begin, begin + some)
+
+
+def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """(N, leaves) what boxes of cells (N, J) reach, (N, outputs) their least and largest output columns.
+
+    A few boxes at a time: of a million leaves a hundred boxes would be a gigabyte.
+    """
+    ensemble = sample.boxes.ensemble
+    parts = []
+    for few in some_at_a_time(max(len(low), 1), ensemble.feature.size * ensemble.value.shape[1]):
+        reach = sample.boxes.reachable(low[few], high[few])
+        parts.append((reach, *output_range(sample, reach, high[few])))
+    reach, least, most = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return reach, least, most
+
+
+def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(N, outputs) least and largest output columns in boxes that reach these leaves (N, leaves).
+
+    `cells` (N, J) are some of each box. Where every tree is down to one leaf, an output that rounding leaves
+    open is what the predictor itself says there: a class, or a sum or link in float32.
+    """
+    boxes, block = sample.boxes, sample.block
+    reach = reach[:, :, None]
+    low = np.minimum.reduceat(np.where(reach, boxes.value, np.inf), boxes.starts, axis=1)
+    high = np.maximum.reduceat(np.where(reach, boxes.value, -np.inf), boxes.starts, axis=1)
+    summed = boxes.ensemble.summed
+    least, most = sample.decoded_range(summed(low), summed(high))
+    apart = np.any(most - least > OPEN * np.maximum(1.0, np.abs(least)), axis=1)
+    unclear = apart & np.all(low == high, axis=(1, 2))
+    if np.any(unclear):
+        rows = np.array([boxes.row(one) for one in cells[unclear]])
+        least[unclear] = most[unclear] = block.decode(block.predictor.predict(rows))
+    return least, most
+
+
+NO_TREES = TreeSamples(InputCells(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0))), ())
+"""Those of a problem without any."""
