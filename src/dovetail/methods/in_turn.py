@@ -14,6 +14,9 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 
+SHARE, LEAST = 0.25, 1.0
+"""Of the time left, and seconds: what a turn takes at most, and may always take. A thousand boxes of 18
+networks in a chain took all of a phase."""
 BEHIND = 0.25
 """Of a turn, for those that did not raise the bound last: what a proof loses to the others at most."""
 
@@ -57,7 +60,8 @@ def _turn(context: SolveContext, method: Method, nodes: float) -> MethodOutcome 
     outcome = None
     with expendable(method.name):
         try:
-            outcome = method.solve(context.turn(nodes))
+            left = context.budget.left
+            outcome = method.solve(context.part(min(1.0, max(SHARE, LEAST / max(left, LEAST)))).turn(nodes))
         except OutOfTime:  # in the middle of a step
             outcome = MethodOutcome(StopReason.TIME, 0)
     return outcome

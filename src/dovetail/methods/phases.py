@@ -365,8 +365,8 @@ PHASES = (
     ),
     Phase(
         "planes LP",
-        "networks that read few inputs each (at most 4), but together more than can be branched over",
-        lambda facts: facts.small_networks > 0 and not facts.joint_inputs,
+        "networks that read few inputs each (at most 4)",
+        lambda facts: facts.small_networks > 0,
         PLANES_SHARE,
         lambda options: PlanesLp(),
         "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
@@ -378,6 +378,7 @@ PHASES = (
         BRANCHING_SHARE,
         lambda options: Branching(),
         "branch and bound over columns, neurons and cuts of trees",
+        as_given=True,
     ),
     Phase(
         "middle descents",
