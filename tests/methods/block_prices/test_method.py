@@ -114,7 +114,14 @@ def test_mips_take_over_where_signs_leave_integers_out():
 
 def test_what_signs_leave_out_is_said_where_no_mip_takes_over(monkeypatch):
     monkeypatch.setattr(method, "MIP_NEURONS", -1)
-    result = dt.solve(distances(), BlockPrices(), log=False)
+    seen = []
+
+    def three_rounds(event):
+        seen.append(event)
+        if len(seen) == 3:
+            event.stop()
+
+    result = dt.solve(distances(), BlockPrices(), callback=three_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
     assert "the sets leave out the integrality of 1 column, which cheaper points violate" in result.message
 

@@ -160,8 +160,8 @@ class _Run:
         with context.stopwatch.measure("engine"):
             self._cuts(lp, cells)
             self._shrink(lp, context.budget.part(SHRINK_SHARE * context.budget.left))
-        gap = self.cutoff - before
-        gained = not np.isfinite(gap) or self.best - before > WORTH * gap
+        gap = self.cutoff - before if np.isfinite(self.cutoff) else 1.0 + abs(self.best)
+        gained = np.isfinite(self.best) and not self.best - before <= WORTH * gap
         return gained or self._volume() < (1.0 - WORTH) * volume
 
     def _cells(self) -> list[Cells] | None:
