@@ -151,7 +151,7 @@ def least_of(problem, grid, value):
     return best
 
 
-@pytest.mark.parametrize("seed", range(30) if FULL else [0, 1])
+@pytest.mark.parametrize("seed", range(30) if FULL else [1])
 def test_boxes_close_where_integers_stand_beside_the_trees(seed):
     """Prices leave cells out, and then integers are cut: the outputs are those of the last cells all the
     same."""

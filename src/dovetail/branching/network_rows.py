@@ -73,6 +73,8 @@ def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Non
                     if (old.network, old.sample) == (number, sample):
                         weights = weights + price * old.entries
                 row = _row(made, number, sample, root, solved, weights, little, budget)
+                if row is None:
+                    return
                 found += [row] if row.columns.size else []
         if not found:
             break
@@ -89,8 +91,9 @@ def _row(
     entries: FloatArray,
     little: float,
     budget: Budget,
-) -> _Row:
-    """What one sample of a network adds to the LP, which may be nothing; its tree may leave `little` open."""
+) -> _Row | None:
+    """What one sample of a network adds to the LP, which may be nothing, where its tree leaves at most `little`
+    open; None where its tree is too large."""
     assert solved.x is not None
     one = made.networks[number]
     wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
@@ -108,6 +111,8 @@ def _row(
         points = tree.step(goal, budget)
         x = points[0][:d] if points else x
     least = tree.bound(goal)
+    if least < goal and len(tree):
+        return None
     gained = least - float(solved.x[columns] @ entries)
     return _Row(columns, entries, least, number, sample) if gained > little else NOTHING
 

@@ -378,7 +378,6 @@ PHASES = (
         BRANCHING_SHARE,
         lambda options: Branching(),
         "branch and bound over columns, neurons and cuts of trees",
-        as_given=True,
     ),
     Phase(
         "middle descents",
