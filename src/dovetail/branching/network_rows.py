@@ -92,8 +92,10 @@ def _row(
     little: float,
     budget: Budget,
 ) -> _Row | None:
-    """What one sample of a network adds to the LP, which may be nothing, where its tree leaves at most `little`
-    open; None where its tree is too large."""
+    """What one sample of a network adds to the LP, which may be nothing; its tree may leave `little` open.
+
+    None where its tree is too large.
+    """
     assert solved.x is not None
     one = made.networks[number]
     wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
