@@ -132,12 +132,14 @@ def needed_ends(
     rows, columns, a = row_of_entries(A), A.indices, A.data
     ends = np.sort([a * lower[columns], a * upper[columns]], axis=0)
     least, most = (_sum_of_others(end, rows, A.shape[0]) for end in ends)
+    size = np.bincount(rows, np.where(np.isinf(ends), 0.0, np.abs(ends)).max(0), A.shape[0])
+    noise = (2.0 * UNIT * (np.bincount(rows, minlength=A.shape[0]) + 2) * size)[rows] / np.abs(a)
     found = False
     for way, bound, other in ((1.0, upper, lower), (-1.0, lower, upper)):
         up = way * a > 0.0
         side, others = np.where(up, sides[0][rows], sides[1][rows]), np.where(up, least, most)
         with np.errstate(invalid="ignore"):
-            asked = np.where(np.isinf(others), np.inf, way * (side - others) / a)
+            asked = np.where(np.isinf(others), np.inf, way * (side - others) / a + noise)
         asked = np.where(np.isinf(side), -np.inf, asked)
         end = way * other
         np.maximum.at(end, columns, asked)
