@@ -105,7 +105,6 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "methods/elastic.py",
-    "branching/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",
     "mip/piqp.py",

@@ -65,17 +65,7 @@ def random_problem(seed):
     integer[out] = False
     cost = np.round(rng.normal(size=columns), 2)
     cost[out] *= 2.0
-    mip = dt.Mip(
-        cost,
-        np.round(rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.7), 1),
-        np.where(rng.random(rows) < 0.3, -3.0, -np.inf),
-        rng.uniform(1.0, 4.0, rows),
-        lower,
-        upper,
-        integer,
-        sense=str(rng.choice(["min", "max"])),
-    )
-    problem = dt.Problem(mip)
+    problem = _with_random_rows(rng, cost, rows, 1.0, lower, upper, integer)
     kind_of_output = "classification" if classifies else "regression"
     problem.add_predictor(model, inputs, out, output_type=kind_of_output)
     return problem
@@ -137,20 +127,27 @@ def several_ensembles(seed):
     if chained:
         inputs[1] = np.append(np.arange(1, features), out[0])
     _put_on_thresholds(rng, models, lower, upper, integer, features)
+    cost = np.round(rng.normal(size=columns), 2)
+    problem = _with_random_rows(rng, cost, rows, 0.5, lower, upper, integer)
+    for (model, kind), read, gives in zip(models, inputs, out, strict=True):
+        problem.add_predictor(model, read, [gives], output_type=kind)
+    return problem
+
+
+def _with_random_rows(rng, cost, rows, least, lower, upper, integer):
+    """Columns with random rows whose upper sides are at `least` or above, of a random sense."""
+    shape = rows, cost.size
     mip = dt.Mip(
-        np.round(rng.normal(size=columns), 2),
-        np.round(rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.7), 1),
+        cost,
+        np.round(rng.normal(size=shape) * (rng.random(shape) < 0.7), 1),
         np.where(rng.random(rows) < 0.3, -3.0, -np.inf),
-        rng.uniform(0.5, 4.0, rows),
+        rng.uniform(least, 4.0, rows),
         lower,
         upper,
         integer,
         sense=str(rng.choice(["min", "max"])),
     )
-    problem = dt.Problem(mip)
-    for (model, kind), read, gives in zip(models, inputs, out, strict=True):
-        problem.add_predictor(model, read, [gives], output_type=kind)
-    return problem
+    return dt.Problem(mip)
 
 
 def _small_model(rng, features):

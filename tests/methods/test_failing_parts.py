@@ -16,7 +16,6 @@ from dovetail.methods.auto import Auto
 from dovetail.methods.facts import LOOKUPS, Facts
 from dovetail.methods.phases import PHASES, planned
 from dovetail.reformulations.quadratic_blocks import QuadraticForm
-from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import linear_net
 from tests.tree_problems import enumerated
@@ -225,7 +224,7 @@ def verified(make, result, *, proved=True):
     assert result.status == "feasible" or abs(result.bound - truth) <= 2 * result.allowed_gap
 
 
-@pytest.mark.parametrize("number", range(len(PHASES))[:: 1 if FULL else 2], ids=lambda k: PHASES[k].name)
+@pytest.mark.parametrize("number", range(len(PHASES)), ids=lambda k: PHASES[k].name)
 def test_a_phase_that_fails(number, monkeypatch):
     """It comes first, on a problem that it is meant for, if there is one here."""
     phase = PHASES[number]
@@ -238,7 +237,7 @@ def test_a_phase_that_fails(number, monkeypatch):
     verified(make, result)
 
 
-@pytest.mark.parametrize("make", PROBLEMS[:: 1 if FULL else 2])
+@pytest.mark.parametrize("make", PROBLEMS)
 def test_phases_that_all_fail_after_their_work(make, monkeypatch):
     """Points and bounds that they found before stand."""
 
@@ -258,7 +257,7 @@ def test_every_fact_has_a_look_up():
     assert set(LOOKUPS) == {field.name for field in fields(Facts)}
 
 
-@pytest.mark.parametrize("name", list(LOOKUPS)[:: 1 if FULL else 2])
+@pytest.mark.parametrize("name", list(LOOKUPS))
 def test_a_fact_that_fails(name, monkeypatch):
     """On a problem where it says something, if there is one here."""
     make = next((m for m in PROBLEMS if getattr(known(m)[2], name) != getattr(Facts(), name)), one_input)

@@ -74,7 +74,9 @@ def test_the_engines_agree():
     assert [(a.status, a.value) for a in answers()] == [(MipStatus.OPTIMAL, -2.0)] * 3
 
 
-@pytest.mark.parametrize("said", [(LATE, BEST), (LATE, POINT, LATE), (POINT, LATE, LATE), (None, None, None)])
+@pytest.mark.parametrize(
+    "said", [(LATE, BEST), (LATE, POINT, LATE), (POINT, LATE, LATE), (None, None, None, LATE)]
+)
 def test_what_several_engines_left_open_our_own_tree_decides(saying, said):
     saying(*said)
     found = confirmed(MIP, EngineSettings(), Budget(60.0), in_turn=True)

@@ -7,13 +7,11 @@ inputs and neurons of networks whose value it has wrong, cuts of trees whose val
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Solved
-from dovetail.branching.tree_ensembles import Cuts
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 
@@ -33,24 +31,6 @@ LEAST = 1e-12
 """A width below which nothing is divided."""
 
 
-class Candidates(NamedTuple):
-    """Divisions of one box: column by column, the last value of the lower and the first of the upper part."""
-
-    columns: IntArray
-    below: FloatArray
-    above: FloatArray
-    wrong: FloatArray
-    """(outputs,) what the LP has wrong about the outputs of trees, in cost."""
-
-    def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """All parts: the lower one of each candidate, then the upper ones."""
-        count, at = self.columns.size, np.arange(self.columns.size)
-        low, high = np.tile(lower, (2 * count, 1)), np.tile(upper, (2 * count, 1))
-        high[at, self.columns] = np.minimum(high[at, self.columns], self.below)
-        low[count + at, self.columns] = np.maximum(low[count + at, self.columns], self.above)
-        return low, high
-
-
 def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Of columns, as parts of their first widths; 0 where they are not worth a division."""
     first = model.upper - model.lower
@@ -59,7 +39,9 @@ def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.where(upper - lower > POINT * np.where(np.isfinite(first), first, 1.0) + LEAST, part, 0.0)
 
 
-def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Cuts) -> Candidates:
+def candidates(
+    model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Divisions
+) -> Divisions:
     """Of one box whose LP was solved and whose trees may be cut so; none where nothing is left to divide."""
     assert solved.x is not None
     x = solved.x[: lower.size]
@@ -88,7 +70,7 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
     if not columns.size and not cuts.columns.size:
         return anywhere(model, lower, upper, x)
     below, above = _divided(model, columns, lower, upper, x, integer)
-    return Candidates(
+    return Divisions(
         np.append(columns, cuts.columns),
         np.append(below, cuts.below),
         np.append(above, cuts.above),
@@ -96,7 +78,7 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
     )
 
 
-def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Candidates:
+def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Divisions:
     """Of a box whose LP failed, or has nothing wrong at a point `x` that may be refused all the same: what is
     still open, widest first. Beside trees alone such a point is looked for in its cells, and nothing in the
     box is better."""
@@ -114,7 +96,7 @@ def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray |
     columns = columns[np.argsort(-width[columns], kind="stable")][:MOST]
     middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))
     below, above = _divided(model, columns, lower, upper, middle if x is None else x, integer)
-    return Candidates(columns, below, above, np.zeros(model.trees.outputs.size))
+    return Divisions(columns, below, above, np.zeros(model.trees.outputs.size))
 
 
 def _divided(
@@ -142,7 +124,7 @@ def remaining(
     upper: FloatArray,
 ) -> FloatArray:
     """(N,) what is left over N parts of a box of what its LP has wrong, from 0 to 1: of integers that are
-    fractional, of networks' values, and of trees' (`wrong`, see `Candidates`)."""
+    fractional, of networks' values, and of trees' (`wrong`, see `Divisions`)."""
     assert lp.x is not None
     whole = np.flatnonzero(model.host.integer)
     x = lp.x[whole]

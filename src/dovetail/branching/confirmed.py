@@ -20,11 +20,9 @@ from dovetail.branching.mip_tree import Proof, branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
-from dovetail.mip.highs import HighsEngine
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
-from dovetail.mip.scip import ScipEngine
-from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
+from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn, loaded
 from dovetail.run.bound import GapLimit, Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
@@ -34,7 +32,6 @@ NODES = 500
 """Boxes of a confirming tree: random programs with up to twelve integers close in fewer."""
 SHARE, MOST_SECONDS = 0.1, 1.0
 """Of the time left, and no more than that, for one such tree."""
-NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def confirmed(
     program = mip.as_checked()
     answer = _best_in_turn(program, settings, budget) if in_turn else None
     if answer is None:
-        session = HighsEngine().load(program, NO_WEIGHTS, seed=settings.seed, threads=settings.threads)
+        session = loaded("highs", program, seed=settings.seed, threads=settings.threads)
         answer = session.solve(
             Quadratic.linear(program.cost, program.offset), budget=budget, gap=settings.gap.of_engine
         )
@@ -202,7 +199,7 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
             return False
         if find_spec("pyscipopt") is None:
             return True
-        session = ScipEngine().load(mip, NO_WEIGHTS, seed=settings.seed)
+        session = loaded("scip", mip, seed=settings.seed, threads=settings.threads)
         answer = session.solve(Quadratic.linear(mip.cost), budget=budget.part(SHARE * budget.left))
         return answer.status is MipStatus.INFEASIBLE
     return False

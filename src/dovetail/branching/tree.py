@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dovetail.bounds.box import UNIT
-from dovetail.branching.candidates import Candidates, anywhere, candidates, remaining
+from dovetail.branching.candidates import anywhere, candidates, remaining
+from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.branching.shrinking import by_prices
@@ -57,7 +58,7 @@ class _Solved:
 
     node: Node
     lp: Solved
-    divisions: Candidates
+    divisions: Divisions
 
 
 class Tree:

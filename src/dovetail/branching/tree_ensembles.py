@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import NamedTuple
 
 import numpy as np
 
+from dovetail.branching.divisions import Divisions
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import joined_ranges
 from dovetail.structure.trees import InputCells, TreeSample
@@ -38,18 +38,6 @@ FLOOR = 1e-6
 """The least weight of an output that is wrong, relative to the largest: its price may be 0 by chance."""
 SAME = 1e-12
 """Relative: shares of cuts that differ by less are sums of the same numbers."""
-
-
-class Cuts(NamedTuple):
-    """Divisions of one box at cuts of its trees, best first."""
-
-    columns: IntArray
-    below: FloatArray
-    """The last value of the lower part."""
-    above: FloatArray
-    """The first value of the upper part."""
-    wrong: FloatArray
-    """(outputs,) what the LP has wrong about each output of the trees, in cost."""
 
 
 class TreeSamples:
@@ -160,11 +148,11 @@ class TreeSamples:
 
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
-    ) -> list[Cuts]:
+    ) -> list[Divisions]:
         """Of N boxes with the points of their LPs and (N, columns) reduced costs there, at most so many each:
         what separates most of what the LP has wrong."""
         if not self.samples:
-            return [Cuts(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))] * len(x)
+            return [Divisions(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))] * len(x)
         x = np.clip(x, lower, upper)
         low, high, cells = self.cells_of(lower), self.cells_of(upper), self.cells_of(x)
         price = np.abs(prices[:, self.outputs])
@@ -199,7 +187,9 @@ class TreeSamples:
             leaves += [sample.boxes.number_of(at[:, k]) for k, sample in enumerate(same)]
         return np.concatenate(wrong, axis=1), leaves
 
-    def _best(self, share: FloatArray, low: IntArray, high: IntArray, wrong: FloatArray, most: int) -> Cuts:
+    def _best(
+        self, share: FloatArray, low: IntArray, high: IntArray, wrong: FloatArray, most: int
+    ) -> Divisions:
         """The best cut of each of the best columns of one box; the widest column where there is none."""
         cells, flat = self._cells, list[int]()
         top = np.maximum.reduceat(share[:-1], cells.first[:-1]) if low.size else share[:0]
@@ -214,7 +204,7 @@ class TreeSamples:
             flat.append(int(cells.first[place] + (low[place] + high[place] - 1) // 2))
         at = np.array(flat, dtype=np.int64)
         columns = cells.columns[np.searchsorted(cells.first, at, side="right") - 1]
-        return Cuts(columns, cells.high[at], self._begin[at + 1], wrong)
+        return Divisions(columns, cells.high[at], self._begin[at + 1], wrong)
 
 
 def _rows(low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> list[bytes]:

@@ -25,8 +25,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.methods.elastic import nearest_point
-from dovetail.mip import engine_for
-from dovetail.mip.turns import NO_WEIGHTS
+from dovetail.mip.turns import loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, written_out
 from dovetail.run.bound import Bound, Scope, Support
@@ -290,10 +289,8 @@ class _WholeMip:
         with context.stopwatch.measure("engine"), part:
             if key not in self._sessions:
                 mip = written.problem.mip.minimised().as_checked()
-                loaded = engine_for(engine, mip, NO_WEIGHTS).load(
-                    mip, NO_WEIGHTS, seed=context.seed, threads=context.threads
-                )
-                self._sessions[key] = loaded, Quadratic.linear(mip.cost, mip.offset), written
+                session = loaded(engine, mip, seed=context.seed, threads=context.threads)
+                self._sessions[key] = session, Quadratic.linear(mip.cost, mip.offset), written
             session, objective, _ = self._sessions[key]
             start = None if known is None else written.lift(known)
             if engine == "scip" and known is not None:  # it needs a point of its own (see `_better`)

@@ -60,8 +60,8 @@ def _turn(context: SolveContext, method: Method, nodes: float) -> MethodOutcome 
     outcome = None
     with expendable(method.name):
         try:
-            left = context.budget.left
-            outcome = method.solve(context.part(min(1.0, max(SHARE, LEAST / max(left, LEAST)))).turn(nodes))
+            share = max(SHARE, LEAST / max(LEAST, context.budget.left))
+            outcome = method.solve(context.part(share).turn(nodes))
         except OutOfTime:  # in the middle of a step
             outcome = MethodOutcome(StopReason.TIME, 0)
     return outcome

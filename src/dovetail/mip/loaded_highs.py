@@ -232,8 +232,9 @@ class LoadedHighs:
     def _status(self, budget: Budget) -> MipStatus | None:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
         self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, FOREVER)))
-        nodes = highspy.kHighsIInf if math.isinf(budget.nodes_left) else int(budget.nodes_left)
-        self._highs.setOptionValue("mip_max_nodes", nodes)
+        if self.is_mip:
+            nodes = highspy.kHighsIInf if math.isinf(budget.nodes_left) else int(budget.nodes_left)
+            self._highs.setOptionValue("mip_max_nodes", nodes)
         self._ending.budget = budget
         highs_threads.use(self._threads)
         self._demand(self._highs.run(), "the solve")

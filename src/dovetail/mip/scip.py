@@ -160,7 +160,7 @@ class ScipSession:
         self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
         self._live: _LoadedScip | None = None
-        self._asked: tuple[Quadratic, Bounds | None, float] | None = None
+        self._asked: tuple[Quadratic, Bounds | None] | None = None
         """The last question, where a limit came before the answer."""
 
     def solve(
@@ -178,8 +178,8 @@ class ScipSession:
         nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if budget.over:
             return nothing
-        asked, before, self._asked = (objective, bounds, gap), self._asked, None
-        again = before is not None and all(a is b for a, b in zip(asked[:2], before[:2], strict=True))
+        before, self._asked = self._asked, None
+        again = before is not None and before[0] is objective and before[1] is bounds
         try:
             if self._live is None:
                 self._live = _LoadedScip(self._scip, self._expansion, self._seed, budget)
@@ -200,7 +200,7 @@ class ScipSession:
             return nothing
         answer = self._answer(said, self._live, objective, bounds)
         if answer.status is MipStatus.LIMIT:
-            self._asked = asked
+            self._asked = objective, bounds
         return within_cutoff(answer, cutoff)
 
     def _answer(self, said: str, live: _LoadedScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:

@@ -18,7 +18,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
-from dovetail.run.engine import Bounds, MipAnswer, Quadratic
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, Quadratic
 from dovetail.run.failures import expendable
 
 Turns = tuple[tuple[str, float], ...]
@@ -29,6 +29,11 @@ FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.5), ("highs", 1.0))
 LEAST = 2.0
 """Seconds: with less HiGHS has all of them. To load SCIP alone takes a part of one."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
+
+
+def loaded(engine: str, mip: Mip, *, seed: int, threads: int) -> MipSession:
+    """A program in minimisation form inside an engine, for linear objectives."""
+    return engine_for(engine, mip, NO_WEIGHTS).load(mip, NO_WEIGHTS, seed=seed, threads=threads)
 
 
 def answer_of(
@@ -50,7 +55,7 @@ def answer_of(
     other arguments."""
     goal = Quadratic.linear(mip.cost, mip.offset) if objective is None else objective
     with expendable(part, EngineError):
-        session = engine_for(engine, mip, NO_WEIGHTS).load(mip, NO_WEIGHTS, seed=seed, threads=threads)
+        session = loaded(engine, mip, seed=seed, threads=threads)
         return session.solve(goal, budget=budget, start=start, gap=gap, bounds=bounds, cutoff=cutoff)
     return None
 

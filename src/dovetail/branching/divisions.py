@@ -1,0 +1,29 @@
+"""Where a box may be divided."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+
+
+class Divisions(NamedTuple):
+    """Each is in two parts, at one column."""
+
+    columns: IntArray
+    below: FloatArray
+    """The last value of the lower part."""
+    above: FloatArray
+    """The first value of the upper part."""
+    wrong: FloatArray
+    """(outputs,) what the LP has wrong about the outputs of trees, in cost."""
+
+    def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All parts: the lower one of each candidate, then the upper ones."""
+        count, at = self.columns.size, np.arange(self.columns.size)
+        low, high = np.tile(lower, (2 * count, 1)), np.tile(upper, (2 * count, 1))
+        high[at, self.columns] = np.minimum(high[at, self.columns], self.below)
+        low[count + at, self.columns] = np.maximum(low[count + at, self.columns], self.above)
+        return low, high
