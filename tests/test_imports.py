@@ -98,7 +98,7 @@ HOUSE_LP = {
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/cell_program.py",
     "methods/column_generation/master.py",
-    "methods/planes_lp/envelope.py",
+    "branching/network_cells.py",
     "methods/template_pricing/core_choice.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""

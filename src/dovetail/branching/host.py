@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,14 @@ from dovetail.core.mip import TOLERANCE, Mip
 
 ROUNDS = 4
 """Passes over the rows of a box: a child differs from its parent in one column."""
+
+
+class Sides(Protocol):
+    """Lower sides of some rows, box by box."""
+
+    def of(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) over N boxes."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +44,8 @@ class HostRows:
     integer: BoolArray
     entries: IntArray
     """Of each column: rows and samples of networks that have it."""
+    local: tuple[int, Sides] | None = None
+    """The first of the rows whose lower sides are higher in smaller boxes, and these."""
 
     @property
     def columns(self) -> int:
@@ -59,6 +70,16 @@ class HostRows:
     def limit(self, cutoff: float) -> float:
         """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
         return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))
+
+    def lower_sides(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) over N boxes; (1, rows) where they are the same in all boxes."""
+        if self.local is None:
+            return self.row_lower[None]
+        first, sides = self.local
+        found = np.repeat(self.row_lower[None], len(lower), axis=0)
+        local = sides.of(lower, upper)
+        found[:, first : first + local.shape[1]] = local
+        return found
 
     def with_cutoff(self) -> HostRows:
         """With the cost as a last row, whose limit is yet to be set."""

@@ -48,14 +48,17 @@ class Model:
 
     def exactly(self, mip: Mip) -> Model:
         """The same with the rows and bounds as they are written."""
-        host, m, n = self.host, mip.n_rows, mip.n_columns
+        host, m = self.host, mip.n_rows
         row_lower, row_upper = host.row_lower.copy(), host.row_upper.copy()
         row_lower[:m], row_upper[:m] = mip.row_lower, mip.row_upper
-        lower, upper = self.lower.copy(), self.upper.copy()
-        lower[:n], upper[:n] = np.maximum(lower[:n], mip.lower), np.minimum(upper[:n], mip.upper)
-        return replace(
-            self, host=replace(host, row_lower=row_lower, row_upper=row_upper), lower=lower, upper=upper
-        )
+        made = replace(self, host=replace(host, row_lower=row_lower, row_upper=row_upper))
+        return made.within(mip.lower, mip.upper)
+
+    def within(self, lower: FloatArray, upper: FloatArray) -> Model:
+        """The same in a smaller box over the problem's columns."""
+        low, high, n = self.lower.copy(), self.upper.copy(), self.columns
+        low[:n], high[:n] = np.maximum(low[:n], lower), np.minimum(high[:n], upper)
+        return replace(self, lower=low, upper=high)
 
     def tighten(self, lower: FloatArray, upper: FloatArray, cutoff: float) -> BoolArray:
         """N boxes, in place; which of them may hold a point that costs at most `cutoff`."""

@@ -82,11 +82,12 @@ class Multipliers:
         """
         n, low, high = host.columns, lower[:, : host.columns], upper[:, : host.columns]
         top = np.append(host.row_upper[:-1], host.limit(cutoff))
-        y = np.where((self.rows > 0.0) & ~np.isfinite(host.row_lower), 0.0, self.rows)
+        bottom = host.lower_sides(lower, upper)
+        y = np.where((self.rows > 0.0) & ~np.isfinite(bottom), 0.0, self.rows)
         y = np.where((y < 0.0) & ~np.isfinite(top), 0.0, y)
         side = np.where(
             y > 0.0,
-            np.where(np.isfinite(host.row_lower), host.row_lower, 0.0),
+            np.where(np.isfinite(bottom), bottom, 0.0),
             np.where(np.isfinite(top), top, 0.0),
         )
         reduced = self.cost - (host.A.T @ y.T).T
@@ -412,6 +413,10 @@ class TriangleLp:
         """A box: its bounds and its lines."""
         self._box = (lower, upper, entries, below, above)
         self._live.set_bounds(*self._bounds(lower, upper))
+        if self._host.local is not None:
+            first, sides = self._host.local
+            for row, side in enumerate(sides.of(lower[None], upper[None])[0].tolist(), start=first):
+                self._live.set_row_limits(row, side, np.inf)
         rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
         self._lined = sp.csr_array(rows, shape=(below.size, self.columns))
         if below.size:

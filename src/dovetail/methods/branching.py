@@ -24,10 +24,12 @@ from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
+from dovetail.methods.planes_lp.method import cell_planes
 from dovetail.run import work
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
@@ -105,13 +107,18 @@ class _Run:
         check's tolerance are better than others by nothing that anybody wants."""
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
-        tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
-        root, goal = tree.root, tree.aim(self._goal)
-        if root is None or not tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
+        made = tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked())
+        goal, cells = tree.aim(self._goal), self._whole.once(cell_planes)
+        if cells is not None:
+            with expendable("planes over cells"):
+                made = made.within(*cells.box(context))
+        tree.use(made)
+        root, budget = tree.root, self._whole.budget
+        if root is None or not made.tighten(root.lower[None], root.upper[None], goal)[0]:
             return
-        if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, self._whole.budget):
-            add_network_rows(tree, root, goal, self._whole.budget)
-            self._raise()
+        add_network_rows(tree, root, goal, budget)
+        self._raise()
+        by_lps(tree.model, tree.lp, root.lower, root.upper, goal, budget)
 
     @property
     def _goal(self) -> float:

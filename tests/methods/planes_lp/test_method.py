@@ -7,12 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.methods.planes_lp import PlanesLp, method, planes_plan
-from dovetail.methods.planes_lp.cells import cut
-from dovetail.methods.planes_lp.envelope import Envelope
-from dovetail.networks.layers import program_of
-from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import breach, choices, context_of
 from tests.small import random_mlp
@@ -62,8 +57,8 @@ def points_of(problem, seed):
     ("seed", "integer"), itertools.product(SEEDS, (True, False)) if FULL else [(0, True), (1, False)]
 )
 def test_it_is_below_every_point_whatever_the_cutoff(seed, integer, monkeypatch):
-    advance = method._Run.advance
-    monkeypatch.setattr(method._Run, "advance", lambda run: run.rounds < ROUNDS and advance(run))
+    advance = method.CellPlanes.advance
+    monkeypatch.setattr(method.CellPlanes, "advance", lambda run: run.rounds < ROUNDS and advance(run))
     problem = several(seed, integer)
     points = points_of(problem, seed)
     if not len(points):
@@ -78,33 +73,6 @@ def test_it_is_below_every_point_whatever_the_cutoff(seed, integer, monkeypatch)
         PlanesLp().solve(context)
         assert context.incumbent.bound <= values.min() + 1e-6 * (1.0 + abs(values.min()))
         assert np.isfinite(context.incumbent.bound)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_planes_of_an_envelope_are_beyond_the_network(seed):
-    rng = np.random.default_rng(seed)
-    net = random_mlp(2, 2, width=6, layers=2, seed=seed)
-    problem = dt.Problem(dt.Mip(cost=np.zeros(4), lower=-9.0, upper=9.0))
-    block = problem.add_predictor(net, [0, 1], [2, 3])
-    layers = block.description.layers_if_known()
-    planes = NetworkPlanes(program_of(layers, 2).graph())
-    low, high = np.array([-1.0, 0.0]), np.array([1.0, 2.0])
-    free = np.full(2, -np.inf), np.full(2, np.inf)
-    X = rng.uniform(low, high, (2000, 2))
-    Y = block.predictor.predict(X)
-    cells = cut(planes, (low, high), np.array([5, 4]), free)
-    for output in range(2):
-        for sign in (1.0, -1.0):
-            slopes, constant = Envelope(cells, output, sign).plane(X[0], Budget(9.0))
-            assert np.all(sign * Y[:, output] <= X @ slopes + constant + 1e-9)
-    limit = np.quantile(Y[:, 0], 0.8)
-    kept = cut(planes, (low, high), np.array([8, 8]), (np.array([limit, -np.inf]), free[1]))
-    good = X[Y[:, 0] >= limit]
-    assert np.all((good >= kept.lower) & (good <= kept.upper))
-    assert len(kept.vertices) < 81
-    slopes, constant = Envelope(kept, 0, -1.0).plane(X[0], Budget(9.0))
-    assert np.all(-Y[Y[:, 0] >= limit, 0] <= good @ slopes + constant + 1e-9)
-    assert cut(planes, (low, high), np.array([2, 2]), (np.full(2, Y.max() + 99.0), free[1])) is None
 
 
 def test_networks_with_many_inputs_are_left_alone():

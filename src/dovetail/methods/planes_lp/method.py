@@ -25,29 +25,24 @@ import scipy.sparse as sp
 
 from dovetail.bounds.box import narrow, propagate
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
+from dovetail.branching.network_cells import WIDE, NetworkCells
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.cutoff_tightening import NothingLeft, with_cutoff
-from dovetail.methods.planes_lp.cells import Cells, cut
-from dovetail.methods.planes_lp.envelope import Envelope
 from dovetail.methods.planes_lp.implied_bounds import Implied, ImpliedBounds
-from dovetail.methods.planes_lp.plan import WIDE, PlanesPlan, Sample, planes_plan
+from dovetail.methods.planes_lp.plan import PlanesPlan, Sample, planes_plan
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipStatus
 from dovetail.run.progress import Progress
 
-MOST_CELLS, FINEST = 600, 16
-"""Of one sample, and along one input: half a second for thirty networks."""
 CUT_ROUNDS = 20
 """LPs with new cuts over the same cells; later ones move little."""
 CUT_WORTH, CUT_PATIENCE = 0.005, 4
 """LPs in a row with new cuts that took less than this part off the gap: then the next is not worth its time.
 One that moves nothing may come before one that does."""
-VIOLATED = 1e-4
-"""Of the spread of a network's values over its cells: points that are nearer to its envelope are left."""
 WORTH = 0.02
 """Rounds go on while the gap or the boxes shrink by this part."""
 CUT_AGAIN = 0.03
@@ -77,11 +72,11 @@ class PlanesLp:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Cells, cuts and boxes in turn, while that helps."""
-        plan = context.once(planes_plan)
-        if plan is None:
+        run, progress = context.once(cell_planes), Progress(context)
+        if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "networks that read more than a few inputs each")
-        context.monitor.say(f"  proof: planes over cells of {len(plan.samples)} networks, in the host's LP")
-        run, progress = _Run(context, plan), Progress(context)
+        context.monitor.say(f"  proof: planes over cells of {run.count} networks, in the host's LP")
+        run.context = context
         try:
             while not context.over and run.advance():
                 progress.record(run.best)
@@ -96,11 +91,17 @@ class PlanesLp:
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
 
-class _Run:
+def cell_planes(context: SolveContext) -> CellPlanes | None:
+    """Those of a solve: who asks next goes on with them (see `SolveContext.once`)."""
+    plan = context.once(planes_plan)
+    return None if plan is None else CellPlanes(context, plan)
+
+
+class CellPlanes:
     """The boxes, cells and LP of one problem."""
 
     def __init__(self, context: SolveContext, plan: PlanesPlan) -> None:
-        self._context, self._plan, self._mip = context, plan, plan.mip
+        self.context, self._plan, self._mip = context, plan, plan.mip
         self._lower, self._upper = plan.box.lower.copy(), plan.box.upper.copy()
         self.best, self.rounds, self.cutoff = -np.inf, 0, np.inf
         self.empty = False
@@ -108,12 +109,30 @@ class _Run:
         self._implied = ImpliedBounds(cutoff_row=self._mip.n_rows)
         self._aim, self._kept = 0.0, (self._lower, self._upper, self._implied)
 
+    @property
+    def count(self) -> int:
+        """Samples of networks."""
+        return self._plan.count
+
+    def box(self, context: SolveContext) -> tuple[FloatArray, FloatArray]:
+        """Of all points that are better than the best one: rounds, while they help, if there were none."""
+        self.context = context
+        try:
+            while self._aim == 0.0 and not context.over and self.round():
+                pass
+        except NothingLeft:
+            self.claim(self.cutoff)
+        except UnsupportedError:
+            pass
+        lower, upper, _ = self._kept if self._aim > 0.0 else (self._lower, self._upper, None)
+        return lower, upper
+
     def claim(self, bound: float) -> None:
         """Of all points, the smaller of this and the cutoff is a bound; without either nothing is claimed."""
         proved = min(bound, self.cutoff)
         if proved < np.inf:
             self.best = max(self.best, proved)
-            self._context.incumbent.raise_bound(Bound(self.best, "planes"))
+            self.context.incumbent.raise_bound(Bound(self.best, "planes"))
 
     def advance(self) -> bool:
         """A round; whether another one, perhaps with another aim, may help."""
@@ -137,7 +156,7 @@ class _Run:
         that is not proved, the LP's bound holds all the same, and is a better one. Whether
         it may help.
         """
-        known = self._context.incumbent.cutoff
+        known = self.context.incumbent.cutoff
         if part < LEAST_AIM or not np.isfinite(known - self.best) or known <= self.best:
             return False
         cutoff = self.best + part * (known - self.best)
@@ -149,9 +168,9 @@ class _Run:
 
     def round(self) -> bool:
         """Cells, cuts, boxes; whether another round may help."""
-        context, before, volume = self._context, self.best, self._volume()
+        context, before, volume = self.context, self.best, self._volume()
         if self._aim == 0.0:
-            self.cutoff = self._context.incumbent.cutoff
+            self.cutoff = self.context.incumbent.cutoff
         self.rounds += 1
         cells = self._cells()
         if cells is None:
@@ -164,17 +183,17 @@ class _Run:
         gained = np.isfinite(self.best) and not self.best - before <= WORTH * gap
         return gained or self._volume() < (1.0 - WORTH) * volume
 
-    def _cells(self) -> list[Cells] | None:
+    def _cells(self) -> list[NetworkCells] | None:
         """Every sample's cells, cut anew as long as boxes shrink by what was dropped; None out of time."""
         while True:
-            before, cells = self._volume(), list[Cells]()
+            before, cells = self._volume(), list[NetworkCells]()
             self._propagate()
             self._imply()
             for sample in self._plan.samples:
-                if self._context.over:
+                if self.context.over:
                     return None
                 cells.append(self._cut(sample))
-            if self._context.over or self._volume() > (1.0 - CUT_AGAIN) * before:
+            if self.context.over or self._volume() > (1.0 - CUT_AGAIN) * before:
                 self._propagate()
                 return cells
 
@@ -198,7 +217,7 @@ class _Run:
         """Multipliers of earlier LPs, with the boxes and the cutoff of now."""
         self._implied.lower_cutoff(float(self._held().row_upper[self._mip.n_rows]))
         for j, sign in self._implied:
-            if self._context.over:
+            if self.context.over:
                 return
             if j != OBJECTIVE and self._upper[j] - self._lower[j] <= WIDE:
                 continue
@@ -210,55 +229,51 @@ class _Run:
                 raise NothingLeft
             self.claim(value)
 
-    def _cut(self, sample: Sample) -> Cells:
+    def _cut(self, sample: Sample) -> NetworkCells:
         """A sample's box in cells; the boxes of its inputs and outputs become what is left."""
-        low, high = self._lower[sample.inputs], self._upper[sample.inputs]
-        limits = self._lower[sample.outputs] - sample.slack, self._upper[sample.outputs] + sample.slack
-        cells = cut(sample.planes, (low, high), _splits(high - low), limits)
-        if cells is None:
+        inputs, outputs = sample.inputs, sample.outputs
+        box, limits = ((self._lower[j], self._upper[j]) for j in (inputs, outputs))
+        cells = NetworkCells(sample.planes, sample.slack, box, self._mip.integer[inputs], limits)
+        if not len(cells):
             raise NothingLeft
+        if not cells.finite:
+            raise UnsupportedError("numbers in a network grow too large for planes")
         for columns, bottom, top in (
-            (sample.inputs, cells.lower, cells.upper),
-            (sample.outputs, cells.below.min(0) - sample.slack, cells.above.max(0) + sample.slack),
+            (inputs, cells.low.min(0), cells.high.max(0)),
+            (outputs, cells.below.min(0), cells.above.max(0)),
         ):
             if narrow(self._lower, self._upper, columns, bottom, top) is not None:
                 raise NothingLeft
         return cells
 
     def _loaded(self) -> SafeLp:
-        return SafeLp(self._held(), seed=self._context.seed, threads=self._context.threads)
+        return SafeLp(self._held(), seed=self.context.seed, threads=self.context.threads)
 
-    def _cuts(self, lp: SafeLp, cells: list[Cells]) -> None:
+    def _cuts(self, lp: SafeLp, cells: list[NetworkCells]) -> None:
         """Solve, cut off, solve again."""
-        budget = self._context.budget
-        sides = [
-            (sample, output, sign, Envelope(cell, output, sign), float(np.ptp(cell.above[:, output])))
-            for sample, cell in zip(self._plan.samples, cells, strict=True)
-            for output in range(sample.outputs.size)
-            for sign in (1.0, -1.0)
-        ]
+        budget = self.context.budget
         slow, reached = 0, -np.inf  # in this round: its first LPs know less than the last ones before
         for _ in range(CUT_ROUNDS):
             answer = self._solved(lp)
             x, gap = answer.x, self.cutoff - reached
             moved = answer.bound - reached > CUT_WORTH * gap or not np.isfinite(gap)
             slow, reached = 0 if moved else slow + 1, max(reached, answer.bound)
-            if x is None or self._context.over or slow == CUT_PATIENCE:
+            if x is None or self.context.over or slow == CUT_PATIENCE:
                 return
             entries: list[tuple[IntArray, FloatArray, float]] = []
-            for sample, output, sign, envelope, spread in sides:
-                slopes, constant = envelope.plane(x[sample.inputs], budget)
-                column, limit = sample.outputs[output], constant + sample.slack[output]
-                over = sign * x[column] - float(slopes @ x[sample.inputs]) - limit
-                if over > VIOLATED * (spread + SMALLEST):
-                    columns = np.append(sample.inputs, column)
-                    entries.append((columns, np.append(-slopes, sign), limit))
+            for sample, one in zip(self._plan.samples, cells, strict=True):
+                cut = one.separated(x[sample.inputs], x[sample.outputs], budget)
+                if cut is not None:
+                    columns, row = np.append(sample.inputs, sample.outputs), -np.concatenate(cut)
+                    limit = -float(one.least(*cut).min())
+                    if row @ x[columns] > limit:
+                        entries.append((columns, row, limit))
             if not entries:
                 return
             lp.add_rows(*_rows(entries, self._mip.n_columns))
 
     def _solved(self, lp: SafeLp) -> LpAnswer:
-        answer = lp.minimise(self._mip.cost, self._mip.offset, self._context.budget)
+        answer = lp.minimise(self._mip.cost, self._mip.offset, self.context.budget)
         if answer.status is MipStatus.INFEASIBLE:
             raise NothingLeft
         self.claim(answer.bound)
@@ -274,7 +289,7 @@ class _Run:
         for j in inputs[np.argsort(self._lower[inputs] - self._upper[inputs], kind="stable")]:
             wide = self._upper[j] - self._lower[j]
             paid = len(left) < TRIAL or np.mean(left[-TRIAL:]) < 1.0 - WORTH
-            if budget.over or self._context.over or not paid:
+            if budget.over or self.context.over or not paid:
                 return
             if wide <= WIDE:
                 continue
@@ -302,13 +317,6 @@ class _Run:
             self._lower[j] = min(max(self._lower[j], reached), self._upper[j])
         else:
             self._upper[j] = max(min(self._upper[j], reached), self._lower[j])
-
-
-def _splits(width: FloatArray) -> IntArray:
-    """Cells along each input: one where it cannot move, else as many as the cells of a sample allow."""
-    moving = width > WIDE
-    each = min(FINEST, int(float(MOST_CELLS) ** (1.0 / max(1, int(np.count_nonzero(moving)))) + 1e-9))
-    return np.where(moving, each, 1)
 
 
 def _rows(

@@ -8,16 +8,15 @@ import numpy as np
 
 from dovetail.bounds.box import Box
 from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.branching.network_cells import few_inputs
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.mip import Mip
 from dovetail.run.context import SolveContext
 from dovetail.structure.structure import structure_of
 
-MOST_INPUTS, MOST_SAMPLES = 4, 400
-"""Inputs of one sample that can move: cells are as many as a power of it. Samples: their cuts fill the LP."""
-WIDE = 1e-5
-"""Inputs whose box is narrower are as good as fixed: a fixed one may be off by 1e-6 either way."""
+MOST_SAMPLES = 400
+"""Their cuts fill the LP."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +56,7 @@ def planes_plan(context: SolveContext) -> PlanesPlan | None:
     samples: list[Sample] = []
     for block in loose.blocks:
         lower, upper = box.lower[block.inputs], box.upper[block.inputs]
-        moving = np.count_nonzero(upper - lower > WIDE, axis=1)
-        if block.classifies or not np.all(np.isfinite(upper - lower)) or np.max(moving) > MOST_INPUTS:
+        if block.classifies or not np.all(np.isfinite(upper - lower)) or not np.all(few_inputs(lower, upper)):
             return None
         slack = block_slack(block, lower, upper)
         planes = structure.planes(block)

@@ -1,0 +1,181 @@
+"""The box of a network's few inputs, cut into cells with planes of their own: what the network is there.
+
+On a small cell a network is nearly a plane. Cells say
+
+    which of them matter     those whose outputs can be what the rows and bounds ask for
+    least                    what g x + m y is at least, on each cell, for any slopes g and weights m
+    separated                the g and m that cut a point (x, y) off: there is a plane between the point and
+                             what the network is at the vertices of all cells
+
+Nothing rests on the LP that finds g and m: `least` proves the row g x + m y >= least.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from dovetail.bounds.planes.domain import Boxes, gamma
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.mip import SMALLEST
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
+from dovetail.run.budget import Budget
+
+MOST_INPUTS = 4
+"""That can move: with more of them cells are too coarse to say anything."""
+MOST_CELLS, FINEST = 600, 16
+"""Of one network, and along one input: half a second for thirty networks."""
+WIDE = 1e-5
+"""Inputs whose box is narrower are as good as fixed: a fixed one may be off by 1e-6 either way."""
+STEEPEST = 100.0
+"""In spreads of the values per width of the box: at a point outside the cells a plane may be as steep as it
+likes, and engines like no steeper ones."""
+VIOLATED = 1e-4
+"""Of the spread of the values: points that are nearer to what the vertices allow are left."""
+MORE = 8
+"""Operations beside a sum itself, when a plane is evaluated."""
+
+
+def few_inputs(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """(samples,) of networks with (samples, inputs) these boxes: whether cells can say anything."""
+    return np.asarray((upper - lower > WIDE).sum(1) <= MOST_INPUTS)
+
+
+class NetworkCells:
+    """The cells of one sample that its outputs' limits leave."""
+
+    def __init__(
+        self,
+        planes: NetworkPlanes,
+        slack: FloatArray,
+        box: tuple[FloatArray, FloatArray],
+        integer: BoolArray,
+        limits: tuple[FloatArray, FloatArray],
+    ) -> None:
+        """`slack`: how far each output may be from the planes' network; inputs that are `integer` are whole
+        numbers; `limits` are of the outputs."""
+        self._planes, self._slack, d, q = planes, slack, box[0].size, slack.size
+        ends = _ends(*box, integer)
+        places = np.stack(np.meshgrid(*(np.arange(len(low)) for low, _ in ends), indexing="ij"), -1)
+        places = places.reshape(-1, d)
+        low, high = (
+            np.stack([end[side][k] for end, k in zip(ends, places.T, strict=True)], 1) for side in (0, 1)
+        )
+        ranges = planes.ranges(Boxes(torch.from_numpy(low), torch.from_numpy(high)))
+        one = torch.eye(q, dtype=torch.float64)
+        found = planes.planes(torch.cat([one, -one]), ranges)
+        slopes, offset = found.slopes.numpy(), found.offset.numpy()
+        turns = np.stack(np.meshgrid(*([np.arange(2)] * d), indexing="ij"), -1).reshape(-1, d)
+        turns = turns[~np.any(turns * (high <= low).all(0), axis=1)]  # single numbers have one end
+        corners = np.where(turns[None] == 1, high[:, None], low[:, None])  # (cells, corners, d)
+        values = np.einsum("ksd,kcd->kcs", slopes, corners) + offset[:, None]
+        size = np.einsum("ksd,kcd->kcs", np.abs(slopes), np.abs(corners)) + np.abs(offset)[:, None]
+        values -= gamma(d + MORE) * size
+        below, above = values[:, :, :q] - slack, -values[:, :, q:] + slack
+        kept = ~np.any((above.max(1) < limits[0]) | (below.min(1) > limits[1]), axis=1)  # NaN says nothing
+        self.low, self.high = low[kept], high[kept]
+        self._ranges = ranges.take(torch.from_numpy(np.flatnonzero(kept)))
+        number = (places[kept][:, None] + turns[None]).reshape(-1, d)
+        _, first, inverse = np.unique(number, axis=0, return_index=True, return_inverse=True)
+        self._vertices = corners[kept].reshape(-1, d)[first]
+        self.below, self.above = np.full((first.size, q), np.inf), np.full((first.size, q), -np.inf)
+        np.minimum.at(self.below, inverse.ravel(), below[kept].reshape(-1, q))
+        np.maximum.at(self.above, inverse.ravel(), above[kept].reshape(-1, q))
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all planes are numbers."""
+        return bool(np.all(np.isfinite(self.below)) and np.all(np.isfinite(self.above)))
+
+    def least(self, slopes: FloatArray, weights: FloatArray) -> FloatArray:
+        """(cells,) what slopes x + weights y is at least on each."""
+        found = self._planes.planes(torch.from_numpy(weights[None]), self._ranges)
+        a, b = found.slopes.numpy()[:, 0] + slopes, found.offset.numpy()[:, 0]
+        value = np.minimum(a * self.low, a * self.high).sum(1) + b
+        size = (np.abs(a) + np.abs(slopes)) * np.maximum(np.abs(self.low), np.abs(self.high))
+        moved = float(np.abs(weights) @ self._slack)
+        value = value - gamma(slopes.size + MORE) * (size.sum(1) + np.abs(b) + moved) - moved
+        return np.where(np.isnan(value), -np.inf, value)
+
+    def met(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        """(N, cells) which of them N boxes (N, inputs) meet."""
+        return np.asarray(((self.low <= upper[:, None]) & (self.high >= lower[:, None])).all(2))
+
+    def separated(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
+        """Slopes and weights of a row that cuts a point off, and most of all such rows; None where none is
+        found."""
+        if not self.finite:
+            return None
+        live, base, width, spread = self._separating
+        size = y / spread
+        live.set_objective(np.concatenate([(x - base) / width, size, -size, [-1.0]]), 0.0)
+        _, found, value = live.run(budget, 0.0)
+        if found is None or not value < -VIOLATED:
+            return None
+        d, q = x.size, y.size
+        slopes, weights = found[:d] / width, (found[d : d + q] - found[d + q : -1]) / spread
+        return _without_dust(slopes), _without_dust(weights)
+
+    @cached_property
+    def _separating(self) -> tuple[LoadedHighs, FloatArray, FloatArray, FloatArray]:
+        """The LP: g v + m y >= c at all vertices, for y between the planes; m, of both signs, has the size 1.
+        And what scales the inputs and the outputs."""
+        vertices, d = self._vertices, self._vertices.shape[1]
+        base, width = vertices.min(0), np.ptp(vertices, axis=0)
+        moving = width > WIDE
+        width = np.where(moving, width, 1.0)
+        spread = np.maximum(self.above.max(0) - self.below.min(0), SMALLEST)
+        rows = [(vertices - base) / width, self.below / spread, -self.above / spread]
+        weights = np.ones(2 * spread.size)
+        steepest = np.where(moving, STEEPEST, 0.0)
+        count = len(vertices)
+        program = Program(
+            sp.csr_array(
+                np.vstack(
+                    [
+                        np.column_stack([*rows, np.full(count, -1.0)]),
+                        np.concatenate([np.zeros(d), weights, [0.0]]),
+                    ]
+                )
+            ),
+            np.append(np.zeros(count), 1.0),
+            np.append(np.full(count, np.inf), 1.0),
+            np.concatenate([-steepest, 0.0 * weights, [-np.inf]]),
+            np.concatenate([steepest, weights, [np.inf]]),
+            np.zeros(d + weights.size + 1, dtype=bool),
+        )
+        return LoadedHighs(program), base, width, spread
+
+
+def _without_dust(values: FloatArray) -> FloatArray:
+    """Without what engines would not keep."""
+    return np.where(np.abs(values) >= SMALLEST, values, 0.0)
+
+
+def _ends(low: FloatArray, high: FloatArray, integer: BoolArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Lower and upper ends of the cells along each input: the numbers themselves of integers with few."""
+    width, room = high - low, float(MOST_CELLS)
+    moving, counts = width > WIDE, np.ones(low.size)
+    values = np.where(integer, np.round(width) + 1.0, np.inf)
+    left = int(np.count_nonzero(moving))
+    for k in np.argsort(values, kind="stable"):  # those that need few leave more to the others
+        if moving[k]:
+            counts[k] = min(FINEST, int(room ** (1.0 / left) + 1e-9), values[k])
+            room, left = room / counts[k], left - 1
+    found = []
+    for k in range(low.size):
+        if moving[k] and values[k] <= counts[k]:
+            whole = np.arange(np.ceil(low[k] - WIDE), np.floor(high[k] + WIDE) + 1.0)
+            found.append((whole, whole))
+        else:
+            edges = np.append(np.linspace(low[k], high[k], int(counts[k]) + 1)[:-1], high[k])
+            found.append((edges[:-1], edges[1:]))
+    return found
