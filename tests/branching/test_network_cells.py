@@ -43,7 +43,7 @@ def test_rows_hold_for_the_network_in_every_part_of_the_box(seed, integer):
         slopes, weights = rng.normal(size=3), rng.normal(size=2)
         row, values = X @ slopes + Y @ weights, made.least(slopes, weights)
         ends = np.sort(rng.uniform([-1.0, 0.0, -1.0], [1.0, 2.0, 2.0], (2, 3)), axis=0)
-        inside = np.all((X >= ends[0]) & (X <= ends[1]), axis=1)
+        inside = np.all((ends[0] <= X) & (ends[1] >= X), axis=1)
         met = made.met(ends[:1], ends[1:])[0]
         assert row.min() >= values.min() - ROUNDING
         assert not inside.any() or row[inside].min() >= values[met].min() - ROUNDING
