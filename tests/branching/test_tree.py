@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.branching.network_rows import add_network_rows
+from dovetail.branching.network_rows import NetworkRows
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
@@ -106,7 +106,7 @@ def test_no_bound_is_above_a_point(activation, seed):
     goal = best + 0.5
     with torch.no_grad():
         assert by_lps(tree.model, tree.lp, root.lower, root.upper, goal, Budget())
-        add_network_rows(tree, root, goal, Budget())
+        NetworkRows().add(tree, root, goal, Budget())
         assert root.bound <= best
         for _ in range(20 if FULL else 4):
             tree.step(goal, Budget())
@@ -120,7 +120,7 @@ def test_rows_of_single_networks_raise_the_bound():
     with torch.no_grad():
         solved = tree.lp.solve(root.lower[None], root.upper[None], Budget())[0]
         host = tree.model.host
-        add_network_rows(tree, root, goal, Budget())
+        NetworkRows().add(tree, root, goal, Budget())
     assert tree.model.host.A.shape[0] > host.A.shape[0]
     assert root.bound > host.cost @ solved.x[: host.columns] + 0.01
 

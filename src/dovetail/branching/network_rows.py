@@ -68,24 +68,33 @@ class _Sides:
         return sides
 
 
-def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> None:
-    """To a tree, as long as they raise the bound of its first box."""
-    made, samples, rows = tree.model, _samples(tree.model, root), list[_Row]()
-    slow, before = 0, -math.inf
-    lower, upper = root.lower[None], root.upper[None]
-    while samples and slow < PATIENCE and not budget.over:
-        solved = tree.lp.solve(lower, upper, budget)[0]
-        if solved.multipliers is None or solved.x is None:
-            return
-        bound = float(solved.multipliers.bound(tree.model.host, made.networks, lower, upper, goal)[0][0])
-        root.bound = max(root.bound, bound)
-        slow = 0 if bound - before > LITTLE * (goal - root.bound) else slow + 1
-        before = max(before, bound)
-        found = [] if root.bound >= goal else _cutting_off(samples, solved.x, budget)
-        if not found:
-            return
-        rows += found
-        tree.use(replace(made, host=_more(made.host, samples, rows)))
+class NetworkRows:
+    """Those of a tree; they go on where their time was over."""
+
+    def __init__(self) -> None:
+        self._samples: list[_Sample] | None = None
+        self._rows: list[_Row] = []
+        self._slow, self._before = 0, -math.inf
+
+    def add(self, tree: Tree, root: Node, goal: float, budget: Budget) -> None:
+        """As long as they raise the bound of the first box."""
+        if self._samples is None:
+            self._samples = _samples(tree.model, root)
+        lower, upper = root.lower[None], root.upper[None]
+        while self._samples and self._slow < PATIENCE and not budget.over:
+            solved = tree.lp.solve(lower, upper, budget)[0]
+            if solved.multipliers is None or solved.x is None:
+                return
+            host = tree.model.host
+            bound = float(solved.multipliers.bound(host, tree.model.networks, lower, upper, goal)[0][0])
+            root.bound = max(root.bound, bound)
+            self._slow = 0 if bound - self._before > LITTLE * (goal - root.bound) else self._slow + 1
+            self._before = max(self._before, bound)
+            found = [] if root.bound >= goal else _cutting_off(self._samples, solved.x, budget)
+            if not found:
+                return
+            self._rows += found
+            tree.use(replace(tree.model, host=_more(host, self._samples, self._rows, len(found))))
 
 
 def _samples(made: Model, root: Node) -> list[_Sample]:
@@ -115,23 +124,24 @@ def _cutting_off(samples: Sequence[_Sample], x: FloatArray, budget: Budget) -> l
     return found
 
 
-def _more(host: HostRows, samples: Sequence[_Sample], rows: Sequence[_Row]) -> HostRows:
-    """With these rows before the last one, the cost's."""
-    columns = [np.append(samples[row.sample].inputs, samples[row.sample].outputs) for row in rows]
+def _more(host: HostRows, samples: Sequence[_Sample], rows: Sequence[_Row], fresh: int) -> HostRows:
+    """With the last of these rows, which it does not have yet, before its own last one, the cost's."""
+    new = rows[len(rows) - fresh :]
+    columns = [np.append(samples[row.sample].inputs, samples[row.sample].outputs) for row in new]
     more = sp.csr_array(
         (
-            np.concatenate([row.entries for row in rows]),
-            (np.repeat(np.arange(len(rows)), [c.size for c in columns]), np.concatenate(columns)),
+            np.concatenate([row.entries for row in new]),
+            (np.repeat(np.arange(fresh), [c.size for c in columns]), np.concatenate(columns)),
         ),
-        shape=(len(rows), host.columns),
+        shape=(fresh, host.columns),
     )
     more.eliminate_zeros()
-    least = [row.values.min() for row in rows]
+    least = [row.values.min() for row in new]
     return replace(
         host,
         A=sp.vstack([host.A[:-1], more, host.A[-1:]], format="csr"),
         row_lower=np.concatenate([host.row_lower[:-1], least, host.row_lower[-1:]]),
-        row_upper=np.concatenate([host.row_upper[:-1], np.full(len(rows), np.inf), host.row_upper[-1:]]),
+        row_upper=np.concatenate([host.row_upper[:-1], np.full(fresh, np.inf), host.row_upper[-1:]]),
         entries=host.entries + np.bincount(more.indices, minlength=host.columns),
-        local=(host.A.shape[0] - 1, _Sides(samples, rows)),
+        local=(host.A.shape[0] - 1 - (len(rows) - fresh), _Sides(samples, rows)),
     )

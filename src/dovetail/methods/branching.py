@@ -7,15 +7,15 @@ The tree itself is `tree.py`. Its first box is made smaller before it is divided
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from dovetail.branching.model import Model
-from dovetail.branching.network_rows import add_network_rows
+from dovetail.branching.network_rows import NetworkRows
 from dovetail.branching.shrinking import by_lps
-from dovetail.branching.tree import Tree
+from dovetail.branching.tree import Node, Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.linearised.descent import DescentOptions
@@ -70,7 +70,10 @@ class _Run:
     """One tree, and the incumbent that gives it its goal."""
 
     def __init__(self, context: SolveContext, made: Model) -> None:
-        self._context, self._scope, self._whole = context, Scope.CHECKED, context
+        self._context, self._scope = context, Scope.CHECKED
+        self._rows = NetworkRows()
+        self._steps: list[Callable[[Node | None, float], None]] = []
+        """That make the first box smaller, before it is divided."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
         trees = context.once(structure_of).trees is not None
         self._points = _CellPoints() if trees else _Points()
@@ -83,12 +86,14 @@ class _Run:
             self._offer([] if point is None else [point])
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
+        self._shrink()
         while len(tree) and not context.over:
             points = tree.step(self._goal, context.budget)
             self._offer(points)
             self._raise()
             if self._scope is Scope.CHECKED and context.incumbent.x is not None:
                 self._write()
+                self._shrink()
         boxes = several(tree.boxes, "box", "boxes")
         if not len(tree) and tree.leaves == math.inf and context.incumbent.x is None:
             return MethodOutcome(
@@ -107,18 +112,33 @@ class _Run:
         check's tolerance are better than others by nothing that anybody wants."""
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
-        made = tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked())
-        goal, cells = tree.aim(self._goal), self._whole.once(cell_planes)
+        tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
+        self._steps = [self._by_cells, self._by_rows, self._by_lps]
+
+    def _shrink(self) -> None:
+        """The first box, step by step; the steps go on where their time was over."""
+        while self._steps and not self._context.over:
+            root, goal = self._tree.root, self._tree.aim(self._goal)
+            if root is None or self._tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
+                self._steps[0](root, goal)
+            if not self._context.over:
+                self._steps.pop(0)
+
+    def _by_cells(self, root: Node | None, goal: float) -> None:
+        """Planes over cells of inputs that networks read, in an LP of the host alone."""
+        cells = self._context.once(cell_planes)
         if cells is not None:
             with expendable("planes over cells"):
-                made = made.within(*cells.box(context))
-        tree.use(made)
-        root, budget = tree.root, self._whole.budget
-        if root is None or not made.tighten(root.lower[None], root.upper[None], goal)[0]:
-            return
-        add_network_rows(tree, root, goal, budget)
-        self._raise()
-        by_lps(tree.model, tree.lp, root.lower, root.upper, goal, budget)
+                self._tree.use(self._tree.model.within(*cells.box(self._context)))
+
+    def _by_rows(self, root: Node | None, goal: float) -> None:
+        if root is not None:
+            self._rows.add(self._tree, root, goal, self._context.budget)
+            self._raise()
+
+    def _by_lps(self, root: Node | None, goal: float) -> None:
+        if root is not None:
+            by_lps(self._tree.model, self._tree.lp, root.lower, root.upper, goal, self._context.budget)
 
     @property
     def _goal(self) -> float:

@@ -7,8 +7,7 @@ be a problem of its own. Here
     blocks of one predictor   are one block with all their samples
     columns                   stand as predictors read and write them; each of the others stands beside the
                               first of these that it shares a row with
-    rows                      stand by the first of these columns that they have; of a row and the same row
-                              turned round, the one with the smaller colour is taken
+    rows                      stand by the first of these columns that they have, whose entry is positive
 
 Columns and rows are told apart by colours (Weisfeiler and Leman): a column begins with its place in the
 blocks, its cost, its bounds; a row's colour is made of the colours and entries of its columns, a column's of
@@ -142,13 +141,22 @@ def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
             kind = np.where(turned[at], entries[1], entries[0])
             column = mixed(column)
             np.add.at(column, A.indices, mixed(row[at] + kind))
-        order = np.lexsort((column, near))
+        order = np.lexsort((column, first, near))
         tied = np.flatnonzero((np.diff(near[order]) == 0) & (column[order][1:] == column[order][:-1]))
         if not tied.size:
             break
         one = order[tied[:1]]
         column[one] = mixed(column[one] + ODD)
-    return _Order(np.lexsort((column, near)), np.lexsort((row, rank)), np.where(turned, -1.0, 1.0))
+    columns = np.lexsort((column, first, near))  # a predictor's own before those that stand beside
+    return _Order(columns, np.lexsort((row, rank)), _turned(A, np.argsort(columns)))
+
+
+def _turned(A: sp.csr_array, there: IntArray) -> FloatArray:
+    """(rows,) -1 for rows whose first entry is negative, where columns stand `there`."""
+    at, sign = row_of_entries(A), np.ones(A.shape[0])
+    entries = np.lexsort((there[A.indices], at))[A.indptr[:-1][np.diff(A.indptr) > 0]]
+    sign[at[entries]] = np.where(A.data[entries] < 0.0, -1.0, 1.0)
+    return sign
 
 
 def _units(mip: Mip) -> FloatArray:

@@ -120,13 +120,11 @@ class SolveContext:
 
     def part(self, share: float) -> SolveContext:
         """The same with a share of the time left; what is worked out once stays shared."""
-        budget = self.budget.part(share * self.budget.left)
-        return replace(self, budget=budget, _whole=self._whole or self)
+        return self.turn(share * self.budget.left)
 
-    def turn(self, nodes: float) -> SolveContext:
-        """The same for so many nodes of search trees, which count the same on any machine."""
-        budget = self.budget.part(self.budget.left, nodes=nodes)
-        return replace(self, budget=budget, _whole=self._whole or self)
+    def turn(self, seconds: float) -> SolveContext:
+        """The same for so many seconds."""
+        return replace(self, budget=self.budget.part(seconds), _whole=self._whole or self)
 
     def once(self, work: Callable[[SolveContext], T]) -> T:
         """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
