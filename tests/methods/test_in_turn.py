@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.methods.in_turn import InTurn
-from dovetail.run import work
+from dovetail.methods import in_turn as in_turn_file
+from dovetail.methods.in_turn import BEHIND, LEAST, InTurn
+from dovetail.run import budget as budget_file
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.contexts import context_of
+
+
+class Clock:
+    """In the place of `time`: it is as late as the parts say."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
 
 
 class Part:
@@ -23,10 +33,10 @@ class Part:
     def solve(self, context):
         if self.fails:
             raise ValueError("as asked for")
-        before = work.total().nodes
+        began = self.clock.now
         while not context.over:
-            work.count(nodes=1)
-        self.turns.append(work.total().nodes - before)
+            self.clock.now += LEAST / 64
+        self.turns.append((self.clock.now - began) / LEAST)
         self.left -= 1
         if self.left == 0 and self.proves:
             context.incumbent.offer(np.zeros(1), "given")
@@ -36,34 +46,45 @@ class Part:
 
 
 @pytest.fixture
-def context():
+def in_turn(monkeypatch):
+    """Parts in turn, by a clock of their own; how it ended."""
+    clock = Clock()
+    for module in (in_turn_file, budget_file):
+        monkeypatch.setattr(module, "time", clock)
     mip = dt.Mip(
         cost=[1.0], A=None, row_lower=[], row_upper=[], lower=0.0, upper=1.0, integer=np.array([True])
     )
-    return context_of(dt.Problem(mip), 1e6)
+
+    def solved(*parts):
+        for part in parts:
+            part.clock = clock
+        return InTurn(parts).solve(context_of(dt.Problem(mip), 1e6))
+
+    return solved
 
 
-def test_the_first_that_closes_ends_all(context):
+def test_the_first_that_closes_ends_all(in_turn):
     slow, quick = Part("slow", 9), Part("quick", 3)
-    outcome = InTurn(((slow, 4), (quick, 4))).solve(context)
+    outcome = in_turn(slow, quick)
     assert outcome.stop_reason is StopReason.PROVED
     assert "quick: 0 left" in outcome.message
-    assert len(slow.turns) == 3
+    assert 0 < len(slow.turns) < 9
 
 
-def test_turns_double_and_the_one_behind_has_less(context):
-    first, second = Part("first", 4), Part("second", 9)
-    InTurn(((first, 8), (second, 4))).solve(context)
-    assert first.turns == [8, 16, 32, 64]
-    assert second.turns == [4, 2, 4]
+def test_turns_double_and_the_one_behind_has_a_part(in_turn):
+    first, second = Part("first", 6), Part("second", 9)
+    in_turn(first, second)
+    assert first.turns == [1.0, 1.0, 2.0, 4.0, 8.0, 16.0]
+    assert second.turns == [1.0, 1.0, 2.0]
+    assert sum(second.turns) <= BEHIND * sum(first.turns)
 
 
-def test_one_that_ends_by_itself_leaves_its_time_to_the_other(context):
+def test_one_that_ends_by_itself_leaves_its_time_to_the_other(in_turn):
     nothing, other = Part("nothing", 0), Part("other", 2)
-    assert InTurn(((nothing, 1), (other, 1))).solve(context).stop_reason is StopReason.PROVED
+    assert in_turn(nothing, other).stop_reason is StopReason.PROVED
     assert len(nothing.turns) == 1
 
 
-def test_one_that_fails_costs_its_own_result(context, monkeypatch):
+def test_one_that_fails_costs_its_own_result(in_turn, monkeypatch):
     monkeypatch.delenv("DOVETAIL_STRICT", raising=False)
-    assert InTurn(((Part("broken", 1, fails=True), 1), (Part("other", 2), 1))).solve(context).stop_reason
+    assert in_turn(Part("broken", 1, fails=True), Part("other", 2)).stop_reason is StopReason.PROVED

@@ -15,8 +15,11 @@ from dovetail.core.problem import Problem
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.structure.components import components
+from dovetail.structure.templates import found_templates
 from dovetail_study.zoo import build as made
 from dovetail_study.zoo.rewriting import rewritten
+from tests.small import random_mlp
 
 build = cache(made)
 """Problems are only read here."""
@@ -87,3 +90,30 @@ def test_a_row_turned_round_is_the_same_row() -> None:
         problem.add_predictor(lambda X: X.sum(axis=1, keepdims=True), [0, 1], [2])
         made.append(in_order(problem).problem)
     assert_same(*made)
+
+
+def test_blocks_that_are_the_same_up_to_their_data_stay_so():
+    """x = w + p - q, with a budget for every p and q that all blocks share: numbers give no block an order or
+    a sign of its own."""
+    rng, blocks, d = np.random.default_rng(0), 12, 3
+    size = 3 * d + 1
+    data, upper = rng.normal(size=(blocks, d)), rng.uniform(1.0, 2.0, (blocks, 2 * d))
+    private, shared = np.zeros((blocks, d, blocks, size)), np.zeros((2 * d, blocks, size))
+    for k in range(blocks):
+        moves = np.tile(np.eye(d), (2, 1)) * np.repeat([-1.0, 1.0], d)[:, None]
+        private[k, :, k] = np.hstack([np.eye(d), moves.T, np.zeros((d, 1))])
+        shared[:, k, d : 3 * d] = np.eye(2 * d)
+    mip = dt.Mip(
+        cost=np.tile(np.append(np.zeros(size - 1), 1.0), blocks),
+        A=np.vstack([private.reshape(blocks * d, -1), shared.reshape(2 * d, -1)]),
+        row_lower=np.append(data.ravel(), np.full(2 * d, -np.inf)),
+        row_upper=np.append(data.ravel(), np.full(2 * d, 3.0)),
+        lower=np.hstack([data - 9.0, np.zeros((blocks, 2 * d)), np.full((blocks, 1), -99.0)]).ravel(),
+        upper=np.hstack([data + 9.0, upper, np.full((blocks, 1), 99.0)]).ravel(),
+    )
+    problem = dt.Problem(mip)
+    columns = np.arange(blocks * size).reshape(blocks, size)
+    problem.add_predictor(random_mlp(d, width=3, layers=1, seed=0), columns[:, :d], columns[:, -1:])
+    for one in (problem, in_order(problem).problem):
+        (template,) = found_templates(one, components(one)).arrays
+        assert template.count == blocks

@@ -73,3 +73,16 @@ def test_more_rows_make_a_larger_set_and_inputs_without_bounds_make_none():
     assert_holds(found(with_block(mip, [0, 1], 2)), np.array([0.9, 0.1, 0.0]))
     endless = dt.Mip(cost=[0.0] * 3, lower=[-np.inf, 0.0, 0.0], upper=[np.inf, 1.0, 9.0])
     assert found(with_block(endless, [0, 1], 2)) is None
+
+
+def test_the_same_set_has_its_moves_in_one_order_wherever_its_columns_stand():
+    """x = w + p - q in blocks that list p and q in either order; in one the row is turned round."""
+    sets = []
+    for up, down, sign in ((1, 2, 1.0), (2, 1, 1.0), (2, 1, -1.0)):
+        row = np.zeros(4)
+        row[[0, up, down]] = sign, -sign, sign
+        lower, upper = [-9.0, 0.0, 0.0, -9.0], [9.0, 2.0, 2.0, 9.0]
+        mip = dt.Mip(cost=[0.0] * 4, A=[row], row_lower=sign, row_upper=sign, lower=lower, upper=upper)
+        sets.append(found(with_block(mip, [0], 3)))
+    assert all(np.array_equal(one.directions, sets[0].directions) for one in sets)
+    assert sets[0].columns.tolist() == [1, 2] and sets[1].columns.tolist() == [2, 1]

@@ -159,9 +159,12 @@ def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatA
         give = give + NOISE * (limit.size + 2) * (np.abs(origin) + np.abs(directions) @ end)
         room = NOISE * (limit.size + 2) * float(weights @ limit)
     moved = float(row.weights @ end)
+    directions = directions * sign + 0.0  # -0 is 0
+    order = np.lexsort(-directions[::-1])  # the same set has them in one order, wherever its columns stand
     return MoveSet(
-        frame.inputs, frame.columns, np.where(turned, upper, lower), sign, directions * sign, origin, limit,
-        weights, row.least - moved - room, row.most - moved + room, give,
+        frame.inputs, frame.columns[order], np.where(turned, upper, lower)[order], sign[order],
+        directions[:, order], origin, limit[order], weights[order], row.least - moved - room,
+        row.most - moved + room, give,
     )  # fmt: skip
 
 

@@ -201,7 +201,7 @@ class _Certification:
         limits = [one for one in ended if one not in ("closed", "enough")]
         added, violated = self._add_columns(at, searches)
         if limits or added:
-            return "; ".join(limits)
+            return "; ".join(dict.fromkeys(limits))
         if violated:
             return f"given up: the sets leave out {violated}, which cheaper points violate"
         return "no cheaper point is left"
