@@ -77,11 +77,11 @@ class NetworkRows:
         self._slow, self._before = 0, -math.inf
 
     def add(self, tree: Tree, root: Node, goal: float, budget: Budget) -> None:
-        """As long as they raise the bound of the first box."""
+        """As long as they raise the bound of the first box; it has one afterwards, also without rows."""
         if self._samples is None:
             self._samples = _samples(tree.model, root)
         lower, upper = root.lower[None], root.upper[None]
-        while self._samples and self._slow < PATIENCE and not budget.over:
+        while self._slow < PATIENCE and not budget.over:
             solved = tree.lp.solve(lower, upper, budget)[0]
             if solved.multipliers is None or solved.x is None:
                 return

@@ -37,6 +37,8 @@ SOURCE = "nodes"
 RARER = 4
 """After a point that brings nothing, the tree has so many times as many boxes before the next: a MIP that
 completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
+LPS_SHARE = 0.2
+"""Of the time left, for LPs that shrink the first box: on wine they took all of it."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
@@ -138,7 +140,9 @@ class _Run:
 
     def _by_lps(self, root: Node | None, goal: float) -> None:
         if root is not None:
-            by_lps(self._tree.model, self._tree.lp, root.lower, root.upper, goal, self._context.budget)
+            budget = self._context.budget
+            part = budget.part(LPS_SHARE * budget.left)
+            by_lps(self._tree.model, self._tree.lp, root.lower, root.upper, goal, part)
 
     @property
     def _goal(self) -> float:

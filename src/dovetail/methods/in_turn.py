@@ -7,7 +7,9 @@ will have had no more than a part of that.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dovetail.core.deadline import OutOfTime
@@ -17,6 +19,8 @@ from dovetail.run.failures import expendable
 
 LEAST = 0.25
 """Seconds of a first turn: networks of five inputs are closed in less, or need many turns."""
+HALF = 0.5
+"""Of the gap: a proof that leaves no more of it after a turn is on its way, and has the next turn as well."""
 BEHIND = 0.25
 """Of the time of the one that raised the bound last, for each of the others: what a proof loses to them."""
 
@@ -31,16 +35,14 @@ class InTurn:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until the problem is closed, or all have come to their own end."""
         waiting, said, leads = list(self.methods), dict[str, str](), self.methods[0]
-        spent, turns, closed = {one.name: 0.0 for one in waiting}, 0, False
+        spent, turns, closed, alone = {one.name: 0.0 for one in waiting}, 0, False, False
         while waiting and not context.over:
-            ahead = [
-                (spent[one.name] + max(LEAST, spent[one.name])) / (1.0 if one is leads else BEHIND)
-                for one in waiting
-            ]
-            method = waiting[ahead.index(min(ahead))]
+            method = leads if alone and leads in waiting else _next(waiting, leads, spent)
             began, before = time.perf_counter(), context.incumbent.bound
+            apart = _apart(context)
             outcome = _turn(context, method, max(LEAST, spent[method.name]))
             spent[method.name] += time.perf_counter() - began
+            alone = _apart(context) <= HALF * apart
             turns += 1
             if outcome is not None and outcome.message:
                 said[method.name] = outcome.message
@@ -53,6 +55,23 @@ class InTurn:
         reason = StopReason.TIME if waiting else StopReason.STALLED
         told = "; ".join(said.values())
         return MethodOutcome(context.over or reason, turns, told, closed=closed and not waiting)
+
+
+def _next(waiting: Sequence[Method], leads: Method, spent: Mapping[str, float]) -> Method:
+    """The one that is least ahead of its part after its turn."""
+
+    def ahead(one: Method) -> float:
+        return (spent[one.name] + max(LEAST, spent[one.name])) / (1.0 if one is leads else BEHIND)
+
+    return min(waiting, key=ahead)
+
+
+def _apart(context: SolveContext) -> float:
+    """How far the best objective is from the bound, in minimisation form."""
+    incumbent = context.incumbent
+    if incumbent.x is None:
+        return math.inf
+    return context.problem.mip.sign * incumbent.objective - incumbent.bound
 
 
 def _turn(context: SolveContext, method: Method, seconds: float) -> MethodOutcome | None:
