@@ -23,6 +23,7 @@ from tests.differential.proof_phases import ProofPhases
 import dovetail as dt
 from benchmarks.parallel import ended
 from dovetail.methods import METHODS
+from dovetail.methods.branching import Branching
 from dovetail.methods.input_branching.method import InputBranching
 
 CHUNK = 40
@@ -35,6 +36,7 @@ PROOFS = {
     "auto": (dt.Auto(effort=1), EXACT),
     "phases": (ProofPhases(), ACCEPTED),
     "boxes": (InputBranching(), EXACT),
+    "branching": (Branching(), EXACT),
 }
 """What is asked, and by how much the points that it is held against may miss rows: a proof phase has to hold
 for everything that the check accepts; engines, which `auto` asks as well, hold for exact rows. `auto` is
