@@ -88,3 +88,17 @@ def test_one_that_ends_by_itself_leaves_its_time_to_the_other(in_turn):
 def test_one_that_fails_costs_its_own_result(in_turn, monkeypatch):
     monkeypatch.delenv("DOVETAIL_STRICT", raising=False)
     assert in_turn(Part("broken", 1, fails=True), Part("other", 2)).stop_reason is StopReason.PROVED
+
+
+def test_one_that_halves_the_gap_in_a_turn_has_the_next_as_well(in_turn):
+    class Halving(Part):
+        """Half of the gap is left after every turn."""
+
+        def solve(self, context):
+            context.incumbent.offer(np.zeros(1), "given")
+            context.incumbent.raise_bound(Bound(-(0.4 ** len(self.turns)), "nodes"))
+            return super().solve(context)
+
+    quick, other = Halving("quick", 6), Part("other", 9)
+    assert in_turn(quick, other).stop_reason is StopReason.PROVED
+    assert not other.turns

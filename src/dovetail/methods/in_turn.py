@@ -42,7 +42,7 @@ class InTurn:
             apart = _apart(context)
             outcome = _turn(context, method, max(LEAST, spent[method.name]))
             spent[method.name] += time.perf_counter() - began
-            alone = _apart(context) <= HALF * apart
+            alone = _apart(context) < HALF * apart
             turns += 1
             if outcome is not None and outcome.message:
                 said[method.name] = outcome.message
