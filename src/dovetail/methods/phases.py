@@ -362,20 +362,20 @@ PHASES = (
         "each component's least cost at the prices, proved by branch and bound over signs",
     ),
     Phase(
-        "planes LP",
-        "networks that read few inputs each (at most 4)",
-        lambda facts: facts.small_networks > 0,
-        PLANES_SHARE,
-        lambda options: PlanesLp(),
-        "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
-    ),
-    Phase(
         "branching",
         "not all predictors are trees, and the LP of a box is small enough",
         lambda facts: facts.branched,
         BRANCHING_SHARE,
         lambda options: Branching(),
         "branch and bound over columns, neurons and cuts of trees",
+    ),
+    Phase(
+        "planes LP",
+        "networks that read few inputs each (at most 4)",
+        lambda facts: facts.small_networks > 0,
+        PLANES_SHARE,
+        lambda options: PlanesLp(),
+        "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
     ),
     Phase(
         "middle descents",
