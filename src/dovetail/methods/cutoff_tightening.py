@@ -39,6 +39,11 @@ ROOM = 1e-5
 have been seen to lose the optimum (scipy's HiGHS, in 2 of 200 random ones at 1e-7)."""
 
 
+def room_of(bounds: FloatArray) -> FloatArray:
+    """How much wider ranges with these ends are made."""
+    return ROOM * np.maximum(1.0, np.abs(bounds))
+
+
 class NothingLeft(Exception):
     """No point costs the cutoff or less: that is proved."""
 
@@ -57,6 +62,7 @@ class CutoffTightening:
 
     def run(self, budget: Budget) -> ReluLayers:
         """Ranges as tight as the time allows; raises `NothingLeft`."""
+        self._pass_on(self.layers, self.box)
         for _ in range(ROUNDS):
             shrunk = self._inputs(budget)
             depth = max((len(rows.neurons) for rows in self._rows()[1]), default=0)

@@ -18,13 +18,15 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.branching.confirmed import NODES, Confirmed, EngineSettings, has_no_point, hidden, stands
 from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
-from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft, room_of
 from dovetail.methods.elastic import nearest_point
+from dovetail.methods.planes_lp.method import cell_planes
 from dovetail.mip.turns import loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, written_out
@@ -248,12 +250,22 @@ class _WholeMip:
         given = self.written.for_bounds.previous
         assert given is not None
         with context.stopwatch.measure("engine"):
-            box = context.once(structure_of).tight_box
-            tight = CutoffTightening(context, given, cutoff, layers, box).run(budget)
+            tight = CutoffTightening(context, given, cutoff, layers, self._box(budget)).run(budget)
         context.monitor.say(
             f"  proof: {layers.unstable} neurons may change sign, {tight.unstable} in better points"
         )
         return written_out(tight, given)
+
+    def _box(self, budget: Budget) -> Box:
+        """Of points up to the cutoff, by cells of the inputs where networks read few."""
+        context = self.context
+        box, cells = context.once(structure_of).tight_box, context.once(cell_planes)
+        if cells is not None:
+            with expendable("planes over cells"):
+                lower, upper = cells.box(context.turn(budget.left))
+                lower, upper = lower - room_of(lower), upper + room_of(upper)
+                return Box(np.maximum(box.lower, lower), np.minimum(box.upper, upper))
+        return box
 
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
         """Offer a point and put the solve on record."""

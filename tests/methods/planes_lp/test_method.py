@@ -75,6 +75,25 @@ def test_it_is_below_every_point_whatever_the_cutoff(seed, integer, monkeypatch)
         assert np.isfinite(context.incumbent.bound)
 
 
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_box_holds_every_point_that_is_better(seed, integer):
+    """Branching and the exact MIP begin with it."""
+    problem = several(seed, integer)
+    points = points_of(problem, seed)
+    if not len(points):
+        return
+    values = problem.mip.sign * (points @ problem.mip.cost)
+    known = np.argsort(values)[len(values) // 4]
+    context = context_of(problem)
+    context.incumbent.offer(points[known], "given")
+    lower, upper = context.once(method.cell_planes).box(context)
+    better = points[values <= values[known]]
+    assert np.all(better >= lower - 1e-9) and np.all(better <= upper + 1e-9)
+    box = context.once(planes_plan).box
+    assert np.all(lower >= box.lower) and np.all(upper <= box.upper)
+
+
 def test_networks_with_many_inputs_are_left_alone():
     problem = dt.Problem(dt.Mip(cost=np.ones(9), lower=-1.0, upper=1.0))
     problem.add_predictor(random_mlp(8, width=3, layers=1, seed=0), np.arange(8), [8])
