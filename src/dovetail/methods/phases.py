@@ -52,6 +52,8 @@ TEMPLATES_SHARE = 0.25
 """Of the time left, with fewer of them: its columns are where column generation begins."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
+FIRST_BOXES, FIRST_NODES = 1024, 64
+"""Of input branching and of branching, in their first turns: about half a second of one core each."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 CURVES_SHARE = 0.5
@@ -317,7 +319,7 @@ PHASES = (
         "networks that read few inputs together (at most 12; more where nothing else proves a bound)",
         lambda facts: facts.joint_inputs > 0,
         BRANCHING_SHARE,
-        lambda options: InTurn((InputBranching(), Branching())),
+        lambda options: InTurn(((InputBranching(), FIRST_BOXES), (Branching(), FIRST_NODES))),
         "{joint_inputs} inputs of all networks together: branch and bound over them, and over neurons",
     ),
     Phase(

@@ -6,6 +6,7 @@ pack results or catch signals: `dovetail.solve` does that once, for all methods.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -122,9 +123,9 @@ class SolveContext:
         """The same with a share of the time left; what is worked out once stays shared."""
         return self.turn(share * self.budget.left)
 
-    def turn(self, seconds: float) -> SolveContext:
-        """The same for so many seconds."""
-        return replace(self, budget=self.budget.part(seconds), _whole=self._whole or self)
+    def turn(self, seconds: float, nodes: float = math.inf) -> SolveContext:
+        """The same for so many seconds, and so many nodes of search trees: those count alike on any machine."""
+        return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
     def once(self, work: Callable[[SolveContext], T]) -> T:
         """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
