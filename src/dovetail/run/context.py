@@ -124,7 +124,7 @@ class SolveContext:
         return self.turn(share * self.budget.left)
 
     def turn(self, seconds: float, nodes: float = math.inf) -> SolveContext:
-        """The same for so many seconds, and so many nodes of search trees: those count alike on any machine."""
+        """The same for so many seconds and nodes of search trees; these count alike on any machine."""
         return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
     def once(self, work: Callable[[SolveContext], T]) -> T:
