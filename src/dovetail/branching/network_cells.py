@@ -37,6 +37,9 @@ STEEPEST = 100.0
 likes, and engines like no steeper ones."""
 VIOLATED = 1e-4
 """Of the spread of the values: points that are nearer to what the vertices allow are left."""
+LITTLE, PATIENCE = 0.005, 4
+"""Of the gap: so many LPs with new rows, one after the other, that gain less are the last. One that moves
+nothing may come before one that does."""
 MORE = 8
 """Operations beside a sum itself, when a plane is evaluated."""
 
@@ -108,6 +111,15 @@ class NetworkCells:
     def met(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
         """(N, cells) which of them N boxes (N, inputs) meet."""
         return np.asarray(((self.low <= upper[:, None]) & (self.high >= lower[:, None])).all(2))
+
+    def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
+        """A row that a point violates, if one is found: entries for inputs and outputs, and (cells,) what the
+        row is at least on each."""
+        found = self.separated(x, y, budget)
+        if found is None:
+            return None
+        entries, values = np.concatenate(found), self.least(*found)
+        return (entries, values) if entries @ np.append(x, y) < values.min() else None
 
     def separated(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
         """Slopes and weights of a row that cuts a point off, and most of all such rows; None where none is

@@ -19,15 +19,11 @@ import scipy.sparse as sp
 
 from dovetail.branching.host import HostRows
 from dovetail.branching.model import Model
-from dovetail.branching.network_cells import NetworkCells, few_inputs
+from dovetail.branching.network_cells import LITTLE, PATIENCE, NetworkCells, few_inputs
 from dovetail.branching.tree import Node, Tree
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.run.budget import Budget
-
-LITTLE, PATIENCE = 0.005, 4
-"""Of the gap: so many LPs in a row that gain less are the last. One that moves nothing may come before one
-that does."""
 
 
 class _Sample(NamedTuple):
@@ -116,11 +112,8 @@ def _cutting_off(samples: Sequence[_Sample], x: FloatArray, budget: Budget) -> l
     """Rows that a point does not meet, one of each sample at most."""
     found = []
     for k, (inputs, outputs, cells) in enumerate(samples):
-        cut = None if budget.over else cells.separated(x[inputs], x[outputs], budget)
-        if cut is not None:
-            entries, values = np.concatenate(cut), cells.least(*cut)
-            if entries @ x[np.append(inputs, outputs)] < values.min():
-                found.append(_Row(k, entries, values))
+        row = None if budget.over else cells.cut_off(x[inputs], x[outputs], budget)
+        found += [] if row is None else [_Row(k, *row)]
     return found
 
 

@@ -7,7 +7,6 @@ the bound last has the long turns; while it halves the gap in each, the others w
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from dovetail.core.deadline import OutOfTime
@@ -35,12 +34,12 @@ class InTurn:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until the problem is closed, or all have come to their own end."""
         waiting, said, leads = list(self.methods), dict[str, str](), self.methods[0][0]
-        rounds, closed, alone = 0, False, False
+        incumbent, rounds, closed, alone = context.incumbent, 0, False, False
         while waiting and not context.over:
             for method, nodes in tuple(waiting):
                 if context.over or (alone and method is not leads):
                     continue
-                before, apart = context.incumbent.bound, _apart(context)
+                before, apart = incumbent.bound, incumbent.cutoff - incumbent.bound
                 part = 1.0 if rounds == 0 or method is leads else BEHIND
                 outcome = _turn(context, method, part * nodes * 2**rounds)
                 if outcome is not None and outcome.message:
@@ -48,8 +47,8 @@ class InTurn:
                 if outcome is not None and outcome.infeasible:
                     return outcome
                 closed = closed or (outcome is not None and outcome.closed)
-                leads = method if context.incumbent.bound != before else leads
-                alone = method is leads and _apart(context) < HALF * apart
+                leads = method if incumbent.bound != before else leads
+                alone = method is leads and incumbent.cutoff - incumbent.bound < HALF * apart
                 if outcome is None or outcome.stop_reason is not StopReason.TIME:
                     waiting.remove((method, nodes))
                     alone = False
@@ -57,14 +56,6 @@ class InTurn:
         reason = StopReason.TIME if waiting else StopReason.STALLED
         told = "; ".join(said.values())
         return MethodOutcome(context.over or reason, rounds, told, closed=closed and not waiting)
-
-
-def _apart(context: SolveContext) -> float:
-    """How far the best objective is from the bound, in minimisation form."""
-    incumbent = context.incumbent
-    if incumbent.x is None:
-        return math.inf
-    return context.problem.mip.sign * incumbent.objective - incumbent.bound
 
 
 def _turn(context: SolveContext, method: Method, nodes: float) -> MethodOutcome | None:

@@ -2,8 +2,8 @@
 
     repeat
         cells:   each network's box of inputs in cells, planes on each; what cannot beat the best point goes
-        LP:      the host without integers, boxes around what is left, and cuts: at the LP's point the lowest
-                 plane above each network's cells (the highest below), as long as points are cut off
+        LP:      the host without integers, boxes around what is left, and rows of single networks that the
+                 LP's point violates and all values on their cells meet, as long as there are any
         boxes:   least and largest value of each input over this LP, for points up to the best one; the
                  multipliers are kept, and say more whenever boxes have shrunk (`implied_bounds`)
     after the first time, the same for points that are better than the best one by a part of the gap: either
@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from dovetail.bounds.box import narrow, propagate
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
-from dovetail.branching.network_cells import WIDE, NetworkCells
+from dovetail.branching.network_cells import LITTLE, PATIENCE, WIDE, NetworkCells
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import SMALLEST, Mip
@@ -40,9 +40,6 @@ from dovetail.run.progress import Progress
 
 CUT_ROUNDS = 20
 """LPs with new cuts over the same cells; later ones move little."""
-CUT_WORTH, CUT_PATIENCE = 0.005, 4
-"""LPs in a row with new cuts that took less than this part off the gap: then the next is not worth its time.
-One that moves nothing may come before one that does."""
 WORTH = 0.02
 """Rounds go on while the gap or the boxes shrink by this part."""
 CUT_AGAIN = 0.03
@@ -120,12 +117,12 @@ class CellPlanes:
         try:
             while self._aim == 0.0 and not context.over and self.round():
                 pass
-        except NothingLeft:
+        except NothingLeft:  # the claim proves it, and the box in the making may be none
             self.claim(self.cutoff)
+            return self._plan.box.lower, self._plan.box.upper
         except UnsupportedError:
             pass
-        lower, upper, _ = self._kept if self._aim > 0.0 else (self._lower, self._upper, None)
-        return lower, upper
+        return self._kept[:2] if self._aim > 0.0 else (self._lower, self._upper)
 
     def claim(self, bound: float) -> None:
         """Of all points, the smaller of this and the cutoff is a bound; without either nothing is claimed."""
@@ -256,18 +253,16 @@ class CellPlanes:
         for _ in range(CUT_ROUNDS):
             answer = self._solved(lp)
             x, gap = answer.x, self.cutoff - reached
-            moved = answer.bound - reached > CUT_WORTH * gap or not np.isfinite(gap)
+            moved = answer.bound - reached > LITTLE * gap or not np.isfinite(gap)
             slow, reached = 0 if moved else slow + 1, max(reached, answer.bound)
-            if x is None or self.context.over or slow == CUT_PATIENCE:
+            if x is None or self.context.over or slow == PATIENCE:
                 return
             entries: list[tuple[IntArray, FloatArray, float]] = []
             for sample, one in zip(self._plan.samples, cells, strict=True):
-                cut = one.separated(x[sample.inputs], x[sample.outputs], budget)
-                if cut is not None:
-                    columns, row = np.append(sample.inputs, sample.outputs), -np.concatenate(cut)
-                    limit = -float(one.least(*cut).min())
-                    if row @ x[columns] > limit:
-                        entries.append((columns, row, limit))
+                row = one.cut_off(x[sample.inputs], x[sample.outputs], budget)
+                if row is not None:
+                    columns = np.append(sample.inputs, sample.outputs)
+                    entries.append((columns, -row[0], -float(row[1].min())))
             if not entries:
                 return
             lp.add_rows(*_rows(entries, self._mip.n_columns))
