@@ -54,7 +54,7 @@ ALLOWED = {
         "predictors",
         "certificates",
     },
-    "linearised": {"core", "run", "mip", "bounds", "structure"},
+    "linearised": {"core", "networks", "run", "mip", "bounds", "structure"},
     "methods": METHODS_KNOW,
     "testing": {"core", "networks", "run", "mip", "nn"},
     "problems": {"study", "study.problems"},

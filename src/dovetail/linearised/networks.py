@@ -7,10 +7,10 @@ its output; a class output's value is its logit relative to the threshold (with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,14 +19,17 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block, classes_of
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.jacobian import jacobian
 from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.networks.evaluation import StackedGraphs, shape_of
+from dovetail.networks.functions import LAYERS
+from dovetail.networks.graph import Elementwise, Graph
+from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values
 from dovetail.run.stopwatch import Stopwatch
-
-if TYPE_CHECKING:
-    from dovetail.core.predictor import Forward
+from dovetail.structure.networks import required_graph
 
 CHUNK = 16384
 """Rows per network call: enough to keep a core busy, few enough that a layer of a thousand neurons takes
@@ -45,16 +48,23 @@ class Linearisation:
     """(m,) what it says at x = 0."""
 
 
+class _Together(Protocol):
+    """K blocks with as many samples that are evaluated in one call."""
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """(K, n, q) what decides about the outputs, at n points (K, n, d) of each."""
+
+    def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same, and (K, n, q, d) derivatives."""
+
+
 class Networks:
-    """Every block of a problem, evaluated in one batch per block."""
+    """Every block of a problem; blocks whose networks are alike are evaluated in one batch."""
 
     def __init__(self, problem: Problem, stopwatch: Stopwatch, device: str | None = None) -> None:
         self._stopwatch = stopwatch
         self._blocks, self._stages = problem.blocks, problem.stages
-        self._devices = [device if device is not None else b.description.device for b in problem.blocks]
-        self._forwards: list[Forward] = [
-            block.predictor.snapshot(own) for block, own in zip(problem.blocks, self._devices, strict=True)
-        ]
+        self._groups, self._alone = _groups(problem, device)
         self._integer = problem.mip.integer.copy()
         for block in problem.blocks:
             if block.classifies:
@@ -113,14 +123,20 @@ class Networks:
         return np.asarray(linearisation.offset + linear)
 
     def values(self, Z: FloatArray) -> FloatArray:
-        """(T, m) the networks' values at each row of `Z`, one call per block."""
+        """(T, m) the networks' values at each row of `Z`, one call per group of blocks."""
         Z = np.atleast_2d(Z)
-        parts = [np.empty((len(Z), 0))]
+        parts = [np.empty((len(Z), 0))] * len(self._blocks)
         with self._stopwatch.measure("nn"), self._stopwatch.measure("network"), torch.no_grad():
-            for b, block in enumerate(self._blocks):
-                rows = Z[:, block.inputs].reshape(-1, block.inputs.shape[1])
-                parts.append(self._forward(b, rows).reshape(len(Z), -1))
-        return np.concatenate(parts, axis=1)
+            for group in self._groups:
+                rows = np.stack([self._rows(b, Z) for b in group.blocks])
+                for b, found in zip(group.blocks, group.networks.values(rows), strict=True):
+                    parts[b] = found.reshape(len(Z), -1)
+        return np.concatenate([np.empty((len(Z), 0)), *parts], axis=1)
+
+    def _rows(self, b: int, Z: FloatArray) -> FloatArray:
+        """What the samples of a block read of some points."""
+        inputs = self._blocks[b].inputs
+        return Z[:, inputs].reshape(-1, inputs.shape[1])
 
     def with_predictions(self, Z: FloatArray, values: FloatArray) -> FloatArray:
         """`Z` with every output as the networks have it, stage by stage; `values` are those at `Z` itself."""
@@ -157,16 +173,8 @@ class Networks:
         return decoded
 
     def _forward(self, b: int, rows: FloatArray) -> FloatArray:
-        chunks = [
-            decision_values(self._blocks[b], self._forwards[b](self._tensor(b, rows[k : k + CHUNK])))
-            .cpu()
-            .numpy()
-            for k in range(0, len(rows), CHUNK)
-        ]
-        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
-
-    def _tensor(self, b: int, rows: FloatArray) -> Tensor:
-        return torch.as_tensor(np.ascontiguousarray(rows), device=self._devices[b])
+        found: FloatArray = self._alone[b].values(rows[None])[0]
+        return found
 
     def linearise(self, z: FloatArray, *, secants: bool = False) -> Linearisation:
         """Values and slopes at `z`.
@@ -174,25 +182,20 @@ class Networks:
         With `secants`, a slope along an integer column is the difference to its neighbours, not the
         derivative: across a whole step a derivative may say anything.
         """
-        values, derivatives = [np.empty(0)], [np.empty(0)]
+        values, derivatives = [np.empty(0)] * len(self._blocks), [np.empty(0)] * len(self._blocks)
         with self._stopwatch.measure("nn"), self._stopwatch.measure("network"):
-            for b, block in enumerate(self._blocks):
-                value, slope = self._slopes(b, z[block.inputs])
-                if secants:
-                    self._replace_by_secants(b, block, z, value, slope)
-                values.append(value.ravel())
-                derivatives.append(slope.ravel())
-        at, flat = np.concatenate(values), np.concatenate(derivatives)
+            for group in self._groups:
+                found = group.networks.slopes(np.stack([z[self._blocks[b].inputs] for b in group.blocks]))
+                for b, value, slope in zip(group.blocks, *found, strict=True):
+                    if secants:
+                        self._replace_by_secants(b, self._blocks[b], z, value, slope)
+                    values[b], derivatives[b] = value.ravel(), slope.ravel()
+        at = np.concatenate([np.empty(0), *values])
+        flat = np.concatenate([np.empty(0), *derivatives])
         slopes = np.bincount(self._entry_of, flat, minlength=self.columns.size).astype(np.float64)
         slopes[np.abs(slopes) < SMALLEST] = 0.0  # HiGHS would drop them, but not their part of the offset
         linear = np.bincount(self.rows, slopes * z[self.columns], minlength=self.count)
         return Linearisation(at, slopes, at - linear)
-
-    def _slopes(self, b: int, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n, q) values and (n, q, d) derivatives of one block."""
-        u = self._tensor(b, inputs).requires_grad_(True)
-        values = decision_values(self._blocks[b], self._forwards[b](u))
-        return values.detach().cpu().numpy(), jacobian(values, u).cpu().numpy()
 
     def _replace_by_secants(
         self, b: int, block: Block, z: FloatArray, value: FloatArray, slope: FloatArray
@@ -215,6 +218,95 @@ class Networks:
     def conditions(self) -> ClassConditions:
         """The conditions of all class outputs."""
         return ClassConditions.of(self._blocks, self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Blocks, by their places, and how they are evaluated together."""
+
+    blocks: tuple[int, ...]
+    networks: _Together
+
+
+def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_Together]]:
+    """All blocks in groups, and each of them by itself."""
+    alike: dict[Hashable, list[int]] = {}
+    graphs = dict[int, Graph]()
+    for b, block in enumerate(problem.blocks):
+        graph = _graph(problem, block) if (device or block.description.device) == "cpu" else None
+        alike.setdefault(b if graph is None else (shape_of(graph), block.samples), []).append(b)
+        if graph is not None:
+            graphs[b] = graph
+    groups, alone = list[_Group](), dict[int, _Together]()
+    for places in alike.values():
+        blocks = [problem.blocks[b] for b in places]
+        if places[0] in graphs:
+            groups.append(_Group(tuple(places), _ByGraph(blocks, [graphs[b] for b in places])))
+            alone |= {b: _ByGraph([problem.blocks[b]], [graphs[b]]) for b in places}
+        else:
+            alone[places[0]] = _ByCopy(blocks[0], device or blocks[0].description.device)
+            groups.append(_Group(tuple(places), alone[places[0]]))
+    return groups, [alone[b] for b in range(len(problem.blocks))]
+
+
+def _graph(problem: Problem, block: Block) -> Graph | None:
+    """That of affine maps, activations and products; of a class, its logit. None for others: a convolution is
+    many times as large as a matrix, and what is made of exponentials may overflow step by step."""
+    description = block.description
+    if description.program is None or (block.classifies and block.outputs.shape[1] > 1):
+        return None
+    try:
+        if description.program(block.inputs.shape[1]).convolves:
+            return None
+        graph = required_graph(problem, block)
+    except UnsupportedError:
+        return None
+    kinds = {step.operation.kind for step in graph.steps if isinstance(step.operation, Elementwise)}
+    return graph if kinds <= set(LAYERS) else None
+
+
+class _ByGraph:
+    """Blocks whose graphs are known, by numpy."""
+
+    def __init__(self, blocks: Sequence[Block], graphs: Sequence[Graph]) -> None:
+        self._graphs = StackedGraphs(graphs)
+        self._counters = [counter(block.predictor) for block in blocks]
+
+    def _count(self, X: FloatArray) -> None:
+        for count in self._counters:
+            count(X.shape[1])
+
+    def values(self, X: FloatArray) -> FloatArray:
+        self._count(X)
+        chunks = [self._graphs.values(X[:, k : k + CHUNK]) for k in range(0, X.shape[1], CHUNK)]
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis=1)
+
+    def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        self._count(X)
+        return self._graphs.slopes(X)
+
+
+class _ByCopy:
+    """One block, by a copy of its network, with torch's derivatives."""
+
+    def __init__(self, block: Block, device: str) -> None:
+        self._block, self._device = block, device
+        self._forward = block.predictor.snapshot(device)
+
+    def values(self, X: FloatArray) -> FloatArray:
+        parts = [self._values(self._tensor(X[0, k : k + CHUNK])) for k in range(0, X.shape[1], CHUNK)]
+        return np.concatenate([part.cpu().numpy() for part in parts])[None]
+
+    def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        u = self._tensor(X[0]).requires_grad_(True)
+        values = self._values(u)
+        return values.detach().cpu().numpy()[None], jacobian(values, u).cpu().numpy()[None]
+
+    def _values(self, u: Tensor) -> Tensor:
+        return decision_values(self._block, self._forward(u))
+
+    def _tensor(self, rows: FloatArray) -> Tensor:
+        return torch.as_tensor(np.ascontiguousarray(rows), device=self._device)
 
 
 @dataclass(frozen=True, eq=False)
