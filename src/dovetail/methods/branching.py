@@ -18,9 +18,7 @@ from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Node, Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
-from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.methods.box_points import BoxPoints
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
@@ -34,9 +32,6 @@ from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
-RARER = 4
-"""After a point that brings nothing, the tree has so many times as many boxes before the next: a MIP that
-completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
 LPS_SHARE = 0.2
 """Of the time left, for LPs that shrink the first box: on wine they took all of it."""
 HALF = 0.5
@@ -78,7 +73,7 @@ class _Run:
         """That make the first box smaller, before it is divided."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
         trees = context.once(structure_of).trees is not None
-        self._points = _CellPoints() if trees else _Points()
+        self._points = _CellPoints() if trees else BoxPoints(SOURCE)
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
@@ -161,40 +156,6 @@ class _Run:
         for lost in tree.left:
             self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
         tree.left.clear()
-
-
-class _Points:
-    """Offers the points of one tree's boxes to the incumbent."""
-
-    def __init__(self) -> None:
-        self._descent: MixedIntegerDescent | None = None
-        self._due = 1
-
-    def offer(self, context: SolveContext, points: Sequence[FloatArray], boxes: int) -> None:
-        """The first of some points over the problem's columns, when so many boxes were seen."""
-        if boxes < self._due:
-            return
-        before, point = context.incumbent.x, points[0]
-        context.incumbent.offer(point.copy(), SOURCE)
-        if context.incumbent.x is before:
-            self.descend(context, point)
-        if context.incumbent.x is before:
-            self._due = RARER * boxes
-
-    def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
-        """That of a box which nothing can divide; the bound may hang on it."""
-        context.incumbent.offer(point.copy(), SOURCE)
-        if decides:
-            self.descend(context, point)
-
-    def descend(self, context: SolveContext, point: FloatArray) -> None:
-        """With integers held; where no point is known, with all that a descent can do."""
-        with torch.enable_grad():  # boxes are bounded without
-            scaled = context.once(scaled_problem)
-            if self._descent is None:
-                self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
-            thorough = context.incumbent.x is None
-            self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)
 
 
 class _CellPoints:

@@ -17,6 +17,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,10 +25,9 @@ from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.lp_batch.linear_programs import Proved, proved
 from dovetail.core.amounts import several
 from dovetail.core.deadline import require_time
+from dovetail.methods.box_points import BoxPoints
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
-from dovetail.methods.input_branching.points import Points
-from dovetail.methods.input_branching.polishing import Polishing
 from dovetail.methods.input_branching.pool import Pool
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
@@ -129,8 +129,7 @@ class _Tree:
         cells = len(self._relaxation.host_rows) + len(self._relaxation.slack)
         most = BATCH if device == "cpu" else DEVICE_BATCH
         self._batch = max(FEW, min(most, CELLS // (cells * self._relaxation.n_columns)))
-        self._points = Points(context, r, plan.mip.n_columns)
-        self._polishing = Polishing(context)
+        self._points = BoxPoints("boxes")
         self._host_columns = plan.mip.n_columns
         self.boxes = 0
         self._reported = time.perf_counter()
@@ -195,8 +194,7 @@ class _Tree:
         score = scores(relaxation, relaxed, proof, points)
         done = exact(relaxation, relaxed.programs, proof, relaxed.apart, points, LEAF * self._gap)
         leaf = kept & (done | ~batch.was_open)
-        self._points.offer(relaxed.programs, points, bound, leaf)
-        self._polish(points, bound, kept, leaf)
+        self._offer(points, bound, kept, leaf & (bound < target))
         if bool(leaf.any()):
             self._closed = min(self._closed, float(bound[leaf].min()))
         kept &= ~leaf
@@ -214,18 +212,17 @@ class _Tree:
             batch = self._shrunk(replace(batch, relaxed=self._stages.completed(batch.relaxed)))
         return batch
 
-    def _polish(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
-        """A descent from the lowest leaf whose point was refused, or of all open boxes, where one is due.
-
-        No box is searched beyond the bound of a leaf: its point must not be lost to an LP without an inside.
-        """
-        refused = leaf & (bound < self._target)
-        lost = bool(refused.any())
-        chosen = refused if lost else kept
-        if bool(chosen.any()) and self._polishing.due(lost=lost):
-            best = int(torch.where(chosen, bound, torch.inf).argmin())
-            point = points[best, : self._host_columns].cpu().numpy().copy()
-            self._polishing.run(point, self._context.budget, lost=lost)
+    def _offer(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
+        """The point of the lowest leaf, on which the bound may hang, or of the lowest box."""
+        lost = bool(leaf.any())
+        best = int(torch.where(leaf if lost else kept, bound, torch.inf).argmin())
+        point = points[best, : self._host_columns].cpu().numpy().copy()
+        if not np.all(np.isfinite(point)):  # an LP that came to nothing
+            return
+        if lost:
+            self._points.lost(self._context, point, decides=True)
+        elif bool(kept.any()):
+            self._points.offer(self._context, [point], self.boxes)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
         """By single rows; boxes that are empty are left out."""
