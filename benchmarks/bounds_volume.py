@@ -23,8 +23,7 @@ from tests.differential.proof_phases import ProofPhases
 import dovetail as dt
 from benchmarks.parallel import ended
 from dovetail.methods import METHODS
-from dovetail.methods.branching import Branching
-from dovetail.methods.input_branching.method import InputBranching
+from dovetail.methods.branching import Branching, InputBranching
 
 CHUNK = 40
 """Instances per task: half a minute, so that the counts move, workers end together, and libraries are not

@@ -43,7 +43,7 @@ ALLOWED = {
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
     "branching": {"core", "networks", "run", "mip", "bounds", "structure"},
     "models": {"core"},
-    "certifying": {"core", "networks", "run", "bounds", "structure", "certificates", "methods"},
+    "certifying": {"core", "networks", "run", "bounds", "branching", "structure", "certificates", "methods"},
     "modelling": {
         "core",
         "run",

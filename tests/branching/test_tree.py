@@ -110,7 +110,7 @@ def test_no_bound_is_above_a_point(activation, seed):
         assert root.bound <= best
         for _ in range(20 if FULL else 4):
             tree.step(goal, Budget())
-            assert tree.bound(goal) <= best
+            assert tree.bound <= best
 
 
 def test_rows_of_single_networks_raise_the_bound():
@@ -166,4 +166,4 @@ def test_a_goal_that_rises_again_brings_no_box_back():
     with torch.no_grad():
         while len(tree):
             tree.step(best - 5.0, Budget())
-    assert tree.bound(best) <= best - 5.0
+    assert tree.bound <= best - 5.0

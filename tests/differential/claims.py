@@ -16,10 +16,11 @@ from unittest.mock import patch
 import numpy as np
 
 import dovetail as dt
+from dovetail.branching.planes import tree as planes_tree
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
+from dovetail.methods import branching
 from dovetail.methods.certified_prices import method as certified_prices
-from dovetail.methods.input_branching import method as input_branching
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.run.bound import Bound
 from dovetail.run.incumbent import Incumbent
@@ -108,9 +109,9 @@ def every_round() -> Iterator[None]:
     Otherwise there is one in half a second, so that of most small problems nothing is seen but the end.
     """
     with ExitStack() as stack:
-        for module in (input_branching, relu_branching, certified_prices):
+        for module in (branching, relu_branching, certified_prices):
             stack.enter_context(patch.object(module, "REPORT", 0.0))
-        stack.enter_context(patch.object(input_branching, "BATCH", input_branching.FEW))
+        stack.enter_context(patch.object(planes_tree, "BATCH", planes_tree.FEW))
         yield
 
 

@@ -14,8 +14,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.methods.input_branching.method import InputBranching
-from dovetail.methods.input_branching.pool import Pool
+from dovetail.branching.planes.pool import Pool
+from dovetail.methods.branching import InputBranching
 from tests.conftest import volume
 from tests.differential.claims import ACCEPTED, Count, judge
 from tests.differential.proof_case import Case, Tied, state

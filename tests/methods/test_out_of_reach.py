@@ -9,8 +9,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.methods import exact_mip
+from dovetail.methods.branching import InputBranching
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.planes_lp import PlanesLp
 from dovetail.structure import boxes
 from tests.conftest import FULL

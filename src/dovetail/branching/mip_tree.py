@@ -70,7 +70,7 @@ def branch_and_bound(
             break
         points = [*tree.step(value - slack, budget), *tree.left]
         tree.left.clear()
-    bound = max(root.bound, tree.bound(value - slack))
+    bound = max(root.bound, tree.bound)
     return Proof(bound, best, math.inf if best is None else value)
 
 

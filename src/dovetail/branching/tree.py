@@ -87,6 +87,11 @@ class Tree:
             made.host, made.networks, made.lower, made.upper, seed=self._seed, threads=self._threads
         )
 
+    @property
+    def columns(self) -> int:
+        """Of the problem itself: the first ones."""
+        return self.model.columns
+
     def __len__(self) -> int:
         return len(self._heap)
 
@@ -102,9 +107,10 @@ class Tree:
             return None
         return self.lp.solve(root.lower[None], root.upper[None], budget)[0].x
 
-    def bound(self, goal: float) -> float:
-        """What no point is below."""
-        return min(self._heap[0].bound if self._heap else math.inf, self.leaves, self._lowest, goal)
+    @property
+    def bound(self) -> float:
+        """What no point is below; infinity: there is none."""
+        return min(self._heap[0].bound if self._heap else math.inf, self.leaves, self._lowest)
 
     def aim(self, goal: float) -> float:
         """The lowest goal so far, this one included. One that rises again (a steadier point may be worse by a

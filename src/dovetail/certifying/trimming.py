@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dovetail.branching.planes.shrinking import row_limits
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import take
 from dovetail.certificates.proof import Leaves
 from dovetail.certifying.leaf_multipliers import LeafPrograms
 from dovetail.certifying.open_boxes import GrownTree, Hook, OpenBoxes
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.methods.input_branching.shrinking import row_limits
 
 WORTH = 0.2
 """Of a column's width: less is not cut off, since every piece is a leaf to be kept and looked at."""

@@ -21,7 +21,7 @@ class BoxPoints:
     """Offers the points of one tree's boxes to the incumbent."""
 
     def __init__(self, source: str) -> None:
-        self._source = source
+        self.source = source
         self._descent: MixedIntegerDescent | None = None
         self._due = 1
 
@@ -30,7 +30,7 @@ class BoxPoints:
         if boxes < self._due:
             return
         before, point = context.incumbent.x, points[0]
-        context.incumbent.offer(point.copy(), self._source)
+        context.incumbent.offer(point.copy(), self.source)
         if context.incumbent.x is before:
             self.descend(context, point)
         if context.incumbent.x is before:
@@ -38,7 +38,7 @@ class BoxPoints:
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
         """That of a box which nothing can divide; the bound may hang on it."""
-        context.incumbent.offer(point.copy(), self._source)
+        context.incumbent.offer(point.copy(), self.source)
         if decides:
             self.descend(context, point)
 
@@ -49,4 +49,4 @@ class BoxPoints:
             if self._descent is None:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
             thorough = context.incumbent.x is None
-            self._descent.from_box(point, context.budget, self._source, thorough=thorough)
+            self._descent.from_box(point, context.budget, self.source, thorough=thorough)

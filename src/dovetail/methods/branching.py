@@ -7,6 +7,7 @@ The tree itself is `tree.py`. Its first box is made smaller before it is divided
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ import torch
 
 from dovetail.branching.model import Model
 from dovetail.branching.network_rows import NetworkRows
+from dovetail.branching.planes.plan import Plan, input_plan
+from dovetail.branching.planes.tree import PlanesTree
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Node, Tree
 from dovetail.core.amounts import several
@@ -36,7 +39,11 @@ LPS_SHARE = 0.2
 """Of the time left, for LPs that shrink the first box: on wine they took all of it."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
-NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
+MOST_BOXES = 4_000_000
+"""Open boxes: beyond that memory is short and the end is not near."""
+REPORT = 0.5
+"""Seconds between two rows of the trace."""
+NO_POINT = "proved by {name} over {boxes}: nowhere do the predictors give what rows and bounds ask for"
 
 
 @dataclass(frozen=True)
@@ -53,56 +60,125 @@ class Branching:
             made = context.once(model)
             if isinstance(made, str):
                 return MethodOutcome(StopReason.STALLED, 0, f"branching: {made}")
-            return context.once(_run).go_on(context)
+            return context.once(_by_lps).go_on(context)
 
 
-def _run(context: SolveContext) -> _Run:
+@dataclass(frozen=True)
+class InputBranching:
+    """The same by planes alone, over the inputs of all networks together: many boxes at a time, without an LP
+    of triangles for each, where networks read few inputs."""
+
+    name = "input-branching"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Until every box is closed, or a limit is met."""
+        if (ended := out_of_reach(context)) is not None:
+            return ended
+        plan = context.once(input_plan)
+        if isinstance(plan, str):
+            return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
+        context.monitor.say(f"  proof: input branching over {plan.describe()}")
+        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
+            return context.once(_by_planes).go_on(context)
+
+
+def _by_lps(context: SolveContext) -> _LpRun:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
     made = context.once(model)
     assert isinstance(made, Model)
-    return _Run(context, made)
+    return _LpRun(context, made)
+
+
+def _by_planes(context: SolveContext) -> _Run:
+    """The same by planes alone."""
+    plan, incumbent = context.once(input_plan), context.incumbent
+    assert isinstance(plan, Plan)
+
+    def allowed(bound: float) -> float:
+        reference = incumbent.objective if incumbent.x is not None else bound
+        return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
+
+    tree = PlanesTree(plan, context.device or "cpu", allowed)
+    return _Run(context, tree, "input branching", BoxPoints("boxes"))
 
 
 class _Run:
     """One tree, and the incumbent that gives it its goal."""
 
+    def __init__(
+        self, context: SolveContext, tree: Tree | PlanesTree, name: str, points: BoxPoints | _CellPoints
+    ) -> None:
+        self._context, self._boxes, self._scope = context, tree, Scope.CHECKED
+        self._name, self._points = name, points
+        self._reported = time.perf_counter()
+
+    def go_on(self, context: SolveContext) -> MethodOutcome:
+        """The loop, from where it was."""
+        self._context, tree, progress = context, self._boxes, Progress(context)
+        self._prepare()
+        while len(tree) and not context.over and len(tree) <= MOST_BOXES:
+            self._offer(tree.step(self._goal, context.budget))
+            self._raise()
+            self._prepare()
+            if time.perf_counter() - self._reported > REPORT:
+                self._reported = time.perf_counter()
+                progress.record(tree.bound)
+        self._raise()
+        boxes = several(tree.boxes, "box", "boxes")
+        if not len(tree) and tree.leaves == math.inf and context.incumbent.x is None:
+            told = NO_POINT.format(name=self._name, boxes=boxes)
+            return MethodOutcome(StopReason.PROVED, progress.done, told, infeasible=True)
+        message = f"{self._name}: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
+
+    def _prepare(self) -> None:
+        """What is done before the first step, and again after each."""
+
+    def _raise(self) -> None:
+        bound = self._boxes.bound
+        if math.isfinite(bound):
+            self._context.incumbent.raise_bound(Bound(bound, self._points.source, self._scope))
+
+    @property
+    def _goal(self) -> float:
+        """Boxes of this bound are closed: within half the gap of the best point, or a leaf is lower."""
+        mip, incumbent = self._context.problem.mip, self._context.incumbent
+        if incumbent.x is None:
+            return self._boxes.leaves
+        room = HALF * incumbent.gap.allowed(incumbent.objective)
+        return min(mip.sign * incumbent.objective - room, self._boxes.leaves)
+
+    def _offer(self, points: Sequence[FloatArray]) -> None:
+        """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
+        context, tree, n = self._context, self._boxes, self._boxes.columns
+        if points:
+            self._points.offer(context, [point[:n] for point in points], tree.boxes)
+        for lost in tree.left:
+            self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
+        tree.left.clear()
+
+
+class _LpRun(_Run):
+    """A tree of LPs: rows become those that are written when a point is known, and the first box is made
+    smaller before it is divided."""
+
     def __init__(self, context: SolveContext, made: Model) -> None:
-        self._context, self._scope = context, Scope.CHECKED
         self._rows = NetworkRows()
         self._steps: list[Callable[[Node | None, float], None]] = []
         """That make the first box smaller, before it is divided."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
         trees = context.once(structure_of).trees is not None
-        self._points = _CellPoints() if trees else BoxPoints(SOURCE)
+        points = _CellPoints(SOURCE) if trees else BoxPoints(SOURCE)
+        super().__init__(context, self._tree, "branching", points)
 
-    def go_on(self, context: SolveContext) -> MethodOutcome:
-        """The loop, from where it was."""
-        self._context, tree, progress = context, self._tree, Progress(context)
+    def _prepare(self) -> None:
+        context, tree = self._context, self._tree
         if tree.root is not None and context.incumbent.x is None:
             point = tree.first_point(context.budget)
             self._offer([] if point is None else [point])
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
         self._shrink()
-        while len(tree) and not context.over:
-            points = tree.step(self._goal, context.budget)
-            self._offer(points)
-            self._raise()
-            if self._scope is Scope.CHECKED and context.incumbent.x is not None:
-                self._write()
-                self._shrink()
-        boxes = several(tree.boxes, "box", "boxes")
-        if not len(tree) and tree.leaves == math.inf and context.incumbent.x is None:
-            return MethodOutcome(
-                StopReason.PROVED, progress.done, NO_POINT.format(boxes=boxes), infeasible=True
-            )
-        message = f"branching: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
-        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
-
-    def _raise(self) -> None:
-        bound = self._tree.bound(self._goal)
-        if math.isfinite(bound):
-            self._context.incumbent.raise_bound(Bound(bound, SOURCE, self._scope))
 
     def _write(self) -> None:
         """A point is known, and what follows bounds the problem as it is written: points that use up the
@@ -139,30 +215,12 @@ class _Run:
             part = budget.part(LPS_SHARE * budget.left)
             by_lps(self._tree.model, self._tree.lp, root.lower, root.upper, goal, part)
 
-    @property
-    def _goal(self) -> float:
-        """Boxes of this bound are closed: within half the gap of the best point, or a leaf is lower."""
-        mip, incumbent = self._context.problem.mip, self._context.incumbent
-        if incumbent.x is None:
-            return self._tree.leaves
-        room = HALF * incumbent.gap.allowed(incumbent.objective)
-        return min(mip.sign * incumbent.objective - room, self._tree.leaves)
-
-    def _offer(self, points: Sequence[FloatArray]) -> None:
-        """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
-        context, tree, n = self._context, self._tree, self._tree.model.columns
-        if points:
-            self._points.offer(context, [point[:n] for point in points], tree.boxes)
-        for lost in tree.left:
-            self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
-        tree.left.clear()
-
 
 class _CellPoints:
     """The same where all predictors are tree ensembles: points are looked for in the cells of a box's own."""
 
-    def __init__(self) -> None:
-        self._due, self._share = 0, 1
+    def __init__(self, source: str) -> None:
+        self.source, self._due, self._share = source, 0, 1
 
     def offer(self, context: SolveContext, points: Sequence[FloatArray], boxes: int) -> None:
         """A descent from the last of some points over the problem's columns, when so many boxes were seen: as

@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from dovetail.branching.planes.plan import MOST_INPUTS, input_plan
+from dovetail.branching.planes.plan import Plan as InputPlan
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import applies
-from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
-from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.methods.relu_branching.method import one_network

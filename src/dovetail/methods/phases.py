@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
-from dovetail.methods.branching import Branching
+from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.cell_windows import CellWindows
@@ -28,7 +28,6 @@ from dovetail.methods.facts import (
     Facts,
 )
 from dovetail.methods.in_turn import InTurn
-from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.planes_lp import PlanesLp

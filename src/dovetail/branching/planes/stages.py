@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.methods.input_branching.plan import Plan
-from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed, Separation
+from dovetail.branching.planes.plan import Plan
+from dovetail.branching.planes.relaxation import Relaxation, Relaxed, Separation
 from dovetail.structure.networks import network_parts
 
 

@@ -5,7 +5,7 @@ import torch
 
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.methods.input_branching.first_layer import FirstLayer
+from dovetail.branching.planes.first_layer import FirstLayer
 from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 
 WEIGHTS = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])

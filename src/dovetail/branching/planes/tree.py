@@ -14,7 +14,7 @@ the number of inputs; beyond ten there is little hope.
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,21 +23,16 @@ from torch import Tensor
 
 from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.lp_batch.linear_programs import Proved, proved
-from dovetail.core.amounts import several
+from dovetail.branching.planes import shrinking
+from dovetail.branching.planes.plan import Plan
+from dovetail.branching.planes.pool import Pool
+from dovetail.branching.planes.relaxation import Relaxation, Relaxed
+from dovetail.branching.planes.splitting import exact, is_open, relaxation_error, scores, split
+from dovetail.branching.planes.stages import Stages
+from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
-from dovetail.methods.box_points import BoxPoints
-from dovetail.methods.input_branching import shrinking
-from dovetail.methods.input_branching.plan import Plan, input_plan
-from dovetail.methods.input_branching.pool import Pool
-from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
-from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
-from dovetail.methods.input_branching.stages import Stages
-from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.run import work
-from dovetail.run.bound import Bound
-from dovetail.run.budget import StopReason
-from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.progress import Progress
+from dovetail.run.budget import Budget
 
 FEW = 32
 """Boxes that cost as much as one: fewer are split further before their planes are computed."""
@@ -48,8 +43,6 @@ BATCH, DEVICE_BATCH = 512, 16384
 """Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
 CELLS = 2**22
 """Numbers in the rows of one batch, at most (32 MB)."""
-MOST_BOXES = 4_000_000
-"""Open boxes: beyond that memory is short and the end is not near."""
 PASSES = 3
 """Over the rows of a box: planes bound an output, the host's rows another one, and that its inputs."""
 LEAF = 0.05
@@ -60,38 +53,6 @@ FIRST_STEPS, LAST_STEPS = 6, 9
 """Of the interior-point method: most boxes are split whatever the last digits of their bound."""
 CEILING = 1e-9
 """Of the sizes of all costs: farther above them than sums of thousands of products round."""
-HALF = 0.5
-"""Of that gap: boxes are closed within it, so that what is proved in the end is within the whole."""
-REPORT = 0.5
-"""Seconds between two rows of the trace."""
-NO_POINT = (
-    "proved by input branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
-)
-
-
-@dataclass(frozen=True)
-class InputBranching:
-    """Proves a bound, and finds what the search has missed, where networks read few inputs."""
-
-    name = "input-branching"
-
-    def solve(self, context: SolveContext) -> MethodOutcome:
-        """Until every box is closed, or a limit is met."""
-        if (ended := out_of_reach(context)) is not None:
-            return ended
-        plan = context.once(input_plan)
-        if isinstance(plan, str):
-            return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
-        context.monitor.say(f"  proof: input branching over {plan.describe()}")
-        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
-            return context.once(_tree).run(context)
-
-
-def _tree(context: SolveContext) -> _Tree:
-    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    plan = context.once(input_plan)
-    assert isinstance(plan, Plan)
-    return _Tree(context, plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +72,12 @@ class _Batch:
         return _Batch(self.relaxed.take(chosen), self.bound[chosen], self.was_open[chosen])
 
 
-class _Tree:
-    """The open boxes of one problem, and what was proved of the others."""
+class PlanesTree:
+    """The open boxes of one problem, and what was proved of the others; asked as `Tree` is."""
 
-    def __init__(self, context: SolveContext, plan: Plan) -> None:
-        self._context = context
-        device = context.device or "cpu"
+    def __init__(self, plan: Plan, device: str, allowed: Callable[[float], float]) -> None:
+        """`allowed`: the gap that counts as closed, where no point is below a bound."""
+        self._allowed = allowed
         self._relaxation = r = Relaxation(plan.mip, plan.network, plan.lower, plan.upper, device)
         self._stages = Stages(plan, r, device)
         self._pool = Pool(
@@ -124,67 +85,48 @@ class _Tree:
             r.root_upper[None],
             torch.full((1,), -torch.inf, dtype=torch.float64, device=device),
         )
-        self._closed = self._ceiling = _ceiling(r)
-        """The lowest bound of boxes that were closed on their own bound."""
-        cells = len(self._relaxation.host_rows) + len(self._relaxation.slack)
+        self._ceiling, self._lowest = _ceiling(r), math.inf
+        self.leaves = math.inf
+        """The lowest bound of boxes that nothing can divide."""
+        self.left: list[FloatArray] = []
+        """A point of these boxes that nobody has looked at."""
+        cells = len(r.host_rows) + len(r.slack)
         most = BATCH if device == "cpu" else DEVICE_BATCH
-        self._batch = max(FEW, min(most, CELLS // (cells * self._relaxation.n_columns)))
-        self._points = BoxPoints("boxes")
-        self._host_columns = plan.mip.n_columns
+        self._batch = max(FEW, min(most, CELLS // (cells * r.n_columns)))
+        self.columns = plan.mip.n_columns
+        """Of the problem itself: the first ones."""
         self.boxes = 0
-        self._reported = time.perf_counter()
 
-    def run(self, context: SolveContext) -> MethodOutcome:
-        """The loop, from where it was."""
-        self._context, self._progress, pool = context, Progress(context), self._pool
-        while len(pool) and not context.over and len(pool) <= MOST_BOXES:
-            self._closed = min(self._closed, pool.drop(self._target))
-            if not len(pool):
-                break
-            self._process(*pool.take(self._batch))
-            self._report()
-        if not len(pool):
-            self._closed = min(self._closed, self._target)
-            self._raise()
-        boxes = several(self.boxes, "box", "boxes")
-        if not len(pool) and self._closed >= self._ceiling and context.incumbent.x is None:
-            return MethodOutcome(
-                StopReason.PROVED, self._progress.done, NO_POINT.format(boxes=boxes), infeasible=True
-            )
-        message = f"input branching: {boxes}, {f'{len(pool):,} open' if len(pool) else 'closed'}"
-        reason = context.over or StopReason.STALLED
-        return MethodOutcome(reason, self._progress.done, message, closed=not len(pool))
-
-    # ---- what is to be reached
+    def __len__(self) -> int:
+        return len(self._pool)
 
     @property
-    def _cutoff(self) -> float:
-        """The best objective, in minimisation form."""
-        mip, incumbent = self._context.problem.mip, self._context.incumbent
-        return mip.sign * incumbent.objective if incumbent.x is not None else math.inf
+    def bound(self) -> float:
+        """What no point is below; infinity: there is none."""
+        return min(self._pool.least, self.leaves, self._lowest)
 
-    @property
-    def _gap(self) -> float:
-        """What counts as closed."""
-        incumbent = self._context.incumbent
-        reference = incumbent.objective if incumbent.x is not None else self._pool.least
-        return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
+    def step(self, goal: float, budget: Budget) -> list[FloatArray]:
+        """The lowest boxes; the point of the lowest LP. Boxes that are interrupted stay open."""
+        self._lowest = min(self._lowest, goal)
+        self._target, self._gap = min(self._lowest, self._ceiling), self._allowed(self._pool.least)
+        self._pool.drop(self._target)
+        if not len(self._pool):
+            return []
+        taken = self._pool.take(self._batch)
+        try:
+            points = self._process(*taken)
+        except BaseException:
+            self._pool.add(*taken)
+            raise
+        self.boxes += len(taken[0])
+        work.count(nodes=len(taken[0]))
+        return points
 
-    @property
-    def _target(self) -> float:
-        """Boxes of this bound are closed: of the best point, or as high as the bound can get."""
-        return min(self._cutoff - HALF * self._gap, self._closed)
-
-    # ---- boxes
-
-    def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
+    def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> list[FloatArray]:
         relaxation, target, taken = self._relaxation, self._target, len(lower)
-        self.boxes += taken
-        work.count(nodes=taken)
-        self._closed = min(self._closed, target)
         batch = self._bounded(lower, upper, bound)
         if not len(batch):
-            return
+            return []
         proof, points = self._solved(batch.relaxed)
         bound = torch.maximum(batch.bound, proof.bound)
         programs = batch.relaxed.programs
@@ -194,12 +136,13 @@ class _Tree:
         score = scores(relaxation, relaxed, proof, points)
         done = exact(relaxation, relaxed.programs, proof, relaxed.apart, points, LEAF * self._gap)
         leaf = kept & (done | ~batch.was_open)
-        self._offer(points, bound, kept, leaf & (bound < target))
         if bool(leaf.any()):
-            self._closed = min(self._closed, float(bound[leaf].min()))
+            self.leaves = min(self.leaves, float(bound[leaf].min()))
+            self.left += self._point(points, bound, leaf)
         kept &= ~leaf
         times = 2 if int(kept.sum()) > MOSTLY * taken else 1
         self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
+        return self._point(points, bound, kept)
 
     def _bounded(self, lower: Tensor, upper: Tensor, bound: Tensor) -> _Batch:
         """With planes, of the networks that cost first; boxes that these close are left out."""
@@ -212,17 +155,13 @@ class _Tree:
             batch = self._shrunk(replace(batch, relaxed=self._stages.completed(batch.relaxed)))
         return batch
 
-    def _offer(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
-        """The point of the lowest leaf, on which the bound may hang, or of the lowest box."""
-        lost = bool(leaf.any())
-        best = int(torch.where(leaf if lost else kept, bound, torch.inf).argmin())
-        point = points[best, : self._host_columns].cpu().numpy().copy()
-        if not np.all(np.isfinite(point)):  # an LP that came to nothing
-            return
-        if lost:
-            self._points.lost(self._context, point, decides=True)
-        elif bool(kept.any()):
-            self._points.offer(self._context, [point], self.boxes)
+    def _point(self, points: Tensor, bound: Tensor, chosen: Tensor) -> list[FloatArray]:
+        """That of the lowest of some boxes, unless its LP came to nothing."""
+        if not bool(chosen.any()):
+            return []
+        best = int(torch.where(chosen, bound, torch.inf).argmin())
+        point = points[best].cpu().numpy().copy()
+        return [point] if np.all(np.isfinite(point)) else []
 
     def _shrunk(self, batch: _Batch) -> _Batch:
         """By single rows; boxes that are empty are left out."""
@@ -277,19 +216,6 @@ class _Tree:
             if enough or bool((score.amax(1) <= 0.0).any()):
                 break
         self._pool.add(lower, upper, bound)
-
-    # ---- what is proved
-
-    def _raise(self) -> None:
-        bound = min(self._pool.least, self._closed)
-        if math.isfinite(bound) and bound < self._ceiling:
-            self._context.incumbent.raise_bound(Bound(bound, "boxes"))
-
-    def _report(self) -> None:
-        self._raise()
-        if time.perf_counter() - self._reported > REPORT:
-            self._reported = time.perf_counter()
-            self._progress.record(self._pool.least)
 
 
 def _ceiling(relaxation: Relaxation) -> float:

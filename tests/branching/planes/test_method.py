@@ -9,10 +9,10 @@ import scipy.sparse as sp
 import torch
 
 import dovetail as dt
+from dovetail.branching.planes import relaxation
+from dovetail.branching.planes.plan import Plan, input_plan
+from dovetail.methods.branching import InputBranching
 from dovetail.methods.facts import AutoOptions, Facts
-from dovetail.methods.input_branching import relaxation
-from dovetail.methods.input_branching.method import InputBranching
-from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.run.bound import BoundFaultError
 from dovetail.structure import structure
 from dovetail_study.problems.function import formulate

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from dovetail.methods.input_branching.plan import Plan, input_plan
-from dovetail.methods.input_branching.relaxation import Relaxation
-from dovetail.methods.input_branching.stages import Stages
+from dovetail.branching.planes.plan import Plan, input_plan
+from dovetail.branching.planes.relaxation import Relaxation
+from dovetail.branching.planes.stages import Stages
 from dovetail_study.problems.function import formulate
+from tests.branching.planes.test_method import two_networks
 from tests.contexts import context_of
-from tests.methods.input_branching.test_method import two_networks
 
 
 def staged(instance):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
+from dovetail.branching.planes.relaxation import Relaxation, Relaxed, Separation
 from dovetail.core.mip import TOLERANCE
-from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed, Separation
 
 GAP_WEIGHT = 2.0
 """Of the slopes between the planes below and above an output, beside those of the plane itself: planes that

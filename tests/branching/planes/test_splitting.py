@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dovetail.methods.input_branching.splitting import split
+from dovetail.branching.planes.splitting import split
 
 INTEGER = torch.tensor([True, False])
 

@@ -23,9 +23,9 @@ from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
 from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
+from dovetail.branching.planes.first_layer import FirstLayer
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
-from dovetail.methods.input_branching.first_layer import FirstLayer
 from dovetail.structure.networks import JointNetwork
 
 SLOPE_STEPS = 6
