@@ -493,9 +493,7 @@ class _Definitions:
         rows, d, a, count = row_of_entries(A), A.indices, A.data, A.shape[0]
         free = ~(form.integer | self._read | self._written)[d]
         ends = np.sort([a * form.lower[d], a * form.upper[d]], axis=0)
-        rest = [
-            _without_own(end, rows, count, far) for end, far in zip(ends, (-np.inf, np.inf), strict=True)
-        ]
+        rest = [_without_own(end, rows, count, far) for end, far in zip(ends, (-np.inf, np.inf), strict=True)]
         side = _finite(form.row_lower)  # of equations
         low, high = np.sort([(side[rows] - one) / a for one in rest], axis=0)
         size = np.bincount(rows, _finite(np.abs(ends)).max(axis=0), count) + np.abs(side)
