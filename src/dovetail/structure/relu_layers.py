@@ -124,6 +124,11 @@ class ReluLayers:
     """What columns are held to; None: to the bounds of the problem."""
 
     @property
+    def depth(self) -> int:
+        """Layers of ReLUs of the deepest network."""
+        return max((sum(isinstance(one, Activation) for one in p.layers) for p in self.pieces), default=0)
+
+    @property
     def proves(self) -> bool:
         """Whether there is anything to say about every output that a network gives."""
         return all(piece.block.classifies or np.all(np.isfinite(piece.slack)) for piece in self.pieces)
