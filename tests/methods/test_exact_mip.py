@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail.bounds.box import propagate
+from dovetail.branching import confirmed
 from dovetail.methods import exact_mip
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.run.bound import Support
+from dovetail.run.engine import MipAnswer, MipStatus
+from tests.contexts import context_of
 from tests.tanh import problem_of
 
 
@@ -82,3 +88,25 @@ def test_a_number_that_only_the_check_lets_through_is_not_forgotten():
     problem.add_predictor(lambda X: X**2, [0], [1])
     assert dt.check(problem, [3.0, 9.0]).within()
     assert dt.solve(problem, dt.Auto(effort=1), log=False).status != "infeasible"
+
+
+def test_a_confirming_tree_that_failed_is_not_grown_again(monkeypatch):
+    """For the same goal the engine's word is what there is; a lower goal gets a tree of its own."""
+    mip = dt.Mip([1.0, 1.0], [[1.0, 1.0]], [0.5], [np.inf], upper=3.0, integer=True)
+    context, trees = context_of(dt.Problem(mip)), []
+
+    def unproved(mip, answer, settings, budget, cutoff):
+        trees.append(min(answer.value, cutoff))
+        return confirmed.Confirmed(answer.bound, answer.x, support=Support.ENGINE)
+
+    monkeypatch.setattr(exact_mip, "stands", unproved)
+    written = Reformulated.start(context.problem, propagate(mip))
+    run = exact_mip._WholeMip(context, written, None)
+    for value in (2.0, 2.0, 2.5, 1.0, 1.5):
+        answer = MipAnswer(MipStatus.OPTIMAL, np.array([1.0, 0.0]), value, value)
+        found = run._confirmed(answer, written, context.budget, np.inf)
+        assert found.bound <= value and found.support is Support.ENGINE
+    assert trees == [2.0, 1.0]
+    nothing = MipAnswer(MipStatus.INFEASIBLE, None, np.inf, -np.inf)
+    run._confirmed(nothing, written, context.budget, 9.0)  # that takes a proof
+    assert trees == [2.0, 1.0, 9.0]

@@ -3,14 +3,15 @@
 import pytest
 
 from dovetail.methods.auto import in_words
+from dovetail.methods.facts import Facts
 
 
 @pytest.mark.parametrize(
     ("why", "said"),
     [
         ("{cuts} cuts: boxes", "4,156 cuts: boxes"),
-        ("{one} samples of trees: cells", "1 sample of trees: cells"),
-        ("{one} inputs are all: boxes", "1 inputs are all: boxes"),
+        ("{curves} samples of trees: cells", "1 sample of trees: cells"),
+        ("{curves} inputs are all: boxes", "1 inputs are all: boxes"),
         (
             "class outputs, {cuts} components that share rows",
             "class outputs, 4,156 components that share rows",
@@ -19,4 +20,4 @@ from dovetail.methods.auto import in_words
     ],
 )
 def test_in_words(why, said):
-    assert in_words(why, {"cuts": 4156, "one": 1, "other": True}) == said
+    assert in_words(why, Facts(cuts=4156, curves=1, priced=True)) == said

@@ -111,7 +111,7 @@ def test_the_documentation_has_the_table():
 
 def test_every_line_of_the_log_can_be_filled_in():
     for phase in PHASES:
-        assert "{" not in in_words(phase.why, NOTHING)
+        assert "{" not in in_words(phase.why, Facts(**NOTHING))
 
 
 def test_shares_are_shares():

@@ -6,7 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.check import check
-from dovetail.reformulations.presolve import Presolve, _Form
+from dovetail.reformulations.presolve import Presolve, _Definitions, _Form
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail_study.zoo.rewriting import RULES, Draft
 from tests.conftest import FULL
@@ -254,6 +254,29 @@ def test_points_of_both_forms_are_feasible_together_with_the_same_objective(seed
         given, rewritten = check(problem, x), check(inner, z)
         assert given.within(1e-5) >= rewritten.within(1e-9)
         assert rewritten.within(1e-5) >= given.within(1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60 if FULL else 12))
+def test_rows_that_are_passed_over_define_nothing(seed, monkeypatch):
+    """All rows looked at one by one, the form is the same."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(4, 9)), int(rng.integers(1, 6))
+    A = np.where(rng.random((m, n)) < 0.5, rng.choice([-2.0, -1.0, 1.0, 3.0], (m, n)), 0.0)
+    side = np.round(rng.uniform(-2.0, 2.0, m), 1)
+    lower = np.where(rng.random(n) < 0.3, -INF, np.round(rng.uniform(-5.0, 0.0, n)))
+    upper = np.where(rng.random(n) < 0.3, INF, np.round(rng.uniform(0.0, 5.0, n)))
+    given = problem_of(
+        A, side, np.where(rng.random(m) < 0.8, side, INF), lower, upper, cost=rng.normal(size=n)
+    )
+    quick = presolved(given)
+    monkeypatch.setattr(_Definitions, "_may_define", lambda self: np.ones(self._form.A.shape[0], dtype=bool))
+    slow = presolved(given)
+    assert (quick is None) == (slow is None)
+    if quick is not None:
+        one, other = quick.problem.mip, slow.problem.mip
+        assert np.array_equal(one.A.toarray(), other.A.toarray()) and np.array_equal(one.cost, other.cost)
+        for name in ("row_lower", "row_upper", "lower", "upper", "integer"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
 def test_an_epigraph_without_a_bound_gets_one():

@@ -140,3 +140,29 @@ def test_a_copy_that_would_end_too_late_is_not_begun():
     late = Guard(Budget(1000.0), 5000.0).guarded(problem).blocks[0].predictor
     with pytest.raises(OutOfTime):
         late.snapshot("cpu")
+
+
+def test_a_predictor_says_once_what_it_computes():
+    """Blocks of one predictor ask it once in a solve, and again in the next; a refusal is kept as well."""
+    net, asked = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)), []
+    problem = dt.Problem(dt.Mip(np.zeros(4), lower=-1.0, upper=1.0))
+    for k in (0, 2):
+        problem.add_predictor(net, [k], [k + 1])
+
+    def program(features):
+        asked.append(features)
+        if features == 2:
+            raise dt.UnsupportedError("two are one too many")
+        return object()
+
+    for block in problem.blocks:
+        object.__setattr__(block.description, "program", program)
+    shared = problem.blocks[0].predictor is problem.blocks[1].predictor
+    first = Guard(Budget()).guarded(problem)
+    one, other = (block.description.program(1) for block in first.blocks)
+    assert (one is other) == shared and first.blocks[0].description.program(1) is one
+    for _ in range(3):
+        with pytest.raises(dt.UnsupportedError, match="one too many"):
+            first.blocks[0].description.program(2)
+    assert asked == ([1, 2] if shared else [1, 1, 2])
+    assert Guard(Budget()).guarded(problem).blocks[0].description.program(1) is not one

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.networks.layers import Activation, Dense, evaluate, program_of
 from dovetail.structure import relu_layers as module
-from dovetail.structure.relu_layers import neuron_ranges
+from dovetail.structure.relu_layers import LayerBounding
 
 
 def layers(rng, sizes):
@@ -38,7 +38,7 @@ def test_they_hold_and_are_no_wider_than_intervals(seed):
     net = layers(rng, (3, 6, 5, 4, 2))
     lower = rng.uniform(-1, 0, (4, 3))
     upper = lower + rng.uniform(0, 1, (4, 3))
-    ranges = neuron_ranges(net, lower, upper)
+    ranges = LayerBounding(tuple(net), lower.shape[1]).ranges(lower, upper)
     plain, tighter = (lower, upper), 0
     for place, values in enumerate(sampled(net, lower, upper, rng)):
         low, high = ranges[place]
@@ -55,10 +55,10 @@ def test_what_is_known_is_kept_and_passed_on():
     rng = np.random.default_rng(1)
     net = layers(rng, (2, 4, 3, 1))
     lower, upper = -np.ones((1, 2)), np.ones((1, 2))
-    ranges = neuron_ranges(net, lower, upper)
+    ranges = LayerBounding(tuple(net), lower.shape[1]).ranges(lower, upper)
     low, high = ranges[1]
     half = (ranges[0], (low, 0.5 * high + 0.5 * low), *ranges[2:])
-    again = neuron_ranges(net, lower, upper, half)
+    again = LayerBounding(tuple(net), lower.shape[1]).ranges(lower, upper, half)
     assert np.all(again[1][1] <= half[1][1])
     assert np.sum(again[3][1] - again[3][0]) < np.sum(ranges[3][1] - ranges[3][0])
 
@@ -69,7 +69,9 @@ def test_what_would_take_long_is_done_by_intervals(monkeypatch):
     lower, upper = -np.ones((1, 2)), np.ones((1, 2))
     monkeypatch.setattr(module, "MOST_WORK", 0.0)
     low, high = lower, upper
-    for (found_low, found_high), layer in zip(neuron_ranges(net, lower, upper), net, strict=False):
+    for (found_low, found_high), layer in zip(
+        LayerBounding(tuple(net), lower.shape[1]).ranges(lower, upper), net, strict=False
+    ):
         assert np.array_equal(found_low, low)
         assert np.array_equal(found_high, high)
         low, high = interval(layer, low, high)

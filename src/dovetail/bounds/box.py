@@ -248,7 +248,9 @@ def _each(least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: 
     """The least or the most of bounds, in place, and of what entries found of their columns."""
     if column.size:
         order = np.argsort(column, kind="stable")
-        columns, first = np.unique(column[order], return_index=True)
+        columns = column[order]
+        first = np.flatnonzero(np.append(True, columns[1:] != columns[:-1]))
+        columns = columns[first]
         ends = least_or_most.reduceat(found[..., order], first, axis=-1)
         bounds[..., columns] = least_or_most(bounds[..., columns], ends)
 

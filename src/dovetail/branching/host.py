@@ -53,6 +53,16 @@ class HostRows:
         return int(self.cost.size)
 
     @cached_property
+    def transposed(self) -> sp.csc_array:
+        """A', for products with multipliers."""
+        return self.A.T
+
+    @cached_property
+    def transposed_sizes(self) -> sp.csc_array:
+        """|A|', for what rounding may do to them."""
+        return abs(self.A).T
+
+    @cached_property
     def _sides(self) -> tuple[RowEntries, RowEntries]:
         """Rows that are limited from above, and those that are from below."""
         filled, above = np.diff(self.A.indptr) > 0, np.isfinite(self.row_upper)

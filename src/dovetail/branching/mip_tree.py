@@ -56,22 +56,29 @@ def branch_and_bound(
     root = SafeLp(mip, seed=seed, threads=threads).minimise(mip.cost, mip.offset, budget)
     if root.status is MipStatus.UNBOUNDED:
         return Proof(-math.inf, None, unbounded=True)
+    best, value = _cheapest(mip, [] if root.x is None else [root.x], None, cutoff)
+    if root.bound >= value - slack:
+        return Proof(root.bound, best, math.inf if best is None else value)
     host = host_rows(mip, 0, [], np.empty(0, dtype=np.int64))
     made = Model(host, (), mip.lower.copy(), mip.upper.copy(), mip.n_columns)
     tree = Tree(made, seed=seed, threads=threads, counted=False)
-    best, value = None, cutoff
-    points = [] if root.x is None else [root.x]
-    while True:
-        for x in points:
-            whole = np.where(mip.integer, np.round(x[: mip.n_columns]), x[: mip.n_columns])
-            if _holds(mip, x[: mip.n_columns], whole) and mip.objective(whole) < value:
-                best, value = whole, mip.objective(whole)
-        if not len(tree) or tree.boxes >= nodes or budget.over:
-            break
+    while len(tree) and tree.boxes < nodes and not budget.over:
         points = [*tree.step(value - slack, budget), *tree.left]
         tree.left.clear()
+        best, value = _cheapest(mip, points, best, value)
     bound = max(root.bound, tree.bound)
     return Proof(bound, best, math.inf if best is None else value)
+
+
+def _cheapest(
+    mip: Mip, points: list[FloatArray], best: FloatArray | None, value: float
+) -> tuple[FloatArray | None, float]:
+    """The best point and what it costs, or what has to be beaten, once more points are looked at."""
+    for x in points:
+        whole = np.where(mip.integer, np.round(x[: mip.n_columns]), x[: mip.n_columns])
+        if _holds(mip, x[: mip.n_columns], whole) and mip.objective(whole) < value:
+            best, value = whole, mip.objective(whole)
+    return best, value
 
 
 def _holds(mip: Mip, x: FloatArray, whole: FloatArray) -> bool:

@@ -90,8 +90,8 @@ class Multipliers:
             np.where(np.isfinite(bottom), bottom, 0.0),
             np.where(np.isfinite(top), top, 0.0),
         )
-        reduced = self.cost - (host.A.T @ y.T).T
-        size = np.abs(self.cost) + (abs(host.A).T @ np.abs(y).T).T
+        reduced = self.cost - (host.transposed @ y.T).T
+        size = np.abs(self.cost) + (host.transposed_sizes @ np.abs(y).T).T
         constant, sizes = (y * side).sum(1), np.abs(y * side).sum(1)
         for one, weights in zip(networks, self.networks, strict=True):
             m = weights.outputs.numpy()
@@ -226,7 +226,6 @@ class TriangleLp:
         own = sp.csr_array((host.A.data, (at, host.A.indices)), shape=(host.A.shape[0], self.columns))
         self._fixed = sp.csr_array(sp.vstack([own, A], format="csr"))
         self._fixed_columns = self._fixed.T.tocsr()
-        self._sizes = abs(host.A).T.tocsr()
         self._shape, self._own = self._line_rows()
         self._program = Program(
             self._fixed,
@@ -376,7 +375,7 @@ class TriangleLp:
         """How far nonlinear values are from what they should be, in cost (see `Solved`)."""
         found, own, first = [], iter(self._own), self._fixed.shape[0]
         rows = self._host.A.shape[0]
-        flows = np.abs(self._host.cost) + self._sizes @ np.abs(y[:rows])
+        flows = np.abs(self._host.cost) + self._host.transposed_sizes @ np.abs(y[:rows])
         for one, bends, outputs in zip(self._networks, self._bends, self._outputs, strict=True):
             errors: dict[int, FloatArray] = {}
             gaps: dict[int, FloatArray] = {}
@@ -417,15 +416,17 @@ class TriangleLp:
             first, sides = self._host.local
             for row, side in enumerate(sides.of(lower[None], upper[None])[0].tolist(), start=first):
                 self._live.set_row_limits(row, side, np.inf)
-        rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
-        self._lined = sp.csr_array(rows, shape=(below.size, self.columns))
         if below.size:
+            rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
             self._live.replace_rows(self._fixed.shape[0], rows, below, above)
 
     def _multipliers(self, y: FloatArray, cost: FloatArray, offset: float) -> Multipliers:
         """Of one box, as planes take them."""
         host, fixed = self._host, self._fixed.shape[0]
-        reduced = cost - self._fixed_columns @ y[:fixed] - self._lined.T @ y[fixed:]
+        reduced = cost - self._fixed_columns @ y[:fixed]
+        if y.size > fixed:
+            lines = sp.csr_array((self._box[2], *self._shape[1:]), shape=(y.size - fixed, self.columns))
+            reduced -= lines.T @ y[fixed:]
         lined, networks, own = np.append(y[fixed:], 0.0), [], iter(self._own)
         inside = bool(np.any(cost[host.columns :]))
         for one, bends, outputs, steeper in zip(
@@ -465,7 +466,7 @@ class TriangleLp:
     def _entries_of(self, rows: slice, sources: int) -> list[FloatArray]:
         """(rows,) entries of the vectors that the lines of one step read, vector by vector."""
         first = self._shape.indptr[rows.start]
-        entries = self._lined.data[first : first + (rows.stop - rows.start) * (1 + sources)]
+        entries = self._box[2][first : first + (rows.stop - rows.start) * (1 + sources)]
         return list(entries.reshape(-1, 1 + sources).T[1:])
 
 

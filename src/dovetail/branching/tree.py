@@ -50,6 +50,8 @@ class Node:
     number: int
     lower: FloatArray = field(compare=False)
     upper: FloatArray = field(compare=False)
+    tightened: tuple[Model, float] | None = field(default=None, compare=False)
+    """By what rows, and for which goal, as one of the parts of its parent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +143,25 @@ class Tree:
         return points
 
     def _process(self, nodes: list[Node], goal: float, budget: Budget) -> list[FloatArray]:
-        lower, upper = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
-        alive = self.model.tighten(lower, upper, goal)
-        for k, node in enumerate(nodes):
-            node.lower, node.upper = lower[k], upper[k]
-        solved = self._relaxed([node for node, kept in zip(nodes, alive, strict=True) if kept], goal, budget)
+        solved = self._relaxed(self._tightened(nodes, goal), goal, budget)
         if not solved:
             return []
         solved.sort(key=lambda one: one.node.bound)
         for one, parts in zip(solved, self._parts(solved, goal), strict=True):
             self._divide(one, *parts, goal)
         return [one.lp.x for one in solved if one.lp.x is not None]
+
+    def _tightened(self, nodes: list[Node], goal: float) -> list[Node]:
+        """Those that are not empty; a part that was tightened for this goal stays as it is."""
+        moved = [node for node in nodes if node.tightened != (self.model, goal)]
+        if not moved:
+            return nodes
+        lower, upper = np.stack([node.lower for node in moved]), np.stack([node.upper for node in moved])
+        alive = self.model.tighten(lower, upper, goal)
+        empty = {id(node) for node, kept in zip(moved, alive, strict=True) if not kept}
+        for k, node in enumerate(moved):
+            node.lower, node.upper = lower[k], upper[k]
+        return [node for node in nodes if id(node) not in empty]
 
     def _relaxed(self, nodes: list[Node], goal: float, budget: Budget) -> list[_Solved]:
         """What is left of boxes when their LPs are solved: those that are not closed."""
@@ -294,10 +304,16 @@ class Tree:
         gain = np.maximum(gain, TINY).reshape(2, count)
         best = int(np.argmax(gain[0] * gain[1]))
         for side in (best, count + best):
-            self._push(float(bound[side]), lower[side], upper[side])
+            self._push(float(bound[side]), lower[side], upper[side], (self.model, goal))
 
-    def _push(self, bound: float, lower: FloatArray, upper: FloatArray) -> None:
+    def _push(
+        self,
+        bound: float,
+        lower: FloatArray,
+        upper: FloatArray,
+        tightened: tuple[Model, float] | None = None,
+    ) -> None:
         if np.any(lower > upper):
             return
-        heapq.heappush(self._heap, Node(bound, self._numbers, lower.copy(), upper.copy()))
+        heapq.heappush(self._heap, Node(bound, self._numbers, lower.copy(), upper.copy(), tightened))
         self._numbers += 1

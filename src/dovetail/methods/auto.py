@@ -7,13 +7,13 @@ network is left, the problem is one exact MIP. Everything else follows the table
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from string import Formatter
 
 from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.methods import phases
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
@@ -120,11 +120,14 @@ def _presolved(context: SolveContext) -> SolveContext:
     if context.once(structure_of).samples > MANY_BLOCKS:
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
-    notes = []
+    notes, ordered = [], None
     for step in (TakenApart(), OneOrder(), Presolve(), ChainedNetworks(), AbsoluteValues(), OneOrder()):
+        if isinstance(step, OneOrder) and form is ordered:
+            continue  # nothing has changed since
         further = reformulate(form, (step,))
         notes += [further.note] if further is not form and further.note else []
         form = further
+        ordered = form if isinstance(step, OneOrder) else ordered
     if notes:
         context.monitor.fact("presolve", "; ".join(notes))
     return context_of(context, form)
@@ -196,8 +199,7 @@ class _Plan:
         self._given = self._context if given is None or given is context else given
         """Before trees became rows."""
         self._measure(self._context)
-        self._facts = Facts.of(self._context, options)
-        self._phases = planned(self._facts)
+        self._facts = Facts((self._context, options))
         self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
         """Those of rewritten problems, by what they were rewritten by."""
         self._infeasible = False
@@ -209,15 +211,18 @@ class _Plan:
         A phase whose share of the time was over goes on, in turn with the others, after the last one.
         """
         context, last = self._context, None
-        steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in self._phases]
-        context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
-        waiting, again = [(phase, phase.share) for phase in self._phases], False
+        if not context.monitor.silent:
+            steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in planned(self._facts)]
+            context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
+        waiting, again = [(phase, phase.share) for phase in phases.PHASES], False
         while waiting and not context.over and not self._infeasible:
             cut_short = []
             for number, (phase, share) in enumerate(waiting):
-                if self._left_out(phase, share):
+                if not self._suits(phase) or self._left_out(phase, share):
                     continue
-                self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
+                self._archive.keeps = any(
+                    later.needs_points and self._suits(later) for later, _ in waiting[number + 1 :]
+                )
                 outcome = self._solved(phase, share, again)
                 context.hear()
                 if outcome is None:
@@ -244,6 +249,13 @@ class _Plan:
         """With all that does not take many equal blocks at once, which has failed."""
         return _Plan(replace(self._options, template_pricing=False), self._context).run()
 
+    def _suits(self, phase: Phase) -> bool:
+        """Whether a phase has its turn: not where the time ends while that is found out."""
+        try:
+            return not self._context.over and phase.suits(self._facts)
+        except OutOfTime:
+            return False
+
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""
         mine = share * self._context.budget.left
@@ -264,7 +276,7 @@ class _Plan:
 
     def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome | None:
         """One phase, with a share of the time left; None where it failed."""
-        why, outcome = in_words(phase.why, asdict(self._facts)), None
+        why, outcome = in_words(phase.why, self._facts), None
         with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
             part.stop_reason = StopReason.ERROR  # unless it comes to another end
             try:
@@ -321,7 +333,8 @@ class _Plan:
                 context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))
 
 
-def in_words(why: str, facts: Mapping[str, Any]) -> str:
+def in_words(why: str, facts: Facts) -> str:
     """The reason with its facts: "4,156 cuts: ...", "1 sample of ..."."""
-    why = COUNTED.sub(lambda found: several(facts[found[1]], found[2]), why)
-    return why.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()})
+    why = COUNTED.sub(lambda found: several(getattr(facts, found[1]), found[2]), why)
+    named = {name: getattr(facts, name) for _, name, _, _ in Formatter().parse(why) if name}
+    return why.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in named.items()})

@@ -65,8 +65,7 @@ class CutoffTightening:
         self._pass_on(self.layers, self.box)
         for _ in range(ROUNDS):
             shrunk = self._inputs(budget)
-            depth = max((len(rows.neurons) for rows in self._rows()[1]), default=0)
-            shrunk += [part for layer in range(depth) for part in self._layer(layer, budget)]
+            shrunk += [part for layer in range(self.layers.depth) for part in self._layer(layer, budget)]
             if budget.over or not shrunk or np.mean(shrunk) > 1.0 - WORTH:
                 break
         return self.layers

@@ -132,6 +132,8 @@ class _WholeMip:
     """Whether an engine came to the end of the program that bounds are proved of."""
     waiting: bool = False
     """Whether an engine was ended by a limit."""
+    _open: float | None = None
+    """What our own tree had to reach, and did not: it is not grown again for that, or for more."""
     _tight: Reformulated | None = None
     """What bounds are proved of, for points up to the first cutoff."""
     _sessions: dict[tuple[str, int], _Session] = field(default_factory=dict)
@@ -190,14 +192,20 @@ class _WholeMip:
     def _confirmed(
         self, answer: MipAnswer, written: Reformulated, budget: Budget, cutoff: float
     ) -> Confirmed:
-        """What of an answer stands; of one that a limit cut short, the engine's word."""
+        """What of an answer stands; the engine's word of one that a limit cut short, and where our own tree
+        has failed before."""
         context, mip = self.context, written.problem.mip.minimised().as_checked()
         settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
+        asked = min(answer.value, cutoff)
+        failed = answer.status is MipStatus.OPTIMAL and self._open is not None and asked >= self._open
         with context.stopwatch.measure("engine"):
-            if self.waiting:
+            if self.waiting or failed:
                 word = answer.bound - hidden(mip, answer.x)
                 return Confirmed(min(word, cutoff), answer.x, support=Support.ENGINE)
-            return stands(mip, answer, settings, budget, cutoff)
+            found = stands(mip, answer, settings, budget, cutoff)
+        if found.support is Support.ENGINE:
+            self._open = asked - 0.5 * context.incumbent.gap.allowed(asked)
+        return found
 
     def _without_a_point(self, budget: Budget) -> None:
         """An engine finds none: offer what comes nearest to the tables, or prove that there is none."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Case(NamedTuple):
     context: SolveContext
     may: AutoOptions
     known: Facts
-    """The facts before it."""
+    """The others."""
 
     @property
     def structure(self) -> Structure:
@@ -133,79 +133,94 @@ class Case(NamedTuple):
         """Free inputs of all networks together; 0 where there are too many beside another proof."""
         plan = self.plan(input_plan, self.may.exact)
         free = plan.free if isinstance(plan, InputPlan) else 0
-        return free if free <= MOST_INPUTS or not self.known.has_proof else 0
+        return free if free <= MOST_INPUTS or not self.known.other_proof else 0
 
 
-def fact(default: T, look_up: Callable[[Case], T]) -> T:
-    """A field of `Facts`: what holds where nothing is known, and how it is found out."""
-    made: T = field(default=default, metadata={"look_up": look_up})
-    return made
+class Fact(Generic[T]):
+    """An attribute of `Facts`: what holds where nothing is known, and how it is found out."""
+
+    def __init__(self, default: T, look_up: Callable[[Case], T]) -> None:
+        self.default = default
+        self._look_up = look_up
+
+    def __set_name__(self, owner: type[Facts], name: str) -> None:
+        self._name = name
+        LOOKUPS[name] = self._look_up
+
+    @overload
+    def __get__(self, facts: None, owner: type[Facts]) -> Fact[T]: ...
+
+    @overload
+    def __get__(self, facts: Facts, owner: type[Facts]) -> T: ...
+
+    def __get__(self, facts: Facts | None, owner: type[Facts]) -> Fact[T] | T:
+        """Asked for the first time: an instance that knows it is not asked here."""
+        if facts is None:
+            return self
+        found = self.default
+        if facts.at is not None and (self._name == "blocks" or not facts.many_blocks):
+            with expendable(f"fact: {self._name.replace('_', ' ')}"):
+                found = LOOKUPS[self._name](Case(*facts.at, facts))
+        vars(facts)[self._name] = found
+        return found
 
 
-@dataclass(frozen=True)
+LOOKUPS: dict[str, Callable[[Case], Any]] = {}
+"""How each fact is found out."""
+
+
 class Facts:
-    """What the choice of phases rests on, found out in this order; the defaults say that nothing is known,
-    and hold where a fact cannot be found out."""
+    """What the choice of phases rests on, each fact found out when it is first asked for: no part of a solve
+    is prepared before its turn. Where blocks are many, nothing else is found out. A fact whose look-up fails
+    keeps its default, which costs the phases that need it."""
 
-    blocks: int = fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
+    def __init__(self, at: tuple[SolveContext, AutoOptions] | None = None, **known: int | bool) -> None:
+        """`at`: where they are found out; without, what is not `known` keeps its default."""
+        self.at = at
+        vars(self).update(known)
+
+    blocks = Fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
     """That are the same up to their data and share rows; 0 where they are not."""
-    integers: int = fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
+    integers = Fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
     """Integer columns that can move, classes among them."""
-    choices: int = fact(
-        0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0
-    )
+    choices = Fact(0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0)
     """Those beside classes."""
-    components: int = fact(1, lambda at: at.structure.parts.count)
-    priced: bool = fact(
-        False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled
-    )
+    components = Fact(1, lambda at: at.structure.parts.count)
+    priced = Fact(False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled)
     """Class outputs in several components that share rows."""
-    unstable: int = fact(MOST_NEURONS + 1, lambda at: at.unstable)
+    unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
-    one_network: bool = fact(False, lambda at: at.plan(one_network, at.may.exact) is not None)
+    one_network = Fact(False, lambda at: at.plan(one_network, at.may.exact) is not None)
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
-    certified: bool = fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
+    certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
-    small_networks: int = fact(0, lambda at: at.counted(planes_plan, at.may.exact))
+    small_networks = Fact(0, lambda at: at.counted(planes_plan, at.may.exact))
     """Samples, where each reads few inputs and is known operation by operation; else 0."""
-    exact_blocks: int = fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
+    exact_blocks = Fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
     """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
-    tree_samples: int = fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
+    tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Samples, where all predictors are tree ensembles; else 0."""
-    cuts: int = fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
+    cuts = Fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
-    tree_components: int = fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
+    tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
     """Components of these that share rows; else 0."""
-    curves: int = fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
+    curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
-    only_curves: bool = fact(False, lambda at: bool(at.quadratic and at.quadratic.written.previous is None))
+    only_curves = Fact(False, lambda at: bool(at.quadratic and at.quadratic.written.previous is None))
     """Whether there are no other predictors."""
-    joint_inputs: int = fact(0, lambda at: at.joint_inputs)
+    joint_inputs = Fact(0, lambda at: at.joint_inputs)
     """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
     proves a bound; else 0."""
-    branched: bool = fact(False, lambda at: at.written_out and at.known.slopes)
+    branched = Fact(False, lambda at: at.written_out and at.known.slopes)
     """Networks beside no more than a few integers, where anything is to be proved."""
-    on_gpu: bool = fact(False, lambda at: (at.context.device or "cpu") != "cpu")
+    on_gpu = Fact(False, lambda at: (at.context.device or "cpu") != "cpu")
     """Whether proofs of many components run on a GPU."""
 
-    @classmethod
-    def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
-        """Found out once, before the first phase, each by its entry in `LOOKUPS`; where blocks are many,
-        nothing else is. A fact whose look-up fails keeps its default, which costs the phases that need it."""
-        facts = cls()
-        for name, lookup in LOOKUPS.items():
-            if facts.many_blocks:
-                break
-            with expendable(f"fact: {name.replace('_', ' ')}"):
-                found: dict[str, Any] = {name: lookup(Case(context, options, facts))}
-                facts = replace(facts, **found)
-        return facts
-
     @property
-    def has_proof(self) -> bool:
-        """Whether some phase proves a bound of the networks."""
-        counts = self.joint_inputs + self.small_networks + self.exact_blocks + self.cuts + self.curves
-        return counts > 0 or self.easy or self.hard or self.one_network or (self.priced and self.certified)
+    def other_proof(self) -> bool:
+        """Whether some phase proves a bound of the networks without branching over all their inputs."""
+        counts = (self.small_networks, self.exact_blocks, self.cuts, self.curves)
+        return self.easy or self.hard or self.one_network or (self.priced and self.certified) or any(counts)
 
     @property
     def slopes(self) -> bool:
@@ -236,9 +251,3 @@ class Facts:
     def hard(self) -> bool:
         """Few enough neurons for a late proof, where no prices tell their blocks apart."""
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
-
-
-LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
-    one.name: one.metadata["look_up"] for one in fields(Facts)
-}
-"""How each fact is found out, in this order."""

@@ -119,6 +119,10 @@ class Phase:
     of_blocks: bool = False
     """Whether it takes all blocks at once, so that it holds with many of them."""
 
+    def suits(self, facts: Facts) -> bool:
+        """Whether it has its turn; with many blocks only what takes all of them at once has one."""
+        return (self.of_blocks or not facts.many_blocks) and self.applies(facts)
+
 
 def share_in_words(share: float) -> str:
     """How much of the time left."""
@@ -443,8 +447,8 @@ PHASES = (
 
 
 def planned(facts: Facts) -> list[Phase]:
-    """The phases of a problem, in their order; with many blocks only what takes all of them at once."""
-    return [phase for phase in PHASES if phase.applies(facts) and (phase.of_blocks or not facts.many_blocks)]
+    """The phases of a problem, in their order."""
+    return [phase for phase in PHASES if phase.suits(facts)]
 
 
 def as_markdown() -> str:

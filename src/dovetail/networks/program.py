@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -108,6 +109,13 @@ class Program:
 
     def graph(self, shift: float = 0.0) -> Graph:
         """The graph of the program, its outputs moved by `shift`."""
+        return self._graph if shift == 0.0 else self._built(shift)
+
+    @cached_property
+    def _graph(self) -> Graph:
+        return self._built(0.0)
+
+    def _built(self, shift: float) -> Graph:
         builder = GraphBuilder(self.inputs)
         for one in self.operations:
             builder.append(one.write(builder))

@@ -438,6 +438,18 @@ class _Definition:
     """What predictors that read the column read instead."""
 
 
+def _finite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _without_own(values: FloatArray, rows: IntArray, count: int, endless: float) -> FloatArray:
+    """(entries,) the sum of all other values of the same row: `endless` where one of them is."""
+    infinite = ~np.isfinite(values)
+    others = np.bincount(rows, infinite, count)[rows] - infinite
+    sums = np.bincount(rows, _finite(values), count)[rows] - _finite(values)
+    return np.where(others > 0, endless, sums)
+
+
 class _Definitions:
     """Columns that can be replaced at the same time: none is in the definition of another."""
 
@@ -449,6 +461,8 @@ class _Definitions:
         """Columns that are replaced in this round."""
         self._used = np.zeros(form.cost.size, dtype=bool)
         """Columns that others are replaced by."""
+        self._moved = np.zeros(form.cost.size, dtype=bool)
+        """Columns whose bounds are others now."""
 
     def found(self) -> Iterator[_Definition]:
         """All of them; bounds of what stays are tightened on the way."""
@@ -461,15 +475,32 @@ class _Definitions:
             none = np.zeros(0, dtype=np.intp)
             yield _Definition(int(j), none, np.zeros(0), float(form.lower[j]), -1)
         sizes = np.diff(form.A.indptr)
+        may_define = self._may_define() | (sizes == 2)
         for i in np.flatnonzero((form.row_lower == form.row_upper) & (sizes >= 2)).tolist():
             columns, a = form._row(i)
-            if self._gone[columns].any():
+            if not (may_define[i] or self._moved[columns].any()) or self._gone[columns].any():
                 continue
             made = self._of_two(i, columns, a) if columns.size == 2 else None
             made = made or self._free(i, columns, a) or self._slack(i, columns, a)
             if made is not None:
                 self._gone[made.column], self._used[made.others] = True, True
                 yield made
+
+    def _may_define(self) -> BoolArray:
+        """(rows,) which have a slack, or a column that they may limit as much as its bounds do, or more: the
+        others are not looked at one by one. Sums are taken with room for rounding."""
+        form, A = self._form, self._form.A
+        rows, d, a, count = row_of_entries(A), A.indices, A.data, A.shape[0]
+        free = ~(form.integer | self._read | self._written)[d]
+        ends = np.sort([a * form.lower[d], a * form.upper[d]], axis=0)
+        rest = [_without_own(end, rows, count, far) for end, far in zip(ends, (-np.inf, np.inf), strict=True)]
+        side = _finite(form.row_lower)  # of equations
+        low, high = np.sort([(side[rows] - one) / a for one in rest], axis=0)
+        size = np.bincount(rows, _finite(np.abs(ends)).max(axis=0), count) + np.abs(side)
+        room = CANCELLED * size[rows] / np.abs(a)
+        limits = (low + room >= form.lower[d]) & (high - room <= form.upper[d])
+        slack = (self._rows_of[d] == 1) & (form.cost[d] == 0.0)
+        return np.asarray(np.bincount(rows, free & (limits | slack), count) > 0)
 
     def _of_two(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
         """u x + v d = c: one of them, with its bounds passed on to the other."""
@@ -484,6 +515,7 @@ class _Definitions:
             ends = np.sort([(form.lower[d] - constant) / factor, (form.upper[d] - constant) / factor])
             form.lower[x], form.upper[x] = max(form.lower[x], ends[0]), min(form.upper[x], ends[1])
             form.integer[x] |= form.integer[d]
+            self._moved[x] = True
             alias = x if self._read[d] else None
             return _Definition(d, np.array([x]), np.array([factor]), float(constant), int(i), alias)
         return None

@@ -2,9 +2,10 @@
 
 Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
 takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
-method, wherever it is; the best point is in the incumbent. Copies are made once for a solve: incumbent,
-search and the last check share them. All questions pass here, so that here they are counted, and what the
-user's code raises is marked as the user's (`run/failures.py`).
+method, wherever it is; the best point is in the incumbent. Copies are made once for a solve, and what
+predictors say of themselves is asked once: incumbent, search and the last check share them. All questions
+pass here, so that here they are counted, and what the user's code raises is marked as the user's
+(`run/failures.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from dovetail.core.block import Block
 from dovetail.core.description import Description
+from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, OutOfTime, StopReason
@@ -28,6 +30,8 @@ BEGIN, END = 0.5, 1.0
 engine found still come through the incumbent's check, and a limit is met within two seconds."""
 BEHIND = "_dovetail_predictor_behind_the_guard"
 """The attribute of a guarded predictor that holds its owner's."""
+SAID = ("layers", "program", "quadratic", "trees")
+"""What descriptions have that is worked out when it is asked for: for a solve, once."""
 COUNT = "_dovetail_count"
 """The attribute of a guarded predictor that counts rows which are evaluated without asking it."""
 
@@ -53,6 +57,32 @@ def arrived(block: Block) -> Block:
     if hasattr(block.predictor, BEHIND):  # it has never left
         return block
     return replace(block, predictor=Guard(Budget()).of(block.predictor))
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """What stands for an answer that a predictor cannot give."""
+
+    reason: DovetailError
+
+
+def _once(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call, whose answer is kept; so is its word that there is none."""
+
+    @cache
+    def kept(*arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except DovetailError as refusal:
+            return _Refused(copy.copy(refusal))  # which holds no frames
+
+    def once(*arguments: Any) -> Any:
+        answer = kept(*arguments)
+        if isinstance(answer, _Refused):
+            raise copy.copy(answer.reason)
+        return answer
+
+    return once
 
 
 class _StandIn:
@@ -83,11 +113,12 @@ class Guard:
     def guarded(self, problem: Problem) -> Problem:
         """The same problem, its predictors guarded."""
         copies = {id(block.predictor): self.of(block.predictor) for block in problem.blocks}
+        said = {id(block.predictor): self._said_once(block.description) for block in problem.blocks}
         blocks = tuple(
             replace(
                 block,
                 predictor=copies[id(block.predictor)],
-                description=self._guarded_layers(block.description),
+                description=replace(block.description, **said[id(block.predictor)]),
             )
             for block in problem.blocks
         )
@@ -113,10 +144,10 @@ class Guard:
         guarded: Predictor = twin
         return guarded
 
-    def _guarded_layers(self, description: Description) -> Description:
-        """The description, whose layers take time to be proved."""
-        layers = description.layers
-        return description if layers is None else replace(description, layers=self._watched(layers))
+    def _said_once(self, description: Description) -> dict[str, Any]:
+        """What a predictor says when it is asked, by the fields of its description: it is asked once."""
+        calls = {name: getattr(description, name) for name in SAID}
+        return {name: _once(self._watched(call)) for name, call in calls.items() if call is not None}
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, which answers one row for each that it is given.

@@ -112,6 +112,11 @@ class Monitor:
             self._journal.close()
 
     @property
+    def silent(self) -> bool:
+        """Whether nobody reads the log."""
+        return self._journal.silent
+
+    @property
     def log_failure(self) -> str:
         """Why the log ended before the solve did, if it did."""
         return self._journal.failure

@@ -6,8 +6,8 @@ one layer read the same inputs. Neurons that cannot change sign need no binary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from dovetail.core.class_rounding import block_slack
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.networks.layers import Activation, Dense, Layer, folded, program_of, thresholded
+from dovetail.networks.program import Program
 from dovetail.structure.boxes import limits_within
 
 LARGEST = 1e6
@@ -45,6 +46,60 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
 
 
 @dataclass(frozen=True, eq=False)
+class LayerBounding:
+    """Layers, ready to be bounded over any boxes of so many inputs."""
+
+    layers: tuple[Layer, ...]
+    inputs: int
+
+    def ranges(self, lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None) -> LayerRanges:
+        """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for
+        them."""
+        by_planes = self._by_planes(lower, upper)
+        low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
+        ranges = [(low, high)]
+        for place, step in enumerate(self._steps, start=1):
+            least, most = step.ranges(low, high)
+            low, high = least[:, step.outputs], most[:, step.outputs]
+            for other in (by_planes, known):
+                if other is not None:
+                    low, high, _ = common(low, high, *other[place])
+            ranges.append((low, high))
+        return tuple(ranges)
+
+    @cached_property
+    def _steps(self) -> tuple[Program, ...]:
+        """Each layer by itself."""
+        steps, size = list[Program](), self.inputs
+        for layer in self.layers:
+            steps.append(program_of((layer,), size))
+            size = steps[-1].outputs.size
+        return tuple(steps)
+
+    @cached_property
+    def _planes(self) -> NetworkPlanes | None:
+        """Of layers that are each a step of the graph."""
+        planes = NetworkPlanes(program_of(self.layers, self.inputs).graph())
+        return planes if len(planes.graph.steps) == len(self.layers) else None
+
+    def _work(self, samples: int) -> float:
+        """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
+        total, before = 0.0, 0.0
+        for layer in self.layers:
+            if isinstance(layer, Dense):
+                before += layer.weight.size
+                total += 2.0 * len(layer.bias) * before
+        return samples * total
+
+    def _by_planes(self, lower: FloatArray, upper: FloatArray) -> LayerRanges | None:
+        if not self.layers or self._work(len(lower)) > MOST_WORK or self._planes is None:
+            return None
+        domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
+        found = self._planes.output_ranges(domain)
+        return tuple((low.numpy(), high.numpy()) for low, high in zip(found.lower, found.upper, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
 class Piece:
     """Samples of one block, with their layers and the ranges of these when their turn comes."""
 
@@ -54,6 +109,8 @@ class Piece:
     ranges: LayerRanges
     slack: FloatArray
     """How far each sample may be from its layers: per output, or as `class_slack` says."""
+    bounding: LayerBounding
+    """What the ranges were found by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +122,11 @@ class ReluLayers:
     """Neurons that may change sign over the box: binaries that writing takes."""
     box: Box | None = None
     """What columns are held to; None: to the bounds of the problem."""
+
+    @property
+    def depth(self) -> int:
+        """Layers of ReLUs of the deepest network."""
+        return max((sum(isinstance(one, Activation) for one in p.layers) for p in self.pieces), default=0)
 
     @property
     def proves(self) -> bool:
@@ -92,9 +154,10 @@ def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> 
             if layers is None or not np.all(np.isfinite(upper - lower)):
                 return None
             slack = block_slack(block, lower, upper)
-            before = None if known is None else known.pieces[len(pieces)].ranges
-            ranges = neuron_ranges(layers, lower, upper, before)
-            pieces.append(Piece(block, samples, layers, ranges, slack))
+            before = None if known is None else known.pieces[len(pieces)]
+            bounding = LayerBounding(layers, lower.shape[1]) if before is None else before.bounding
+            ranges = bounding.ranges(lower, upper, None if before is None else before.ranges)
+            pieces.append(Piece(block, samples, layers, ranges, slack, bounding))
             if not all(np.max(np.abs(side), initial=0.0) <= LARGEST for pair in ranges[1:] for side in pair):
                 return None  # too large, or NaN
             for layer, (lower, upper) in zip(layers, ranges, strict=False):
@@ -104,47 +167,3 @@ def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> 
             if not block.classifies:  # what is known of outputs, for the networks that read them
                 narrow(reach.lower, reach.upper, block.outputs[samples], lower - slack, upper + slack)
     return ReluLayers(tuple(pieces), unstable)
-
-
-def neuron_ranges(
-    layers: Sequence[Layer], lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None
-) -> LayerRanges:
-    """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for them."""
-    by_planes = (
-        _by_planes(layers, lower, upper) if layers and _work(layers, len(lower)) <= MOST_WORK else None
-    )
-    low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
-    ranges = [(low, high)]
-    for place, layer in enumerate(layers, start=1):
-        low, high = _passed_on(layer, low, high)
-        for other in (by_planes, known):
-            if other is not None:
-                low, high, _ = common(low, high, *other[place])
-        ranges.append((low, high))
-    return tuple(ranges)
-
-
-def _passed_on(layer: Layer, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    program = program_of((layer,), lower.shape[1])
-    low, high = program.ranges(lower, upper)
-    return low[:, program.outputs], high[:, program.outputs]
-
-
-def _work(layers: Sequence[Layer], samples: int) -> float:
-    """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
-    total, before = 0.0, 0.0
-    for layer in layers:
-        if isinstance(layer, Dense):
-            before += layer.weight.size
-            total += 2.0 * len(layer.bias) * before
-    return samples * total
-
-
-def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges | None:
-    """Of layers that are each a step of the graph."""
-    planes = NetworkPlanes(program_of(layers, lower.shape[1]).graph())
-    if len(planes.graph.steps) != len(layers):
-        return None
-    domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
-    ranges = planes.output_ranges(domain)
-    return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

@@ -250,5 +250,5 @@ def test_a_column_that_rows_limit_once_outputs_are_known_needs_no_bound():
 def test_more_inputs_are_branched_over_where_nothing_else_proves_a_bound():
     wide, _ = ensemble(14, 400)
     few, _ = ensemble(14, 20)
-    assert Facts.of(context_of(wide), AutoOptions()).joint_inputs == 14
-    assert Facts.of(context_of(few), AutoOptions()).joint_inputs == 0  # an exact MIP
+    assert Facts((context_of(wide), AutoOptions())).joint_inputs == 14
+    assert Facts((context_of(few), AutoOptions())).joint_inputs == 0  # an exact MIP

@@ -209,6 +209,6 @@ def test_scip_is_done_though_a_square_had_no_bound():
 def test_more_curves_than_can_be_looked_at_are_left_alone(monkeypatch):
     problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], lower=-5.0, upper=50.0))
     problem.add_predictor(dt.Square(None), [[0], [1]], [[2], [3]])
-    assert Facts.of(context_of(problem), AutoOptions()).curves == 2
+    assert Facts((context_of(problem), AutoOptions())).curves == 2
     monkeypatch.setattr(facts, "MOST_CURVES", 1)
-    assert Facts.of(context_of(problem), AutoOptions()).curves == 0
+    assert Facts((context_of(problem), AutoOptions())).curves == 0
