@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tests.differential.instances import make
 from tests.differential.judging import as_problem
 from tests.differential.truth import truth
 from tests.tanh import problem_of, tanh_net
+from tests.writing import FORMS, Writing, by_levels, net_of
 
 few = settings(max_examples=60 if FULL else 2, deadline=None, derandomize=True)
 METHOD = dt.DualDecomposition(iterations=4)
@@ -176,6 +178,81 @@ def test_an_l1_ball_is_proved_with_the_same_work_however_it_is_written(seed, pri
         nodes.append(int(re.search(r"([\d,]+) nodes", result.message).group(1).replace(",", "")))
     assert found == pytest.approx([found[0]] * len(found), abs=1e-5)
     assert max(nodes) <= 2 * min(nodes)
+
+
+def doses_by_levels(form, seed, *, even):
+    """Five doses with given strengths and a common limit; one response is best, another one is limited."""
+    rng, w, count = np.random.default_rng(seed), Writing(), 5
+    kinds = ([0.0, 2.5, 5.0, 7.5, 10.0, 12.5], [1.5, 4.0, 6.5, 9.0, 11.5])
+    if not even:
+        kinds = ([0.0, 5.0, 20.0, 35.0, 80.0], [4.0, 10.0, 28.0, 60.0])
+    levels, unit = [kinds[k % 2] for k in range(count)], 8.0 if even else 40.0
+    x = [by_levels(w, some, form) for some in levels]
+    for j in x:
+        w.cost[j] = rng.uniform(0.015, 0.045)
+    best, limited = w.column(-np.inf, np.inf, 1.0), w.column(-np.inf, 0.3)
+    most = sum(some[-1] for some in levels)
+    w.row(dict.fromkeys(x, 1.0), 0.1 * most, 0.6 * most)
+    w.row({x[0]: 1.0, x[1]: -0.5, x[2]: 1.0}, -np.inf, 10.0 if even else 40.0)
+    problem = w.problem()
+    problem.add_predictor(net_of(count, seed, scale=3.0 / unit), x, [best])
+    problem.add_predictor(net_of(count, seed + 77, scale=2.0 / unit), x, [limited])
+    return problem
+
+
+def ramps(form, seed, *, budget):
+    """Settings through five periods; what a period yields depends on the last one, and each change costs."""
+    rng, w, count = np.random.default_rng(seed), Writing(), 5
+    u = [w.column(0.0, 1.0) for _ in range(count)]
+    y = [w.column(-np.inf, np.inf, -cost) for cost in rng.uniform(0.5, 1.5, count)]
+    total = {}
+    for t in range(1, count):
+        price, change = 0.2 + 0.02 * t, {u[t]: 1.0, u[t - 1]: -1.0}
+        if form == "two rows":
+            a = w.column(0.0, np.inf, price)
+            w.row(change | {a: -1.0}, -np.inf, 0.0)
+            w.row(change | {a: 1.0}, 0.0, np.inf)
+        elif form == "split":
+            a, b = w.column(0.0, np.inf, price), w.column(0.0, np.inf, price)
+            w.row(change | {a: -1.0, b: 1.0}, 0.0, 0.0)
+            total[b] = 1.0
+        elif form == "split and joined":
+            p, q, a = w.column(0.0, np.inf), w.column(-np.inf, 0.0), w.column(-np.inf, np.inf, price)
+            w.row(change | {p: -2.0, q: -2.0}, 0.0, 0.0)
+            w.row({a: 1.0, p: -2.0, q: 2.0}, 0.0, 0.0)
+        else:
+            d, a = w.column(-np.inf, np.inf), w.column(0.0, np.inf, price)
+            w.row(change | {d: -1.0}, 0.0, 0.0)
+            w.row({d: 2.0, a: -2.0}, -np.inf, 0.0)
+            w.row({d: -0.5, a: -0.5}, -np.inf, 0.0)
+        total[a] = 1.0
+    if budget:
+        w.row(total, -np.inf, 0.6)
+    problem = w.problem()
+    read = [[u[t], u[abs(t - 1)]] for t in range(count)]
+    problem.add_predictor(net_of(2, seed, scale=4.0), read, np.array(y)[:, None])
+    return problem
+
+
+FAMILIES = {
+    "doses, even": (partial(doses_by_levels, even=True), FORMS),
+    "doses": (partial(doses_by_levels, even=False), ("all", "all but the least", "steps", "index")),
+    "ramps": (partial(ramps, budget=False), ("two rows", "split", "split and joined", "difference")),
+    "limited ramps": (partial(ramps, budget=True), ("two rows", "split", "split and joined", "difference")),
+}
+"""Problems that nothing was tuned on, and the ways to write them."""
+
+
+@pytest.mark.parametrize("seed", range(6) if FULL else [1])
+@pytest.mark.parametrize("family", FAMILIES if FULL else ["doses, even", "ramps"])
+def test_levels_and_changes_are_proved_with_the_same_work_however_they_are_written(family, seed):
+    build, forms = FAMILIES[family]
+    results = {form: dt.solve(build(form, seed), time_limit=600.0, log=False) for form in forms}
+    assert {str(result.status) for result in results.values()} == {"optimal"}
+    values = [result.objective for result in results.values()]
+    assert max(values) - min(values) <= 2e-4 * max(1.0, abs(min(values)))
+    work = {form: result.work.nodes + result.work.lps for form, result in results.items()}
+    assert max(work.values()) <= max(FEW, 2 * min(work.values())), work
 
 
 @pytest.mark.parametrize("seed", range(400) if FULL else (0, 1, 2, 4, 5, 6))

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import INFINITY, TOLERANCE, Mip
-from dovetail.core.sparse import joined_ranges, row_of_entries
+from dovetail.core.sparse import entries_of, joined_ranges, row_of_entries
 
 ROUNDS = 10
 """Passes over the rows; later ones seldom move a bound any more."""
@@ -148,6 +148,72 @@ def needed_ends(
         bound[open_ones] = way * (end + PAD * np.maximum(1.0, np.abs(end)))
         found |= bool(open_ones.any())
     return found
+
+
+def needed_pair_ends(
+    A: sp.csr_array,
+    sides: tuple[FloatArray, FloatArray],
+    cost: FloatArray,
+    free: BoolArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> bool:
+    """Bounds of pairs of columns that make up for each other in an equation, as `needed_ends`.
+
+    The parts p and q of a difference, x - w = p - q, have one bound each. Where less of both is never worse,
+    one of them is at its bound in some best point, and the equation bounds the other.
+    """
+    half = free & (np.isinf(lower) != np.isinf(upper))
+    if np.count_nonzero(half) < 2:
+        return False
+    rows = row_of_entries(A)
+    endless = np.bincount(rows, np.isinf(lower[A.indices]) | np.isinf(upper[A.indices]), A.shape[0])
+    apart = np.bincount(rows, half[A.indices], A.shape[0])
+    found, by_column = False, None
+    for i in np.flatnonzero((sides[0] == sides[1]) & (endless == 2) & (apart == 2)).tolist():
+        by_column = A.tocsc() if by_column is None else by_column
+        columns, a = entries_of(A, i)
+        two = np.flatnonzero(half[columns])
+        up = np.isinf(upper[columns[two]])
+        if np.any(up == np.isinf(lower[columns[two]])):  # another equation has bounded one of them
+            continue
+        way = np.where(up, 1.0, -1.0)
+        if np.sign(a[two]) @ way != 0.0:
+            continue
+        if not _never_worse(by_column, columns[two], way / np.abs(a[two]), i, sides, cost):
+            continue
+        rest = np.delete(np.arange(columns.size), two)
+        ends = np.sort(a[rest] * np.stack([lower[columns[rest]], upper[columns[rest]]]), axis=0).sum(axis=1)
+        at = a[two] * np.where(up, lower[columns[two]], upper[columns[two]])
+        noise = 2.0 * UNIT * (columns.size + 2) * (np.abs(ends).sum() + np.abs(at).sum() + abs(sides[0][i]))
+        for k in (0, 1):  # the other one is at its bound
+            p, reach = columns[two[k]], np.sort((sides[0][i] - at[1 - k] - ends) / a[two[k]])
+            room = noise / abs(a[two[k]]) + PAD * max(1.0, *np.abs(reach))
+            if up[k]:
+                upper[p] = max(lower[p], reach[1] + room)
+            else:
+                lower[p] = min(upper[p], reach[0] - room)
+        found = True
+    return found
+
+
+def _never_worse(
+    columns: sp.csc_array,
+    two: IntArray,
+    way: FloatArray,
+    row: int,
+    sides: tuple[FloatArray, FloatArray],
+    cost: FloatArray,
+) -> bool:
+    """Whether lowering two columns along a way costs nothing, and no row but this one minds."""
+    if cost[two] @ way < 0.0:
+        return False
+    less = np.zeros(columns.shape[0])
+    for j, by in zip(two, way, strict=True):
+        rows, a = entries_of(columns, j)
+        less[rows] += by * a
+    less[row] = 0.0
+    return bool(np.all(np.isinf(sides[0][less > 0.0])) and np.all(np.isinf(sides[1][less < 0.0])))
 
 
 def _sum_of_others(ends: FloatArray, rows: IntArray, count: int) -> FloatArray:

@@ -26,7 +26,7 @@ from dovetail.core.predictor import as_predictor
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
 from dovetail.networks.layers import Dense, Layer
-from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.reformulated import Reformulated, picked
 
 
 @runtime_checkable
@@ -70,7 +70,8 @@ class ChainedNetworks:
                 block.write(x, block.predictor.predict(block.read(x)))
             return x
 
-        return Reformulated(_without(problem, blocks, gone), given, kept=kept, back=back, note=note)
+        into = picked(kept, gone.size)
+        return Reformulated(_without(problem, blocks, gone), given, into=into, back=back, note=note)
 
 
 def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block, Block] | None:

@@ -27,7 +27,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.sparse import row_of_entries
-from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.reformulated import Reformulated, picked
 from dovetail.structure.colours import ODD, mixed, of_numbers, sums
 from dovetail.structure.components import map_of
 
@@ -58,7 +58,8 @@ class OneOrder:
             replace(block, inputs=there[block.inputs], outputs=there[block.outputs]) for block in blocks
         )
         ordered = problem.derived(order.of(problem.mip), placed)
-        return Reformulated(ordered, given, kept=order.columns, back=lambda z: z[there])
+        into = picked(order.columns, there.size)
+        return Reformulated(ordered, given, into=into, back=lambda z: z[there])
 
 
 def _joined(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -21,6 +21,12 @@ ROUNDED = 8.0 * UNIT
 """Relative: numbers that differ by less are the same number, multiplied and divided by a factor."""
 
 
+def snapped(values: FloatArray) -> FloatArray:
+    """Whole numbers that came out of a division by the unit of a row, as the whole numbers that they are."""
+    whole = np.round(values)
+    return np.where(np.abs(values - whole) <= ROUNDED * np.abs(whole), whole, values)
+
+
 @dataclass(frozen=True, eq=False)
 class JoinedRows:
     """The sides of all rows after joining, and which rows are part of another one now."""
@@ -37,7 +43,7 @@ def parallel_rows(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> Join
     """
     A = A if A.has_sorted_indices else A.sorted_indices()
     own = np.arange(A.shape[0])
-    first = _staying(A)
+    first = staying(A, shortest=2)  # rows with one entry are bounds
     low, high = _sides(A, lower, upper, first)
     first = np.where(low[first] > high[first], own, first)
     if np.array_equal(first, own):
@@ -46,7 +52,7 @@ def parallel_rows(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> Join
     return JoinedRows(low, high, first != own)
 
 
-def _heads(A: sp.csr_array) -> FloatArray:
+def first_entries(A: sp.csr_array) -> FloatArray:
     """(rows,) the first entry of each; 1 of an empty row."""
     heads = np.ones(A.shape[0])
     full = np.diff(A.indptr) > 0
@@ -54,11 +60,11 @@ def _heads(A: sp.csr_array) -> FloatArray:
     return heads
 
 
-def _staying(A: sp.csr_array) -> IntArray:
-    """(rows,) for each row the one of its group that stays, which may be itself."""
+def staying(A: sp.csr_array, *, shortest: int) -> IntArray:
+    """(rows,) for each row the one of its group that stays, which may be itself; shorter rows are alone."""
     sizes, rows = np.diff(A.indptr), row_of_entries(A)
     first = np.arange(A.shape[0])
-    heads = _heads(A)
+    heads = first_entries(A)
     if np.any(heads == 0.0):
         return first
     scaled = A.data / heads[rows]
@@ -67,7 +73,7 @@ def _staying(A: sp.csr_array) -> IntArray:
     key = np.bincount(rows, scaled * mark[A.indices], minlength=A.shape[0])
     size = np.bincount(rows, np.abs(scaled * mark[A.indices]), minlength=A.shape[0])
     order = np.lexsort((np.arange(key.size), key, sizes))
-    order = order[sizes[order] > 1]
+    order = order[sizes[order] >= shortest]
     near = np.abs(key[order[1:]] - key[order[:-1]]) <= ROUNDED * sizes[order[1:]] * size[order[1:]]
     near &= sizes[order[1:]] == sizes[order[:-1]]
     for here, there in zip(order[1:][near], order[:-1][near], strict=True):
@@ -86,7 +92,7 @@ def _sides(
 ) -> tuple[FloatArray, FloatArray]:
     """(rows,) lower and upper: of the row that stays the tightest of its group."""
     more = np.flatnonzero(first != np.arange(A.shape[0]))
-    heads = _heads(A)
+    heads = first_entries(A)
     ratio = heads[more] / heads[first[more]]
     ends = np.sort([lower[more] / ratio, upper[more] / ratio], axis=0)
     lower, upper = lower.copy(), upper.copy()

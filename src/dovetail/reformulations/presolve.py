@@ -11,7 +11,10 @@ an integer as one binary for each value. The presolve takes all of that back:
     a'x + s = b, s a slack              a row with two sides
     a >= s'x, and less of a is better   a = s'x, and a is replaced
     several such rows                   a has an upper bound: the most that one of them asks for
-    x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go where nothing else uses them
+    x - w = p - q, p + q costs          p and q have upper bounds: one of them is 0
+    x = x_1 + 2 x_2, nothing else       one column is their sum               (`duplicate_columns`)
+    x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go  (`states`)
+    x = sum y_k, y_k >= y_(k+1)         the same
 
 A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
 then reads the original. The rules are applied until none changes anything. Each step that removes columns
@@ -28,14 +31,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import UNIT, needed_ends
+from dovetail.bounds.box import UNIT, needed_ends, needed_pair_ends
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
-from dovetail.reformulations.parallel_rows import ROUNDED, parallel_rows
-from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.duplicate_columns import JoinedColumn, duplicate_columns
+from dovetail.reformulations.parallel_rows import parallel_rows, snapped
+from dovetail.reformulations.reformulated import Reformulated, picked
+from dovetail.reformulations.states import Regrouped, regrouped
 
 CANCELLED = 64.0 * UNIT
 """Relative to the terms of a sum: what is left of them by rounding where they cancel."""
@@ -66,7 +71,7 @@ class Presolve:
         rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
         note = f"{several(rows, 'row')} and {several(columns, 'column')} removed"
         note = note if rows or columns else "sides of rows left out, or columns found to be integer"
-        return Reformulated(form.problem(problem), given, kept=form.kept, back=form.back, note=note)
+        return Reformulated(form.problem(problem), given, into=form.into, back=form.back, note=note)
 
 
 class _ContradictionError(Exception):
@@ -77,35 +82,43 @@ class _UnusableError(Exception):
     """An entry becomes smaller than engines keep."""
 
 
-def _snapped(values: FloatArray) -> FloatArray:
-    """Whole numbers that came out of a division by the unit of a row, as the whole numbers that they are."""
-    whole = np.round(values)
-    return np.where(np.abs(values - whole) <= ROUNDED * np.abs(whole), whole, values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """Binaries that said which value a column has."""
-
-    column: int
-    binaries: IntArray
-    levels: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Columns that were taken away at once: those before are onto @ z + constant, and some binaries."""
+    """Columns that were taken away at once: those before are onto @ z + constant, and then undone."""
 
     onto: sp.csr_array
     constant: FloatArray
-    choices: tuple[_Choice, ...] = ()
+    into: sp.csr_array
+    """z, given the columns before."""
+    joins: tuple[JoinedColumn, ...] = ()
+    regrouped: tuple[tuple[IntArray, Regrouped], ...] = ()
+    """Each with its places in z."""
 
     def back(self, z: FloatArray) -> FloatArray:
         """All columns before."""
         x = np.asarray(self.onto @ z + self.constant)
-        for choice in self.choices:
-            x[choice.binaries] = np.abs(choice.levels - x[choice.column]) < 0.5
+        for join in reversed(self.joins):
+            x[join.first], x[join.second] = join.parts(float(x[join.first]))
+        for places, group in self.regrouped:
+            x[group.members] = group.binaries(z[places])
         return x
+
+
+def _blocks(
+    shape: tuple[int, int],
+    rows: IntArray,
+    columns: IntArray,
+    parts: list[tuple[IntArray, IntArray, FloatArray]],
+) -> sp.csr_array:
+    """A matrix with ones at these places, and dense parts at rows and columns of their own."""
+    at = [
+        np.stack([rows, columns]),
+        *(np.stack(np.meshgrid(i, j, indexing="ij")).reshape(2, -1) for i, j, _ in parts),
+    ]
+    values = np.concatenate([np.ones(rows.size), *(part.ravel() for _, _, part in parts)])
+    made = sp.csr_array((values, tuple(np.concatenate(at, axis=1))), shape=shape)
+    made.eliminate_zeros()
+    return made
 
 
 @dataclass(eq=False)
@@ -125,7 +138,7 @@ class _Form:
     inputs: list[IntArray]
     outputs: list[IntArray]
     kept: IntArray
-    """(columns,) their places among the columns as given."""
+    """(columns,) their places among the columns as given; of a sum, the place of its first column."""
     rows: IntArray
     """(rows,) their places among the rows as given."""
     steps: list[_Step] = field(default_factory=list)
@@ -147,7 +160,7 @@ class _Form:
         """Apply all rules until none changes anything."""
         rules = (
             self._single_entries, self._implied_sides, self._parallel, self._tightened, self._limited,
-            self._replaced, self._chosen,
+            self._joined, self._replaced, self._regrouped, self._implied_integers,
         )  # fmt: skip
         goes_on = True
         while goes_on:
@@ -159,6 +172,14 @@ class _Form:
         for step in reversed(self.steps):
             z = step.back(z)
         return z
+
+    @property
+    def into(self) -> sp.csr_array:
+        """The columns of the simple form as sums of those as given."""
+        into = self.steps[0].into if self.steps else picked(self.kept, self.kept.size)
+        for step in self.steps[1:]:
+            into = sp.csr_array(step.into @ into)
+        return into
 
     def problem(self, given: Problem) -> Problem:
         """The simple form with the predictors of the problem as given."""
@@ -269,8 +290,9 @@ class _Form:
         """Columns that nobody bounds, and of which less or more is never worse (see `needed_ends`)."""
         read, written = self._known()
         free = ~(read | written | self.integer)
-        sides = self.row_lower, self.row_upper
-        return needed_ends(self.A, sides, self.sign * self.cost, free, self.lower, self.upper)
+        program = self.A, (self.row_lower, self.row_upper), self.sign * self.cost
+        single = needed_ends(*program, free, self.lower, self.upper)
+        return needed_pair_ends(*program, free, self.lower, self.upper) or single
 
     def _take_rows(self, kept: BoolArray) -> None:
         self.A = sp.csr_array(self.A[kept])
@@ -306,7 +328,7 @@ class _Form:
         )
         constant = np.zeros(n)
         constant[[one.column for one in found]] = [one.constant for one in found]
-        self._substitute(_Step(step, constant), ~gone)
+        self._substitute(_Step(step, constant, picked(np.flatnonzero(~gone), n)), ~gone)
         used = [one.row for one in found if one.row >= 0]
         self._take_rows(~np.isin(np.arange(self.A.shape[0]), used))
         self._meet()
@@ -338,73 +360,80 @@ class _Form:
         self.inputs = [place[columns] for columns in self.inputs]
         self.outputs = [place[columns] for columns in self.outputs]
 
-    def _chosen(self) -> bool:
-        """A column that binaries give one of several whole values is an integer; the binaries go."""
-        whole = self._implied_integers()
+    def _joined(self) -> bool:
+        """Columns with proportional entries become one column, where that loses nothing."""
         read, written = self._known()
-        rows_of = np.bincount(self.A.indices, minlength=self.cost.size)
-        binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0)
-        idle = binary & ~read & ~written & (rows_of <= 2) & (self.cost == 0.0)
-        if not idle.any():
-            return whole
-        one_of = self._one_of(idle)
-        gone, dropped = np.zeros(self.cost.size, dtype=bool), np.zeros(self.A.shape[0], dtype=bool)
-        choices = []
-        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 1)):
-            columns, _ = self._row(int(i))
-            other = np.flatnonzero(~idle[columns])
-            if other.size != 1 or written[columns[other[0]]]:
-                continue
-            partner = one_of.get(int(np.delete(columns, other[0])[0]), -1)
-            choice = self._choice(int(i), int(other[0]), partner, rows_of)
-            if choice is None or dropped[partner]:
-                continue
-            x, ends = choice.column, np.sort(choice.levels)[[0, -1]]
-            self.integer[x] = True
-            self.lower[x], self.upper[x] = max(self.lower[x], ends[0]), min(self.upper[x], ends[1])
-            choices.append(choice)
-            gone[choice.binaries] = dropped[i] = dropped[partner] = True
-        if not choices:
-            return whole
-        n = self.cost.size
-        onto = sp.csr_array(sp.eye_array(n, format="csr")[:, np.flatnonzero(~gone)])
-        self._take_rows(~dropped)
-        self._substitute(_Step(onto, np.zeros(n), tuple(choices)), ~gone)
-        self._meet()
+        free = ~(read | written)
+        joins = duplicate_columns(self.A, self.cost, free, (self.lower, self.upper), self.integer)
+        if not joins:
+            return False
+        n, gone = self.cost.size, np.zeros(self.cost.size, dtype=bool)
+        part_of, by = np.arange(n), np.ones(n)
+        for join in reversed(joins):  # a sum may be a part of another one
+            gone[join.second] = True
+            part_of[join.second], by[join.second] = part_of[join.first], by[join.first] * join.ratio
+        place = np.cumsum(~gone) - 1
+        into = sp.csr_array((by, (place[part_of], np.arange(n))), shape=(n - len(joins), n))
+        onto = sp.csr_array(picked(np.flatnonzero(~gone), n).T)
+        self._substitute(_Step(onto, np.zeros(n), into, tuple(joins)), ~gone)
+        self._narrow(np.unique(place[part_of[gone]]))
         return True
+
+    def _narrow(self, sums: IntArray) -> None:
+        """Let rows bound integers among these columns: the sum of binaries of which one is 1 is a binary."""
+        rows = row_of_entries(self.A)
+        for k in np.flatnonzero(np.isin(self.A.indices, sums[self.integer[sums]])).tolist():
+            i, j, a = int(rows[k]), int(self.A.indices[k]), float(self.A.data[k])
+            columns, entries = self._row(i)
+            others = columns[columns != j]
+            ends = entries[columns != j] * np.stack([self.lower[others], self.upper[others]])
+            low, high = self.row_lower[i] - TOLERANCE, self.row_upper[i] + TOLERANCE
+            low, high = np.sort([(low - ends.max(axis=0).sum()) / a, (high - ends.min(axis=0).sum()) / a])
+            self.lower[j] = max(self.lower[j], np.ceil(low - HAIR))
+            self.upper[j] = min(self.upper[j], np.floor(high + HAIR))
+        self._meet()
+
+    def _regrouped(self) -> bool:
+        """Binaries of which one is 1, or that follow each other, in one form (see `states`)."""
+        read, written = self._known()
+        binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0) & ~(read | written)
+        found = regrouped(self.A, self.cost, (self.row_lower, self.row_upper), binary)
+        if not found:
+            return False
+        n = self.cost.size
+        same, kept = np.ones((2, n), dtype=bool)
+        constant = np.zeros(n)
+        for one in found:
+            same[one.members], kept[one.members] = False, False
+            kept[one.stays] = True
+            constant[one.members] = one.constant
+            self.lower[one.stays], self.upper[one.stays] = one.least, one.most
+            self._at_most_one(one)
+        place = np.cumsum(kept) - 1
+        left = np.flatnonzero(same)
+        onto = _blocks(
+            (n, kept.sum()), left, place[left], [(o.members, place[o.stays], o.onto) for o in found]
+        )
+        into = _blocks(
+            (kept.sum(), n), place[left], left, [(place[o.stays], o.members, o.into) for o in found]
+        )
+        gone = {i for one in found for i in one.rows} - {one.at_most_one for one in found}
+        self._take_rows(~np.isin(np.arange(self.A.shape[0]), list(gone)))
+        groups = tuple((place[one.stays], one) for one in found)
+        self._substitute(_Step(onto, constant, into, regrouped=groups), kept)
+        return True
+
+    def _at_most_one(self, group: Regrouped) -> None:
+        """Let a row of a group say that the first member is 1 at most."""
+        if group.at_most_one is not None:
+            entries = slice(self.A.indptr[group.at_most_one], self.A.indptr[group.at_most_one + 1])
+            self.A.data[entries] = self.A.indices[entries] == group.members[0]
+            self.row_lower[group.at_most_one], self.row_upper[group.at_most_one] = -np.inf, 1.0
 
     def _row(self, i: int) -> tuple[IntArray, FloatArray]:
         """Columns and entries of a row."""
         entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
         return self.A.indices[entries], self.A.data[entries]
-
-    def _choice(self, i: int, place: int, partner: int, rows_of: IntArray) -> _Choice | None:
-        """Row i says x = sum k b_k, and row `partner` that one of the b_k is 1; None where not, or where the
-        values are no whole numbers in a row. A binary whose value is 0 need not stand in row i."""
-        if partner < 0:
-            return None
-        columns, a = self._row(i)
-        binaries, factors = np.delete(columns, place), np.delete(a, place)
-        group = self._row(partner)[0]
-        rest = np.setdiff1d(group, binaries)
-        if not np.isin(binaries, group).all() or rest.size > 1 or np.any(rows_of[binaries] != 2):
-            return None
-        if np.any(rows_of[rest] != 1):
-            return None
-        levels = _snapped((self.row_lower[i] - np.append(factors, np.zeros(rest.size))) / a[place])
-        ordered = np.sort(levels)
-        if not (np.all(np.diff(ordered) == 1.0) and np.all(ordered == np.round(ordered))):
-            return None
-        return _Choice(int(columns[place]), np.append(binaries, rest), levels)
-
-    def _one_of(self, idle: BoolArray) -> dict[int, int]:
-        """By binary, the row sum b_k = 1 over idle binaries alone."""
-        found: dict[int, int] = {}
-        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 1)):
-            columns, a = self._row(int(i))
-            if idle[columns].all() and np.all(a == a[0]) and self.row_lower[i] == a[0]:
-                found |= dict.fromkeys(columns.tolist(), int(i))
-        return found
 
     def _implied_integers(self) -> bool:
         """Continuous columns that an equation makes whole, given that all others in it are, are integers."""
@@ -418,7 +447,7 @@ class _Form:
             if not broken_here.size:  # another equation has made the column whole
                 continue
             place = int(broken_here[0])
-            ratios = _snapped(np.append(a, self.row_lower[i]) / a[place])
+            ratios = snapped(np.append(a, self.row_lower[i]) / a[place])
             if not written[columns[place]] and np.all(ratios == np.round(ratios)):
                 self.integer[columns[place]] = found = True
         return found
@@ -505,10 +534,13 @@ class _Definitions:
     def _of_two(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
         """u x + v d = c: one of them, with its bounds passed on to the other."""
         form = self._form
-        order = sorted((0, 1), key=lambda k: (form.integer[columns[k]], self._rows_of[columns[k]]))
+        order = sorted(
+            (0, 1),
+            key=lambda k: (self._read[columns[k]], form.integer[columns[k]], self._rows_of[columns[k]]),
+        )
         for k in order:
             d, x = int(columns[k]), int(columns[1 - k])
-            factor, constant = _snapped(np.array([-a[1 - k], form.row_lower[i]]) / a[k]).tolist()
+            factor, constant = snapped(np.array([-a[1 - k], form.row_lower[i]]) / a[k]).tolist()
             whole = abs(factor) == 1.0 and constant == np.round(constant)
             if (form.integer[d] and not whole) or not self._replaceable(d, x, factor, constant):
                 continue

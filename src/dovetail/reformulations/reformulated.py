@@ -1,8 +1,8 @@
 """Problems rewritten as others that are easier, and the way back: one protocol for every rewriting.
 
 A reformulation appends columns and rows and may turn block samples into them: a point is restricted by
-cutting it off and lifted by filling the new columns in. A presolve takes columns away, and has a way back.
-Reformulations are composed: each is applied to what the one before it made.
+cutting it off and lifted by filling the new columns in. A presolve takes columns away or joins them, and has
+a way back. Reformulations are composed: each is applied to what the one before it made.
 
 What a reformulation proves it says with it. Points are looked for in `problem`. Bounds are proved of
 `for_bounds`: the same where its rows hold at every point that the deployed predictors can give, and a
@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray, IntArray
@@ -48,10 +49,10 @@ class Reformulated:
     note: str = ""
     """What was rewritten, for the log."""
     known_box: Box | None = None
-    kept: IntArray | None = None
-    """Of the columns before, those that are the first ones here; None: all of them."""
+    into: sp.csr_array | None = None
+    """The first columns here, each a sum of columns before (see `picked`); None: all of them as they are."""
     back: Fill | None = None
-    """All columns before, given the kept ones; None where all are kept."""
+    """All columns before, given those first ones; None where they are the same."""
 
     @classmethod
     def start(cls, problem: Problem, box: Box, relaxed: Problem | None = None) -> Reformulated:
@@ -79,7 +80,7 @@ class Reformulated:
         assert self.previous is not None
         before, mip = self.previous.box, self.problem.mip
         slack = np.zeros(before.lower.size) if self.slack is None else self.slack
-        least, most = self._first(before.lower - slack), self._first(before.upper + slack)
+        least, most = self._first_ends(before.lower - slack, before.upper + slack)
         lower, upper = mip.lower.copy(), mip.upper.copy()
         narrow(lower, upper, np.arange(least.size), least, most)
         return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound what they write
@@ -92,14 +93,22 @@ class Reformulated:
         return np.concatenate([z, *(fill(z) for fill in self.fills)])
 
     def _first(self, values: FloatArray) -> FloatArray:
-        """Of values for all columns before, those of the first columns here."""
-        return values if self.kept is None else values[self.kept]
+        """The first columns here of a point before."""
+        return values if self.into is None else np.asarray(self.into @ values)
+
+    def _first_ends(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The least and the most of the first columns here, between bounds of those before."""
+        if self.into is None:
+            return lower, upper
+        up, down = self.into.maximum(0.0), self.into.minimum(0.0)
+        return up @ lower + down @ upper, up @ upper + down @ lower
 
     def carried(self, values: FloatArray) -> FloatArray:
-        """Values for the original's columns, for the columns here; 0 for those that were appended."""
+        """Sizes for the original's columns, for the columns here; 0 for those that were appended."""
         if self.previous is None:
             return values
-        first = self._first(self.previous.carried(values))
+        before = self.previous.carried(values)
+        first = before if self.into is None else np.asarray(abs(self.into) @ before)
         return np.concatenate([first, np.zeros(self.problem.mip.n_columns - first.size)])
 
     def restrict(self, z: FloatArray) -> FloatArray:
@@ -107,9 +116,15 @@ class Reformulated:
         if self.previous is None:
             return z
         meant = z if self.settled is None else self.settled(z)
-        if self.back is not None and self.kept is not None:
-            return self.previous.restrict(self.back(meant[: self.kept.size]))
+        if self.back is not None and self.into is not None:
+            return self.previous.restrict(self.back(meant[: self.into.shape[0]]))
         return self.previous.restrict(meant[: self.previous.problem.mip.n_columns])
+
+
+def picked(columns: IntArray, count: int) -> sp.csr_array:
+    """These of so many columns, in this order, as `Reformulated.into`."""
+    ones = np.ones(columns.size)
+    return sp.csr_array((ones, columns, np.arange(columns.size + 1)), shape=(columns.size, count))
 
 
 class Reformulation(Protocol):
@@ -147,10 +162,11 @@ def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) ->
 
 
 def _same_columns(one: Reformulated, other: Reformulated) -> bool:
-    kept = (one.kept is None) == (other.kept is None)
-    if one.kept is not None and other.kept is not None:
-        kept = np.array_equal(one.kept, other.kept)
-    return kept and one.problem.mip.n_columns == other.problem.mip.n_columns
+    if one.into is not None and other.into is not None:
+        same = one.into.shape == other.into.shape and (one.into != other.into).nnz == 0
+    else:
+        same = one.into is other.into
+    return same and one.problem.mip.n_columns == other.problem.mip.n_columns
 
 
 def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:

@@ -231,6 +231,99 @@ def integers_as_binaries(draft: Draft, rng: Rng) -> bool:
     return bool(chosen.size)
 
 
+def integers_by_steps(draft: Draft, rng: Rng) -> bool:
+    """Integers with few values as a chain of binaries: x = least + sum y_k, y_k >= y_(k+1)."""
+    return _by_binaries(draft, lambda wide: np.ones(wide), chained=True)
+
+
+def integers_by_digits(draft: Draft, rng: Rng) -> bool:
+    """Integers with few values by binaries that count 1, 2, 4 and the rest."""
+    return _by_binaries(draft, _digits, chained=False)
+
+
+def _digits(wide: int) -> FloatArray:
+    """What binaries count that together give every whole number up to the width, and none beyond."""
+    powers = [2.0**k for k in range(int(np.log2(wide + 1)))]
+    rest = wide - sum(powers)
+    return np.array([*powers, rest] if rest else powers)
+
+
+def _by_binaries(draft: Draft, counts: Callable[[int], FloatArray], *, chained: bool) -> bool:
+    """Integers with few values as the least plus what binaries count, each of these 1 before the next."""
+    wide = draft.upper - draft.lower
+    chosen = np.flatnonzero(draft.integer & ~draft.written & (wide >= 2.0) & (wide < MOST_LEVELS))
+    for x in chosen:
+        count = counts(int(wide[x]))
+        binaries = draft.add_columns(np.zeros(count.size), np.ones(count.size), integer=True)
+        value = sp.csr_array(draft.entries(np.array([x])) - count[None] @ draft.entries(binaries))
+        draft.add_rows(value, draft.lower[[x]], draft.lower[[x]])
+        if chained:
+            order = sp.csr_array(draft.entries(binaries[:-1]) - draft.entries(binaries[1:]))
+            draft.add_rows(order, np.zeros(count.size - 1), np.full(count.size - 1, np.inf))
+        draft.integer[x] = False
+    return bool(chosen.size)
+
+
+def columns_in_halves(draft: Draft, rng: Rng) -> bool:
+    """Columns as the sum of two, the second in other units; inputs as the sum of two columns of their own."""
+    half = (rng.random(draft.cost.size) < 0.6) & ~draft.written & (draft.upper - draft.lower >= 1.0)
+    chosen = np.flatnonzero(half & ~draft.read)
+    inputs = np.flatnonzero(half & draft.read)
+    if inputs.size:  # rows use the halves alone, and one row says what the predictor reads
+        first = draft.add_columns(draft.lower[inputs], draft.upper[inputs], draft.cost[inputs])
+        draft.integer[first] = draft.integer[inputs]
+        draft.cost[inputs] = 0.0
+        place = np.arange(draft.cost.size)
+        place[inputs] = first
+        moved = sp.coo_array(draft.A)
+        draft.A = sp.csr_array((moved.data, (moved.coords[0], place[moved.coords[1]])), shape=draft.A.shape)
+        same = sp.csr_array(draft.entries(inputs) - draft.entries(first))
+        draft.add_rows(same, np.zeros(inputs.size), np.zeros(inputs.size))
+        chosen = np.append(chosen, first)
+    for x in chosen:
+        whole, low, high = bool(draft.integer[x]), draft.lower[x], draft.upper[x]
+        unit = 1.0 if whole else float(rng.choice([-2.0, 0.5, 1.0]))
+        middle = low + np.floor((high - low) / 2.0) if np.isfinite(high - low) else high
+        ends = np.sort(np.array([0.0, high - middle if np.isfinite(high - low) else np.inf]) / unit)
+        (other,) = draft.add_columns(ends[[0]], ends[[1]], unit * draft.cost[x], whole)
+        draft.upper[x] = middle
+        at = draft.A.indices == x
+        rows = np.repeat(np.arange(draft.A.shape[0]), np.diff(draft.A.indptr))[at]
+        more = (unit * draft.A.data[at], (rows, np.full(rows.size, other)))
+        draft.A = sp.csr_array(draft.A + sp.csr_array(more, shape=draft.A.shape))
+    return bool(chosen.size)
+
+
+def redundant_rows(draft: Draft, rng: Rng) -> bool:
+    """Every row again, turned and in other units, with room; and the sum of two neighbours."""
+    count = draft.A.shape[0]
+    if not count:
+        return False
+    units = rng.choice([-3.0, -0.5, 2.0], count)
+    sides = np.sort([(draft.row_lower - 0.5) * units, (draft.row_upper + 0.5) * units], axis=0)
+    again = sp.csr_array(sp.diags_array(units) @ draft.A)
+    pairs = sp.csr_array(draft.A[:-1] + draft.A[1:])
+    low, high = draft.row_lower[:-1] + draft.row_lower[1:], draft.row_upper[:-1] + draft.row_upper[1:]
+    draft.add_rows(again, sides[0], sides[1])
+    kept = (np.isfinite(low) | np.isfinite(high)) & (np.diff(pairs.indptr) > 0)
+    draft.add_rows(sp.csr_array(pairs[kept]), low[kept], high[kept])
+    return True
+
+
+def constants_in_a_column(draft: Draft, rng: Rng) -> bool:
+    """A column that is 1, with the sides of rows and the constant of the objective as its entries."""
+    sides = np.where(np.isfinite(draft.row_lower), draft.row_lower, draft.row_upper)
+    sides = np.where(np.isfinite(sides), sides, 0.0)
+    if not sides.any() and draft.offset == 0.0:
+        return False
+    (one,) = draft.add_columns(np.ones(1), np.ones(1), draft.offset)
+    rows = np.flatnonzero(sides)
+    entries = (-sides[rows], (rows, np.full(rows.size, one)))
+    draft.A = sp.csr_array(draft.A + sp.csr_array(entries, shape=draft.A.shape))
+    draft.row_lower, draft.row_upper, draft.offset = draft.row_lower - sides, draft.row_upper - sides, 0.0
+    return True
+
+
 def outputs_through_columns(draft: Draft, rng: Rng) -> bool:
     """Outputs copied into columns of their own, which rows, costs and bounds then use."""
     outputs = np.unique(np.concatenate([tie.outputs.ravel() for tie in draft.ties]))
@@ -747,7 +840,9 @@ RULES: dict[str, Rule] = {
     rule.__name__.replace("_", " "): rule
     for rule in (
         negated, permuted, bounds_as_rows, equations_as_inequalities, rows_in_other_units,
-        columns_in_other_units, integers_as_binaries, outputs_through_columns, inputs_through_columns,
+        columns_in_other_units, integers_as_binaries, integers_by_steps, integers_by_digits,
+        columns_in_halves, redundant_rows, constants_in_a_column, outputs_through_columns,
+        inputs_through_columns,
         absolute_values_split, absolute_values_joined, objective_through_a_column, slacks, as_template,
         samples_apart, samples_together, inputs_in_other_units, networks_cut,
         networks_joined, as_onnx, as_scikit_learn, as_keras,
