@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.phases import Phase
 from dovetail.run.bound import Bound
@@ -518,7 +517,7 @@ def run_with(monkeypatch, apart, **phase):
         return Phase(method.name, "always", lambda facts: True, 0.5, lambda options: method, "why", **more)
 
     searches = [made(Ran(heard, "exact")), made(Ran(heard, "search"), **phase)]
-    monkeypatch.setattr(auto_file, "planned", lambda facts: [made(Closing(apart)), *searches])
+    monkeypatch.setattr("dovetail.methods.phases.PHASES", [made(Closing(apart)), *searches])
     problem = dt.Problem(dt.Mip([0.5, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0], offset=1.0))
     problem.add_predictor(lambda X: np.abs(np.sin(X)), [0], [1])
     return heard, dt.solve(problem, time_limit=10.0, log=False)

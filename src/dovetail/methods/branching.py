@@ -99,7 +99,7 @@ def _by_planes(context: SolveContext) -> _Run:
         return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
 
     tree = PlanesTree(plan, context.device or "cpu", allowed)
-    return _Run(context, tree, "input branching", BoxPoints("boxes"))
+    return _Run(context, tree, "input branching", BoxPoints(source="boxes"))
 
 
 class _Run:
