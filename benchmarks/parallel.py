@@ -1,15 +1,17 @@
-"""Many runs, several processes at a time, each fresh."""
+"""Many runs, several processes at a time: dovetail's own pool, with patience for those that do not end."""
 
 from __future__ import annotations
 
+import math
+import signal
 import time
-from collections import deque
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from contextlib import closing
+from functools import partial
 from typing import TypeVar
+
+from dovetail.run.processes import Lost, pooled
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -17,8 +19,14 @@ Answer = TypeVar("Answer")
 
 def each(work: Callable[[Task], Answer], tasks: Sequence[Task], jobs: int) -> list[Answer]:
     """`work` of every task, in the order of the tasks; both must be picklable."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(work, tasks, chunksize=1))
+    found: dict[int, Answer] = {}
+    take = partial(next, enumerate(tasks), None)
+    with closing(pooled(partial(_numbered, work), take, jobs, program=True)) as answers:
+        for (number, task), answer in answers:
+            if isinstance(answer, Lost):
+                raise RuntimeError(f"the process of {task} {answer}")
+            found[number] = answer
+    return [found[number] for number in range(len(tasks))]
 
 
 def ended(
@@ -29,34 +37,30 @@ def ended(
     One that takes longer than `patience` seconds is ended, and has no answer. After `within` seconds nothing
     more is begun, and what still runs is ended without a word: it can be asked again.
     """
-    context, begin = get_context("spawn"), time.monotonic()
-    waiting, running = deque(tasks), dict[Connection, tuple[Task, BaseProcess, float]]()
-    try:
-        while (waiting or running) and time.monotonic() < begin + within:
-            while waiting and len(running) < jobs:
-                here, there = context.Pipe(duplex=False)
-                process = context.Process(target=_told, args=(there, work, waiting[0]), daemon=True)
-                process.start()
-                there.close()
-                running[here] = waiting.popleft(), process, time.monotonic()
-            for here in wait(list(running), timeout=1.0):
-                assert isinstance(here, Connection)
-                task, process, _ = running.pop(here)
-                try:
-                    answer = here.recv()
-                except EOFError:  # it died: of memory, mostly
-                    answer = None
-                process.join()
+    end, waiting = time.time() + within, iter(tasks)
+
+    def take() -> Task | None:
+        return next(waiting, None) if time.time() < end else None
+
+    patient = partial(_patient, work, patience, end)
+    with closing(pooled(patient, take, jobs, alone=lambda task: True, program=True)) as answers:
+        for task, answer in answers:
+            if not isinstance(answer, Lost):
                 yield task, answer
-            for here in [here for here, run in running.items() if time.monotonic() > run[2] + patience]:
-                task, process, _ = running.pop(here)
-                process.kill()
+            elif time.time() < end:
                 yield task, None
-    finally:
-        for _, process, _ in running.values():
-            process.kill()
 
 
-def _told(there: Connection, work: Callable[[Task], Answer], task: Task) -> None:
-    there.send(work(task))
-    there.close()
+def _numbered(work: Callable[[Task], Answer], numbered: tuple[int, Task]) -> Answer:
+    return work(numbered[1])
+
+
+def _patient(work: Callable[[Task], Answer], patience: float, end: float, task: Task) -> Answer | None:
+    """The alarm ends the process, whatever it is doing."""
+    seconds = min(patience, end - time.time())
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3) if math.isfinite(seconds) else 0.0)
+    try:
+        return work(task)
+    except Exception:
+        traceback.print_exc()
+        return None

@@ -14,11 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
+from dovetail.run.processes import Lost, pooled
 from tests.differential.test_trees import Judged, judged
 
 CHUNK = 10
@@ -26,10 +27,7 @@ CHUNK = 10
 
 
 def work(seeds: list[int]) -> list[Judged]:
-    """One after the other, on one thread."""
-    import torch
-
-    torch.set_num_threads(1)
+    """One after the other."""
     return [judged(seed) for seed in seeds]
 
 
@@ -56,15 +54,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--out", type=Path, help="a file of lines, one for each; goes on where it ended")
     options = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     known = options.out.read_text().splitlines() if options.out and options.out.exists() else []
     every = {one.seed: one for one in (Judged(**json.loads(line)) for line in known if line.endswith("}"))}
     todo = [k for k in range(options.first, options.first + options.problems) if k not in every]
     begin = time.perf_counter()
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        tasks = [pool.submit(work, todo[k : k + CHUNK]) for k in range(0, len(todo), CHUNK)]
-        for number, task in enumerate(as_completed(tasks), start=1):
-            for one in task.result():
+    take = partial(next, (todo[k : k + CHUNK] for k in range(0, len(todo), CHUNK)), None)
+    with closing(pooled(work, take, options.jobs, program=True)) as answers:
+        for number, (seeds, found) in enumerate(answers, start=1):
+            if isinstance(found, Lost):
+                raise RuntimeError(f"the process of the problems from {seeds[0]} on {found}")
+            for one in found:
                 every[one.seed] = one
                 if options.out is not None:
                     with options.out.open("a", encoding="utf-8") as file:
