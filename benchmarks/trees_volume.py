@@ -19,8 +19,9 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from dovetail.run.processes import Lost, pooled
 from tests.differential.test_trees import Judged, judged
+
+from dovetail.run.processes import Lost, pooled
 
 CHUNK = 10
 """Problems of a task: seconds."""
