@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import skip_init
 
 from dovetail.core.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 def as_linear(weight: FloatArray, bias: FloatArray) -> nn.Linear:
     """A float64 `nn.Linear` with these numbers.
 
-    Its constructor fills it with random numbers first, from the one generator that the whole process
-    shares: whoever seeded that for something else would draw other numbers after a solve than without.
+    Its constructor alone would fill it with random numbers first, from the one generator that the whole
+    process shares: whoever seeded that for something else would draw others after a solve than without.
     """
-    import torch
-    from torch import nn
-
-    class Empty(nn.Linear):
-        def reset_parameters(self) -> None:
-            pass
-
-    out, into = weight.shape
-    layer = Empty(into, out, dtype=torch.float64)
-    layer.__class__ = nn.Linear  # type: ignore[assignment]
+    layer: nn.Linear = skip_init(nn.Linear, *weight.shape[::-1], dtype=torch.float64)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        layer.weight.copy_(torch.tensor(np.array(weight)))
-        layer.bias.copy_(torch.tensor(np.array(bias)))
+        layer.weight.copy_(torch.tensor(weight))
+        layer.bias.copy_(torch.tensor(bias))
     return layer

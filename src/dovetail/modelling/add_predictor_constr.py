@@ -37,7 +37,6 @@ from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
 from dovetail.predictors import PREDICTORS
 from dovetail.predictors.names import categories_of
-from dovetail.predictors.shaped import shaped
 
 Found = TypeVar("Found")
 
@@ -107,7 +106,11 @@ def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: 
         return trial.described(new)
     except PredictorError:
         shape = foreign.unpack(new.inputs).shape[1:]
-        for wrapped in shaped(predictor, shape) if len(shape) > 1 else ():
+        if len(shape) < 2:
+            raise
+        from dovetail.predictors.shaped import shaped  # loads torch
+
+        for wrapped in shaped(predictor, shape):
             new.predictor = as_predictor(wrapped)
             with suppress(PredictorError):
                 return trial.described(new)

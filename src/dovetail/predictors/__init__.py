@@ -122,21 +122,21 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "XGBoost",
-        "dovetail.predictors.trees.xgboost_model:xgboost_trees",
+        "dovetail.predictors.trees.xgboost_model:XgboostTrees",
         "gbtree, DART and random forests; estimators and boosters",
         library="xgboost or xgboost-cpu",
         recognises=_is_xgboost,
     ),
     Part(
         "LightGBM",
-        "dovetail.predictors.trees.lightgbm_model:lightgbm_trees",
+        "dovetail.predictors.trees.lightgbm_model:LightgbmTrees",
         "gbdt, DART and random forests; estimators and boosters",
         library="lightgbm",
         recognises=_is_lightgbm,
     ),
     Part(
         "CatBoost",
-        "dovetail.predictors.trees.catboost_model:catboost_trees",
+        "dovetail.predictors.trees.catboost_model:CatboostTrees",
         "models of numbers and of categories one by one, whatever their trees",
         library="catboost",
         recognises=_is_catboost,
@@ -151,7 +151,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "scikit-learn trees",
-        "dovetail.predictors.trees.scikit_learn:scikit_learn_trees",
+        "dovetail.predictors.trees.scikit_learn:ScikitLearnTrees",
         "decision trees, forests, bagging, AdaBoost and gradient boosting",
         library="scikit-learn",
         extra="sklearn",
@@ -159,7 +159,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "scalers and trees",
-        "dovetail.predictors.trees.pipeline:pipeline_trees",
+        "dovetail.predictors.trees.pipeline:PipelineTrees",
         "pipelines of scikit-learn's that end in a tree ensemble",
         library="scikit-learn",
         extra="sklearn",

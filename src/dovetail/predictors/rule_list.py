@@ -70,19 +70,13 @@ class RuleList(TreePredictor):
     [50.0, 2.0]
     """
 
+    feature_names: tuple[str, ...] | None = None
+    is_classifier = False
+
     def __init__(
         self, rules: Iterable[tuple[Iterable[Any], Any]], otherwise: Any, features: int | Sequence[str]
     ) -> None:
-        super().__init__(_Rules([*rules], otherwise, features))
-
-
-class _Rules:
-    """The list as its owner wrote it, which answers by itself."""
-
-    name = "RuleList"
-    is_classifier = False
-
-    def __init__(self, rules: list[Any], otherwise: Any, features: int | Sequence[str]) -> None:
+        self.name = "RuleList"
         self.feature_names = None if isinstance(features, int) else tuple(map(str, features))
         self._features = features if isinstance(features, int) else len(features)
         pairs = [_pair(number, rule) for number, rule in enumerate(rules)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from torch import Tensor, nn
+
 from dovetail.predictors import PREDICTORS
 
 
@@ -23,15 +25,19 @@ def shaped(predictor: Any, shape: tuple[int, ...]) -> Iterator[object]:
 
         yield of_rows(predictor, shape)
     elif kind == "torch.nn.Module":
-        from torch import nn
-
-        from dovetail.predictors.torch.channels import ChannelsFirst
-
         yield nn.Sequential(nn.Unflatten(1, shape), predictor, nn.Flatten())
         if len(shape) == 3:
-            yield nn.Sequential(nn.Unflatten(1, shape), ChannelsFirst(), predictor, nn.Flatten())
+            yield nn.Sequential(nn.Unflatten(1, shape), _ChannelsFirst(), predictor, nn.Flatten())
     elif kind == "callable":
         yield _Shaped(predictor, shape)
+
+
+class _ChannelsFirst(nn.Module):
+    """(n, height, width, channels) to (n, channels, height, width)."""
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The same numbers in another order."""
+        return pictures.permute(0, 3, 1, 2)
 
 
 class _Shaped:

@@ -128,10 +128,10 @@ class RuleCase(PredictorCase):
         return np.select([first, second], values[:2], values[2])[:, None]
 
     def state(self, owner):
-        return owner._live._values[:, 0].tolist()
+        return owner._values[:, 0].tolist()
 
     def change(self, owner):
-        owner._live._values *= 2.0
+        owner._values *= 2.0
 
 
 MORE = (

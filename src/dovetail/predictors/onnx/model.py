@@ -28,10 +28,9 @@ from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_no
 from dovetail.predictors.torch.layers import changed
 from dovetail.predictors.torch.module import TorchPredictor
 from dovetail.predictors.trees.file import WrittenTrees
-from dovetail.predictors.trees.predictor import TreePredictor
 
 
-def onnx_predictor(model: Any, *, limits: FileLimits | None = None) -> OnnxPredictor | TreePredictor:
+def onnx_predictor(model: Any, *, limits: FileLimits | None = None) -> OnnxPredictor | WrittenTrees:
     """A network, or a tree ensemble where the graph is nothing else."""
     meter = metered(model, limits)
     graph = read_graph(model, None, meter)
@@ -39,8 +38,7 @@ def onnx_predictor(model: Any, *, limits: FileLimits | None = None) -> OnnxPredi
     if node is None:
         return OnnxPredictor(model, read=(graph, meter))
     with readable(graph.name):
-        written = WrittenTrees(graph.name, onnx_ensemble(graph, node), is_classifier=is_classifier(node))
-    return TreePredictor(written)
+        return WrittenTrees(graph.name, onnx_ensemble(graph, node), is_classifier=is_classifier(node))
 
 
 class OnnxPredictor(TorchPredictor):

@@ -145,7 +145,7 @@ class ScikitLearnPredictor:
             return None
         from dovetail.predictors.trees.pipeline import PipelineTrees  # reads encoders, as this file does
 
-        return TreePredictor(PipelineTrees(self._estimator), both_classes=self._both_classes)
+        return PipelineTrees(self._estimator).with_columns_of(both_classes=self._both_classes)
 
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""

@@ -16,17 +16,8 @@ from dovetail.predictors.trees.catboost_document import catboost_ensemble
 from dovetail.predictors.trees.predictor import TreePredictor
 
 
-def catboost_trees(model: Any) -> TreePredictor:
-    """A CatBoostRegressor, CatBoostClassifier, ... or a plain CatBoost as a predictor."""
-    return TreePredictor(CatboostTrees(model))
-
-
-class CatboostTrees:
+class CatboostTrees(TreePredictor):
     """A plain `CatBoost` answers with the sum of its trees, estimators with what their loss makes of it."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self.name = type(model).__name__
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

@@ -29,10 +29,10 @@ MOST_BYTES = 8
 """Of one number in a `.ubj` file."""
 
 
-class WrittenTrees:
+class WrittenTrees(TreePredictor):
     """A model that nobody but the file knows."""
 
-    feature_names = None
+    is_classifier = False
 
     def __init__(self, name: str, ensemble: TreeEnsemble, *, is_classifier: bool) -> None:
         self.name, self._ensemble, self.is_classifier = name, ensemble, is_classifier
@@ -53,7 +53,7 @@ def load_trees(file: Path, limits: FileLimits | None) -> TreePredictor:
     """The model in a file, by how its name ends."""
     meter = Meter(str(file), (limits or FileLimits()).before(LIMITS), "load_predictor", PredictorError)
     meter.add_bytes(file.stat().st_size, "it has")
-    found = TreePredictor(READERS[file.suffix.lower()](file, meter))
+    found = READERS[file.suffix.lower()](file, meter)
     meter.require_time()
     return found
 

@@ -14,11 +14,6 @@ from dovetail.predictors.trees.lightgbm_text import CLASSES, lightgbm_ensemble, 
 from dovetail.predictors.trees.predictor import TreePredictor
 
 
-def lightgbm_trees(model: Any) -> TreePredictor:
-    """An LGBMRegressor, LGBMClassifier, ... or a Booster as a predictor."""
-    return TreePredictor(LightgbmTrees(model))
-
-
 def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
     """The names of its categories by feature, where it was trained on a frame that had them."""
     live = LightgbmTrees(model)
@@ -30,12 +25,11 @@ def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
     return {feature: tuple(own) for feature, own in each if all(isinstance(name, str) for name in own)}
 
 
-class LightgbmTrees:
+class LightgbmTrees(TreePredictor):
     """Both answer with the rounds up to the best one, and save as many."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
-        self.name = type(model).__name__
+        super().__init__(model)
         self._last: tuple[str, TreeEnsemble] | None = None
         """The text that was read last, and what it says."""
 

@@ -34,34 +34,29 @@ from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_goin
 from dovetail.predictors.trees.catboost_model import CatboostTrees
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
-from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
+from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 from dovetail.predictors.trees.xgboost_model import XgboostTrees
-
-
-def pipeline_trees(pipeline: Any) -> TreePredictor:
-    """A trained pipeline of scalers that ends in a tree ensemble."""
-    return TreePredictor(PipelineTrees(pipeline))
 
 
 class PipelineTrees(ScikitLearnTrees):
     """Asked as a whole, read step by step."""
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator)
+    def __init__(self, pipeline: Any) -> None:
+        super().__init__(pipeline)
         self._found: FloatArray = np.empty(0)
         """Where the cuts were when they were last moved back: where they still are is quickly seen."""
 
     def answer(self, X: FloatArray) -> FloatArray:
         """The pipeline's own; a row that holds no category has none."""
-        if not categories_read(self._estimator):
+        if not categories_read(self._model):
             return super().answer(X)
-        return np.asarray(own_answer(self._estimator, X), dtype=np.float64)
+        return np.asarray(own_answer(self._model, X), dtype=np.float64)
 
     def answerable(self, X: FloatArray) -> FloatArray:
         """With the nearest category for a number that is none, where that is an error."""
         X = X.copy()
-        for feature, (categories, strict) in categories_read(self._estimator).items():
+        for feature, (categories, strict) in categories_read(self._model).items():
             if strict:
                 numbers = np.sort(_numbers(categories))
                 X[:, feature] = numbers[np.abs(X[:, [feature]] - numbers).argmin(axis=1)]
@@ -69,16 +64,16 @@ class PipelineTrees(ScikitLearnTrees):
 
     def read(self) -> TreeEnsemble:
         """The trees of the last step, over what the first step reads."""
-        *steps, last = steps_of(self._estimator)
+        *steps, last = steps_of(self._model)
         ensemble = _live(last).read()
-        features = features_of(self._estimator)
+        features = features_of(self._model)
         sources = sources_through(steps, features)
         if len(sources) != ensemble.features:
             raise UnsupportedError(
                 f"{self.name}: its trees read {ensemble.features} columns, of which {len(sources)} are known."
             )
         self._require_unscaled(ensemble, sources)
-        moved = _Moved(self._estimator, steps, ensemble, sources, features, self._found)
+        moved = _Moved(self._model, steps, ensemble, sources, features, self._found)
         read = moved.ensemble()
         self._found = moved.found
         return read
@@ -228,7 +223,7 @@ def _trees(
         )
 
 
-def _live(model: Any) -> LiveTrees:
+def _live(model: Any) -> TreePredictor:
     """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
         return XgboostTrees(model)

@@ -7,9 +7,11 @@ live object on every cut (`agreement.py`). A tree ensemble is a step function: i
 
 from __future__ import annotations
 
+import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 from torch import Tensor
@@ -22,57 +24,52 @@ from dovetail.predictors.plain_callable import ByNumpy
 from dovetail.predictors.trees.agreement import agreeing, at_categories
 
 
-class LiveTrees(Protocol):
-    """What a library's file says of its models."""
+class TreePredictor(ABC):
+    """A tree ensemble; each library has a class that says how its models are asked and read."""
 
-    @property
-    def name(self) -> str:
-        """How messages call it."""
-        ...
+    both_classes = False
+    """Whether it gives two columns where there are two classes."""
+    agreed: TreeEnsemble | None = None
+    """The reading that was compared last."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.name = type(model).__name__
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """As the owner has them, if it was trained on a frame."""
-        ...
+        return None
 
     @property
+    @abstractmethod
     def is_classifier(self) -> bool:
         """Whether it was trained to tell classes apart; its answer is then their probabilities."""
-        ...
 
+    @abstractmethod
     def answer(self, X: FloatArray) -> FloatArray:
         """(n, q) the owner's own answer; of two classes, both."""
-        ...
 
+    @abstractmethod
     def read(self) -> TreeEnsemble:
         """The trees as they are now; of two classes both, or the score of the second."""
-        ...
-
-
-@runtime_checkable
-class KnowsCategories(Protocol):
-    """A model that has no answer for a number that is no category."""
 
     def answerable(self, X: FloatArray) -> FloatArray:
-        """Rows near these that have one."""
-        ...
+        """Rows near these that have an answer: a number that is no category may have none."""
+        return X
 
-
-class TreePredictor:
-    """A tree ensemble of any library; `both_classes` gives two columns where there are two classes."""
-
-    def __init__(self, live: LiveTrees, *, both_classes: bool = False) -> None:
-        self._live, self._both_classes = live, both_classes
-        self.name = live.name
-        self.agreed: TreeEnsemble | None = None
-        """The reading that was compared last."""
+    def with_columns_of(self, *, both_classes: bool) -> Self:
+        """The same for two classes in two columns, or in one."""
+        made = copy.copy(self)
+        made.both_classes, made.agreed = both_classes, None
+        return made
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer."""
         if len(X) == 0:  # which scikit-learn refuses
             return np.empty((0, self.trees().outputs))
         known = self.agreed or self.trees()
-        return self._columns(self._live.answer(at_categories(known, np.array(X, dtype=np.float64))))
+        return self._columns(self.answer(at_categories(known, np.array(X, dtype=np.float64))))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """The flat form as it is now, added up in float64."""
@@ -91,11 +88,11 @@ class TreePredictor:
             self.name,
             features=ensemble.features,
             outputs=ensemble.outputs,
-            feature_names=self._live.feature_names,
+            feature_names=self.feature_names,
             whole_features=ensemble.categories,
             dtypes=(ensemble.dtype,),
-            ends_in_sigmoid=self._live.is_classifier,
-            is_classifier=self._live.is_classifier,
+            ends_in_sigmoid=self.is_classifier,
+            is_classifier=self.is_classifier,
             other_forms=self._other_forms(),
             trees=self.trees,
         )
@@ -103,11 +100,10 @@ class TreePredictor:
     def trees(self) -> TreeEnsemble:
         """The flat form of the trees as they are now, once it agrees with the owner's answers."""
         try:
-            ensemble = self._form(self._live.read())
+            ensemble = self._form(self.read())
             if self.agreed is None or not _same(ensemble, self.agreed):
-                asked = (self._live.answerable,) if isinstance(self._live, KnowsCategories) else ()
                 self.agreed = agreeing(
-                    self.name, ensemble, lambda X: self._columns(self._live.answer(X)), *asked
+                    self.name, ensemble, lambda X: self._columns(self.answer(X)), self.answerable
                 )
         except UnsupportedError as reason:
             raise PredictorError(f"{reason} {self._way_out}") from reason
@@ -127,25 +123,25 @@ class TreePredictor:
 
     def _form(self, ensemble: TreeEnsemble) -> TreeEnsemble:
         """One column of two classes, or both."""
-        if not self._live.is_classifier:
+        if not self.is_classifier:
             return ensemble
-        if self._both_classes and ensemble.link == "sigmoid" and ensemble.base.size == 1:
+        if self.both_classes and ensemble.link == "sigmoid" and ensemble.base.size == 1:
             return ensemble.with_values(ensemble.value, ensemble.base, "both classes")
-        if not self._both_classes and ensemble.link == "identity" and ensemble.base.size == 2:
+        if not self.both_classes and ensemble.link == "identity" and ensemble.base.size == 2:
             return ensemble.with_values(ensemble.value[:, 1:].copy(), ensemble.base[1:].copy())
         return ensemble
 
     def _columns(self, answer: Any) -> FloatArray:
         values = np.asarray(answer, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
-        one_of_two = self._live.is_classifier and values.shape[1] == 2 and not self._both_classes
+        one_of_two = self.is_classifier and values.shape[1] == 2 and not self.both_classes
         return values[:, 1:] if one_of_two else values
 
     def _other_forms(self) -> tuple[object, ...]:
         assert self.agreed is not None
-        if not self._live.is_classifier or self.agreed.outputs > 2:
+        if not self.is_classifier or self.agreed.outputs > 2:
             return ()
-        return (TreePredictor(self._live, both_classes=not self._both_classes),)
+        return (self.with_columns_of(both_classes=not self.both_classes),)
 
 
 def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:

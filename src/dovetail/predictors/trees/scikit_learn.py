@@ -37,40 +37,31 @@ LINKS: dict[str, tuple[Link, float]] = {
 """By the names of scikit-learn's own: what they are here, and what scores are multiplied by before."""
 
 
-def scikit_learn_trees(estimator: Any) -> TreePredictor:
-    """A trained estimator of `READERS` as a predictor."""
-    return TreePredictor(ScikitLearnTrees(estimator))
-
-
-class ScikitLearnTrees:
+class ScikitLearnTrees(TreePredictor):
     """An estimator, asked as its owner asks it."""
-
-    def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
-        self.name = type(estimator).__name__
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """If it was trained on a frame."""
-        names = getattr(self._estimator, "feature_names_in_", None)
+        names = getattr(self._model, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
     @property
     def is_classifier(self) -> bool:
         """By its classes."""
-        return is_classifier(self._estimator)
+        return is_classifier(self._model)
 
     @property
     def _method(self) -> str:
-        if is_a(self._estimator, "IsolationForest"):
+        if is_a(self._model, "IsolationForest"):
             return "score_samples"
         return "predict_proba" if self.is_classifier else "predict"
 
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict`, of a classifier `predict_proba`, of an isolation forest `score_samples`."""
-        if categories_read(self._estimator):
-            return np.asarray(own_answer(self._estimator, X), dtype=np.float64)
-        ask = getattr(self._estimator, self._method)
+        if categories_read(self._model):
+            return np.asarray(own_answer(self._model, X), dtype=np.float64)
+        ask = getattr(self._model, self._method)
         frames, names = sys.modules.get("pandas"), self.feature_names
         if names is not None and frames is not None:
             return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
@@ -79,10 +70,10 @@ class ScikitLearnTrees:
 
     def read(self) -> TreeEnsemble:
         """By the reader of its class."""
-        reason = changed(self._estimator)
+        reason = changed(self._model)
         if reason:
             raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
-        return _read(self._estimator)
+        return _read(self._model)
 
 
 def _read(estimator: Any) -> TreeEnsemble:

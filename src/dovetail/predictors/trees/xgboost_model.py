@@ -24,11 +24,6 @@ from dovetail.predictors.trees.xgboost_document import (
 )
 
 
-def xgboost_trees(model: Any) -> TreePredictor:
-    """An XGBRegressor, XGBClassifier, ... or a Booster as a predictor."""
-    return TreePredictor(XgboostTrees(model))
-
-
 def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
     """The names of its categories by feature, where it was trained on a frame that had them."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
@@ -47,12 +42,11 @@ class Saved(NamedTuple):
     ensemble: TreeEnsemble
 
 
-class XgboostTrees:
+class XgboostTrees(TreePredictor):
     """An estimator in scikit-learn's manner, or a raw booster."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
-        self.name = type(model).__name__
+        super().__init__(model)
         self._estimator = hasattr(model, "get_booster")
         self._last: Saved | None = None
 

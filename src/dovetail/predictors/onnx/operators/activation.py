@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain
+from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain, with_numbers
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -23,34 +23,8 @@ WITHOUT_ATTRIBUTES: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-def _leaky_relu(node: OnnxNode) -> Kernel:
-    slope = node.number("alpha", 0.01)
-    return lambda x: F.leaky_relu(x, slope)
-
-
 def _prelu(x: Tensor, slope: Tensor) -> Tensor:
     return torch.where(x < 0, slope * x, x)
-
-
-def _thresholded_relu(node: OnnxNode) -> Kernel:
-    threshold = node.number("alpha", 1.0)
-    return lambda x: F.threshold(x, threshold, 0.0)
-
-
-def _elu(node: OnnxNode) -> Kernel:
-    alpha = node.number("alpha", 1.0)
-    return lambda x: F.elu(x, alpha)
-
-
-def _selu(node: OnnxNode) -> Kernel:
-    alpha = node.number("alpha", 1.67326319217681884765625)
-    gamma = node.number("gamma", 1.05070102214813232421875)
-    return lambda x: gamma * F.elu(x, alpha)
-
-
-def _celu(node: OnnxNode) -> Kernel:
-    alpha = node.number("alpha", 1.0)
-    return lambda x: F.celu(x, alpha)
 
 
 def _gelu(node: OnnxNode) -> Kernel:
@@ -60,14 +34,8 @@ def _gelu(node: OnnxNode) -> Kernel:
     return lambda x: F.gelu(x, approximate=approximate)
 
 
-def _swish(node: OnnxNode) -> Kernel:
-    alpha = node.number("alpha", 1.0)
-    return F.silu if alpha == 1.0 else lambda x: x * torch.sigmoid(alpha * x)
-
-
-def _hard_sigmoid(node: OnnxNode) -> Kernel:
-    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
-    return lambda x: torch.clamp(alpha * x + beta, 0.0, 1.0)
+def _swish(x: Tensor, alpha: float) -> Tensor:
+    return F.silu(x) if alpha == 1.0 else x * torch.sigmoid(alpha * x)
 
 
 def _over_axis(function: Callable[..., Tensor]) -> Callable[[OnnxNode], Kernel]:
@@ -92,15 +60,21 @@ def _over_axis(function: Callable[..., Tensor]) -> Callable[[OnnxNode], Kernel]:
 
 ACTIVATION: dict[str, Operator] = {
     **{name: plain(function, 1, 1) for name, function in WITHOUT_ATTRIBUTES.items()},
-    "LeakyRelu": Operator(_leaky_relu, 1, 1),
+    "LeakyRelu": with_numbers(lambda x, alpha: F.leaky_relu(x, alpha), alpha=0.01),
     "PRelu": plain(_prelu, 2, 2),
-    "ThresholdedRelu": Operator(_thresholded_relu, 1, 1),
-    "Elu": Operator(_elu, 1, 1),
-    "Selu": Operator(_selu, 1, 1),
-    "Celu": Operator(_celu, 1, 1),
+    "ThresholdedRelu": with_numbers(lambda x, alpha: F.threshold(x, alpha, 0.0), alpha=1.0),
+    "Elu": with_numbers(F.elu, alpha=1.0),
+    "Selu": with_numbers(
+        lambda x, alpha, gamma: gamma * F.elu(x, alpha),
+        alpha=1.67326319217681884765625,
+        gamma=1.05070102214813232421875,
+    ),
+    "Celu": with_numbers(F.celu, alpha=1.0),
     "Gelu": Operator(_gelu, 1, 1),
-    "Swish": Operator(_swish, 1, 1),
-    "HardSigmoid": Operator(_hard_sigmoid, 1, 1),
+    "Swish": with_numbers(_swish, alpha=1.0),
+    "HardSigmoid": with_numbers(
+        lambda x, alpha, beta: torch.clamp(alpha * x + beta, 0.0, 1.0), alpha=0.2, beta=0.5
+    ),
     "Softmax": Operator(_over_axis(torch.softmax), 1, 1),
     "LogSoftmax": Operator(_over_axis(torch.log_softmax), 1, 1),
 }

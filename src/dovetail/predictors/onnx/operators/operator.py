@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dovetail.predictors.onnx.node import OnnxNode
@@ -34,3 +35,10 @@ def plain(
 ) -> Operator:
     """An operator without attributes."""
     return Operator(lambda node: kernel, fewest, most, differentiable=differentiable, needs_like=needs_like)
+
+
+def with_numbers(kernel: Kernel, **defaults: float) -> Operator:
+    """An operator of one input whose attributes are floats, by their names."""
+    return Operator(
+        lambda node: partial(kernel, **{name: node.number(name, one) for name, one in defaults.items()}), 1, 1
+    )
