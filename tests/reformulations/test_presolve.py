@@ -39,6 +39,19 @@ def test_a_row_with_one_entry_is_a_bound():
     assert (made.mip.lower[0], made.mip.upper[0]) == (-2.0, 0.5)
 
 
+def test_columns_with_one_value_are_left_aside_and_outputs_are_not():
+    """2 x = 1 gives x, x - z = 0.25 then z; the output y has one value, and its row stays."""
+    mip = dt.Mip(
+        np.zeros(4), [[2.0, 0.0, 0.0, 0.0], [1.0, 0.0, -1.0, 0.0], [0.0, 1.0, 1.0, 1.0]], [1.0, 0.25, 0.0],
+        [1.0, 0.25, 0.0], [-3.0, 0.5, -3.0, -3.0], [3.0, 0.5, 3.0, 3.0],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X.sum(axis=1), [0, 2, 3], [1])
+    made = presolved(problem).problem.mip
+    assert made.lower[[0, 2]].tolist() == made.upper[[0, 2]].tolist() == [0.5, 0.25]
+    assert made.A.toarray().tolist() == [[0.0, 1.0, 1.0, 1.0]] and made.lower[3] < made.upper[3]
+
+
 def test_a_row_that_bounds_imply_is_left_out_and_so_is_one_side():
     given = problem_of([[1.0, 1.0], [1.0, -1.0]], [-5.0, -1.0], [5.0, 9.0], [-1.0, -1.0], [1.0, 1.0])
     made = presolved(given).problem.mip

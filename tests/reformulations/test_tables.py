@@ -228,28 +228,9 @@ def test_a_function_whose_inputs_rows_fix_is_one_answer():
         lower=[-3.0, -3.0, -np.inf], upper=[3.0, 3.0, np.inf])  # fmt: skip
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: np.sin(X.sum(axis=1)), [0, 1], [2])
-    assert may_have_tables(problem)
     result = dt.solve(problem, time_limit=60, log=False)
     assert result.status is dt.Status.OPTIMAL
     assert result.objective == pytest.approx(np.sin(0.75), abs=1e-6)
-
-
-def test_a_network_whose_inputs_rows_fix_is_left_to_its_own_methods():
-    """They allow for what the check accepts beside the value."""
-    problem = dt.Problem(dt.Mip([0.0, 1.0], A=[[1.0, 0.0]], row_lower=[0.5], row_upper=[0.5], upper=1.0))
-    problem.add_predictor(linear_net([1.0]), [0], [1])
-    assert not may_have_tables(problem)
-    assert tabulated(problem, propagate(problem.mip)) is None
-
-
-def test_an_output_that_a_row_fixes_is_no_fixed_input():
-    """It is what its own predictor says, within what the check accepts, and not the row's number."""
-    problem = dt.Problem(
-        dt.Mip([0.0, 0.0, 1.0], A=[[0.0, 1.0, 0.0]], row_lower=[0.5], row_upper=[0.5], upper=1.0)
-    )
-    problem.add_predictor(lambda X: X**2, [0], [1])
-    problem.add_predictor(lambda X: 2.0 * X, [1], [2])
-    assert not may_have_tables(problem)
 
 
 def test_a_network_that_reads_a_class_may_have_a_table():

@@ -201,18 +201,24 @@ class _Form:
     # ---- rows
 
     def _single_entries(self) -> bool:
-        """Rows with one entry become bounds; rows without any are left out."""
-        sizes = np.diff(self.A.indptr)
+        """Rows with one entry besides those of columns with one value become bounds; without any, they go.
+
+        An output with one value counts: its own network says it, within what the check accepts.
+        """
+        decided = (self.lower == self.upper) & ~self._known()[1]
+        rows, columns = row_of_entries(self.A), self.A.indices
+        sizes = np.bincount(rows, ~decided[columns], self.A.shape[0])
         short = sizes <= 1
         if not short.any():
             return False
-        if np.any((sizes == 0) & ((self.row_lower > HAIR) | (self.row_upper < -HAIR))):
+        settled = np.bincount(rows, np.where(decided, self.lower, 0.0)[columns] * self.A.data, short.size)
+        low, high = self.row_lower - settled, self.row_upper - settled
+        if np.any((sizes == 0) & ((low > HAIR) | (high < -HAIR))):
             raise _ContradictionError
-        one = np.flatnonzero(sizes == 1)
-        entries = self.A.indptr[one]
-        column, a = self.A.indices[entries], self.A.data[entries]
+        entries = np.flatnonzero((sizes[rows] == 1) & ~decided[columns])
+        one, column, a = rows[entries], columns[entries], self.A.data[entries]
         room = np.where(self.integer[column], TOLERANCE, 0.0)  # the check forgives it
-        ends = np.sort([(self.row_lower[one] - room) / a, (self.row_upper[one] + room) / a], axis=0)
+        ends = np.sort([(low[one] - room) / a, (high[one] + room) / a], axis=0)
         whole = self.integer[column]
         ends[0, whole], ends[1, whole] = np.ceil(ends[0, whole] - HAIR), np.floor(ends[1, whole] + HAIR)
         np.maximum.at(self.lower, column, ends[0])

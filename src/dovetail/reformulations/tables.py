@@ -9,10 +9,6 @@
 A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
 any of its values stays a block: nothing is known then of what engines make of the others.
 
-An input is fixed by its bounds; one of a plain function also by equations that leave it one value
-(`equations.py`). Of other predictors more is known than single answers, and their own methods allow
-for what the check accepts beside that value.
-
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
 The values are those of one batch, and a network may give other last digits in another (`batch_spread.py`).
@@ -23,7 +19,7 @@ what it may move, the objective is lower by it, and a class that may come out ei
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,7 +35,6 @@ from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
 from dovetail.reformulations.batch_spread import batch_spread
 from dovetail.reformulations.enumerated_inputs import grid
-from dovetail.reformulations.equations import fixed_by_equations
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import limits_within
@@ -100,33 +95,7 @@ def may_have_tables(problem: Problem) -> bool:
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True
-    if _some_sample(problem.blocks, whole):
-        return True
-    functions = [block for block in problem.blocks if block.description.is_black_box]
-    if problem.templates or not functions:
-        return False
-    whole[_fixed_inputs(problem)[0]] = True
-    return _some_sample(functions, whole)
-
-
-def _some_sample(blocks: Iterable[Block], whole: BoolArray) -> bool:
-    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in blocks)
-
-
-def _fixed_inputs(problem: Problem) -> tuple[IntArray, FloatArray]:
-    """What equations fix, and where; no outputs: those are what a predictor says, not quite what rows do."""
-    columns, values = fixed_by_equations(problem.mip)
-    own = ~np.isin(columns, problem.outputs)
-    return columns[own], values[own]
-
-
-def _with_fixed(problem: Problem, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds with what equations fix, for plain functions."""
-    lower, upper = lower.copy(), upper.copy()
-    if any(block.description.is_black_box for block in problem.blocks):
-        columns, values = _fixed_inputs(problem)
-        lower[columns] = upper[columns] = values
-    return lower, upper
+    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks)
 
 
 @dataclass(frozen=True)
@@ -149,13 +118,11 @@ class Tables:
 
     def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
         """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
-        *own, integer = limits_within(problem, box.lower, box.upper)
-        held = _with_fixed(problem, *own)
+        lower, upper, integer = limits_within(problem, box.lower, box.upper)
         kept: list[_Written] = []
         blocks = []
         planned = 0
         for block in problem.blocks:
-            lower, upper = held if block.description.is_black_box else own
             low, high = lower[block.inputs], upper[block.inputs]
             whole = (high <= low) | integer[block.inputs]
             few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
