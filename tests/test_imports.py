@@ -119,8 +119,7 @@ OPTIONAL = {
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py"}
-    | {f"dovetail_peers/compat/omlt/{name}.py" for name in ("block", "ways")},
+    "pyomo": {"models/pyomo_block.py", "dovetail_peers/compat/omlt/block.py"},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"dovetail_study/figures.py", "report/matplotlib_plot.py"},

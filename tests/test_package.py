@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.problem_file.example_files import TEXTS
+from dovetail.cli.init_command import TEXTS
 from tests.conftest import FULL
 
 ROOT = Path(__file__).parent.parent

@@ -11,8 +11,8 @@ from dovetail.certifying import growing
 from dovetail.certifying.certify import certify
 from dovetail.certifying.leaf_multipliers import LeafPrograms
 from dovetail.certifying.trimming import cuts_by_multipliers, cuts_by_rows
+from dovetail.cli.init_command import write_example
 from dovetail.problem_file.description import FileDescription
-from dovetail.problem_file.example_files import write_example
 from tests.certificates.reference import graphs_of
 from tests.conftest import volume
 

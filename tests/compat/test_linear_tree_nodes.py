@@ -1,4 +1,4 @@
-"""Splits and leaves of linear trees: what OMLT lists, and the tree that a summary alone is."""
+"""The tree that the summary of a linear tree is."""
 
 from types import SimpleNamespace
 
@@ -36,36 +36,15 @@ def summary():
     }
 
 
-def test_nodes_as_omlt_lists_them(summary):
-    tree = LinearTreeDefinition(summary, unscaled_input_bounds={0: (0.0, 3.0), 1: (-1.0, 1.0)})
-    splits, leaves = tree.splits[0], tree.leaves[0]
-    assert (tree.n_inputs, tree.n_outputs, tree.is_scaled) == (2, 1, False)
-    assert [*splits] == [0, 2, 4] and [*leaves] == [1, 3, 5, 6]
-    assert splits[2]["left_leaves"] == [3] and splits[2]["right_leaves"] == [5, 6]
-    assert splits[0]["right_leaves"] == [3, 5, 6] and "parent" not in splits[0]
-    assert [node["parent"] for node in (splits[4], leaves[1], leaves[6])] == [2, 0, 4]
-    assert tree.thresholds == {0: {0: {0: 1.0, 4: 2.0}, 1: {2: 0.5}}}
-    assert [splits[k]["y_index"] for k in (0, 2, 4)] == [[0, 0], [1, 0], [0, 1]]
-    assert leaves[6]["slope"] == [-1.0, 1.0] and leaves[3]["intercept"] == -1.0
-    assert leaves[5]["bounds"] == {0: [1.0, 2.0], 1: [0.5, 1.0]}
-    assert leaves[1]["bounds"] == {0: [0.0, 1.0], 1: [-1.0, 1.0]}
-    assert "slope" not in summary[1] and len(summary) == 7  # it is its owner's
-
-
 def test_a_summary_predicts_as_its_tree(summary):
     X = np.array([[1.0, 9.0], [1.5, 0.5], [2.0, 0.6], [2.5, 0.6]])
     assert LinearTreeDefinition(summary).predictor(X) == pytest.approx([1.5, 0.0, 7.0, -1.9])
 
 
-def test_a_tree_without_a_summary_has_no_list():
-    tree = SimpleNamespace(predict=lambda X: X[:, 0], n_features_in_=1)
-    with pytest.raises(dt.UnsupportedError, match="no summary"):
-        _ = LinearTreeDefinition(tree).splits
-
-
 @pytest.mark.parametrize("formulation", [LinearTreeGDPFormulation, LinearTreeHybridBigMFormulation])
 def test_a_summary_in_a_block(summary, formulation):
     tree = LinearTreeDefinition(summary, unscaled_input_bounds={0: (0.0, 3.0), 1: (-1.0, 1.0)})
+    assert (tree.n_inputs, tree.n_outputs, tree.is_scaled) == (2, 1, False)
     m = pyo.ConcreteModel()
     m.tree = OmltBlock()
     m.tree.build_formulation(formulation(tree))

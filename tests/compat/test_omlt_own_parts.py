@@ -10,11 +10,8 @@ from dovetail.compat.omlt.formulation import _PyomoFormulation, _setup_scaled_in
 from dovetail.compat.omlt.gbt.gbt_formulation import add_formulation_to_block
 from dovetail.compat.omlt.io import load_onnx_neural_network
 from dovetail.compat.omlt.linear_tree import LinearTreeDefinition, LinearTreeGDPFormulation
-from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition, ReluPartitionFormulation
-from dovetail.compat.omlt.neuralnet.activations import ACTIVATION_FUNCTION_MAP, tanh_activation_function
+from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition
 from dovetail.compat.omlt.neuralnet.layer import DenseLayer, InputLayer
-from dovetail.compat.omlt.neuralnet.layers.full_space import full_space_dense_layer
-from dovetail.compat.omlt.neuralnet.layers.partition_based import default_partition_split_func
 from dovetail.compat.omlt.scaling import ScalingInterface
 from onnx import helper
 
@@ -149,28 +146,6 @@ def test_pooling_of_a_file_that_names_the_depth():
     _, first, last = load_onnx_neural_network(model).layers
     assert first.kernel_shape == (2, 3) and first.kernel_depth == 3 and first.output_size == [3, 5, 5]
     assert first.activation == "relu" and last.output_size == [3, 2, 4]
-
-
-def test_functions_that_write_a_network_out():
-    """Of numbers they are what their names say; what writes rows is taken, and refused when it is called."""
-    wanted = {
-        "linear": lambda x: x,
-        "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-        "softplus": lambda x: np.log1p(np.exp(x)),
-        "tanh": np.tanh,
-    }
-    for name, function in ACTIVATION_FUNCTION_MAP.items():
-        assert function(0.3) == pytest.approx(wanted[name](0.3))
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(initialize=0.3)
-    assert pyo.value(tanh_activation_function(m.x)) == pytest.approx(np.tanh(0.3))
-    parts = default_partition_split_func([3.0, -1.0, 2.0, 0.0], 2)
-    assert [part.tolist() for part in parts] == [[1, 3], [2, 0]]
-    net = load_onnx_neural_network(trained.onnx_network())
-    FullSpaceNNFormulation(net, layer_constraints={DenseLayer: full_space_dense_layer})
-    ReluPartitionFormulation(net, split_func=default_partition_split_func)
-    with pytest.raises(dt.UnsupportedError, match="writes no rows of layers: build the network"):
-        full_space_dense_layer(m, net, m, None)
 
 
 def test_a_transformation_that_is_none():

@@ -8,7 +8,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.problem_file import dense_weights
-from dovetail.problem_file.dense_weights import ACTIVATIONS, dense_network
+from dovetail.problem_file.predictors import ACTIVATIONS, dense_network
 
 
 def saved(tmp_path, module):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.cli.init_command import write_example
 from dovetail.problem_file.description import FileDescription
-from dovetail.problem_file.example_files import write_example
 
 
 @pytest.fixture(scope="module")

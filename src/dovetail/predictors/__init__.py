@@ -143,7 +143,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "scikit-learn searches",
-        "dovetail.predictors.scikit_learn.search:best_estimator",
+        "dovetail.predictors.scikit_learn.estimator:best_estimator",
         "GridSearchCV and its like: the best estimator they trained",
         library="scikit-learn",
         extra="sklearn",

@@ -11,9 +11,13 @@ any of its values stays a block: nothing is known then of what engines make of t
 
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
-The values are those of one batch, and a network may give other last digits in another (`batch_spread.py`).
-Where that can be seen, what is proved is proved of a relaxed problem: rows that read an output are wider by
-what it may move, the objective is lower by it, and a class that may come out either way is left open.
+A table holds what the predictor said of each row in one large batch. Asked for one row alone, or in another
+batch, a float32 network gives other last digits, since its sums are taken in another order. How far is
+measured, not derived (`batch_spread`): rows are asked for again, alone and among others, and the largest
+difference is allowed for, and one more rounding. Worst cases of any machine, as `Program.errors` has them,
+are ten times as wide, and known for few networks. float64 moves in the sixteenth digit; only classes can
+notice. Where answers may move, what is proved is proved of a relaxed problem: rows that read an output are
+wider by what it may move, the objective is lower by it, and a class that may come out either way is open.
 """
 
 from __future__ import annotations
@@ -27,13 +31,14 @@ import numpy as np
 from dovetail.bounds.box import Box
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.batch_rounding import DOUBLE
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.description import Description
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
-from dovetail.reformulations.batch_spread import batch_spread
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
 from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
@@ -384,3 +389,47 @@ def answers_within(predictor: Predictor, X: FloatArray, seconds: float) -> Float
             return None
         size *= GROWTH
     return np.concatenate(answers) if answers else None
+
+
+ALONE = 32
+"""Rows that are asked for again, each by itself."""
+PATIENCE = 0.2
+"""Seconds after which no more are asked for: a predictor may be slow."""
+
+
+def batch_spread(
+    predictor: Predictor, description: Description, X: FloatArray, values: FloatArray
+) -> FloatArray:
+    """Per output, how far from `values`, the answer for `X`, the answer in another batch may be."""
+    largest = np.max(np.abs(values), axis=0, initial=0.0)
+    known = description.quadratic is not None  # what it computes, and that it is no function in disguise
+    if description.is_float64 and (known or not _is_float32(values)):
+        return np.asarray(DOUBLE * np.maximum(1.0, largest))
+    floor = _last_digit(description, values) * largest
+    return np.asarray(floor + _seen(predictor, X, values))
+
+
+def _last_digit(description: Description, values: FloatArray) -> float:
+    """The roundoff of one operation, as far as the predictor shows in what it computes."""
+    if description.is_float64:
+        short = np.all(values.astype(np.float32).view(np.uint32) & 0xFFFF == 0)  # whole numbers, say
+        return FLOAT32.roundoff if _is_float32(values) and not short else FLOAT64.roundoff
+    coarse = description.rounding
+    return coarse if coarse > FORMATS["float16"].roundoff else FLOAT32.roundoff
+
+
+def _is_float32(values: FloatArray) -> bool:
+    """A function may compute in float32 without saying so: all its values are such numbers."""
+    with np.errstate(over="ignore"):
+        return bool(np.all(values.astype(np.float32) == values))
+
+
+def _seen(predictor: Predictor, X: FloatArray, values: FloatArray) -> FloatArray:
+    begin = time.perf_counter()
+    half = slice(0, None, 2)
+    worst = np.max(np.abs(predictor.predict(X[half]) - values[half]), axis=0, initial=0.0)
+    for i in np.unique(np.linspace(0, len(X) - 1, ALONE).astype(int)):
+        if time.perf_counter() - begin > PATIENCE:
+            break
+        worst = np.maximum(worst, np.abs(predictor.predict(X[i : i + 1]) - values[i : i + 1])[0])
+    return np.asarray(worst)

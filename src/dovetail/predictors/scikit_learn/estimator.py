@@ -200,3 +200,13 @@ def means_logits(estimator: Any) -> bool:
     """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
     last = last_step(estimator)
     return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"
+
+
+def best_estimator(search: Any) -> Any:
+    """The estimator that was trained again with the best options; it goes on like any other."""
+    found = getattr(search, "best_estimator_", None)
+    if found is None:
+        raise PredictorError(
+            f"{type(search).__name__} holds no best estimator; call its fit first, with refit=True."
+        )
+    return found

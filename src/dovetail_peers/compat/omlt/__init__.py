@@ -14,11 +14,12 @@ from types import ModuleType
 
 from dovetail.version import __version__
 from dovetail_peers.compat.modules import publish
-from dovetail_peers.compat.omlt import block, definition, network, ways
+from dovetail_peers.compat.omlt import block, definition, network
 from dovetail_peers.compat.omlt.block import OmltBlock
 from dovetail_peers.compat.omlt.definition import by_index
 from dovetail_peers.compat.omlt.formulations import (
     FORMULATIONS,
+    ComplementarityReLUActivation,
     OffsetScaling,
     PyomoFormulation,
     ScalingInterface,
@@ -79,8 +80,7 @@ publish(
         "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
         "neuralnet.network_definition": {"NetworkDefinition": NetworkDefinition},
         "neuralnet.layer": {layer.__name__: layer for layer in _LAYERS},
-        "neuralnet.activations": ways.ACTIVATIONS,
-        **{f"neuralnet.layers.{module}": names for module, names in ways.LAYERS.items()},
+        "neuralnet.activations": {"ComplementarityReLUActivation": ComplementarityReLUActivation},
         "gbt.gbt_formulation": FORMULATIONS["gbt"]
         | {"add_formulation_to_block": block.add_formulation_to_block},
         "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},

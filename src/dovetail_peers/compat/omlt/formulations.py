@@ -9,7 +9,6 @@ from typing import Any
 
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail_peers.compat.omlt.definition import Definition, by_index, indices
-from dovetail_peers.compat.omlt.ways import Way
 
 NETWORKS = (
     "FullSpaceNNFormulation",
@@ -87,6 +86,13 @@ class Formulation(PyomoFormulation):
         self.block.tie(self.model_definition)
 
 
+class ComplementarityReLUActivation:
+    """One of OMLT's ways to write a ReLU out, which the network computes itself."""
+
+    def __init__(self, **options: Any) -> None:
+        """`options` say how to write it, too."""
+
+
 class NetworkFormulation(Formulation):
     """A network; what else is said of it says how to write it out."""
 
@@ -106,7 +112,7 @@ class NetworkFormulation(Formulation):
             "activation_functions": activation_functions,
         }
         for option, given in own.items():
-            if not all(isinstance(way, Way) for way in (given or {}).values()):
+            if not all(isinstance(way, ComplementarityReLUActivation) for way in (given or {}).values()):
                 raise UnsupportedError(
                     f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
                     "torch by dovetail.add_predictor_constr) that computes it."
