@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.problem_file import dense_weights
+from dovetail.problem_file import predictors
 from dovetail.problem_file.predictors import ACTIVATIONS, dense_network
 
 
@@ -74,7 +74,7 @@ def test_files_that_hold_no_weights(tmp_path):
 def as_safetensors(monkeypatch, module):
     """What the file would give: sorted by name, as its format has it."""
     weights = dict(sorted(module.state_dict().items()))
-    monkeypatch.setattr(dense_weights, "load_weights", lambda file: weights)
+    monkeypatch.setattr(predictors, "load_weights", lambda file: weights)
     return Path("n.safetensors")
 
 
