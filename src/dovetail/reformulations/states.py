@@ -53,7 +53,7 @@ class Regrouped:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _StateGroup:
     """Binaries with few states."""
 
     members: IntArray
@@ -82,7 +82,9 @@ def regrouped(
     return found
 
 
-def _groups(A: sp.csr_array, sides: tuple[FloatArray, FloatArray], binary: BoolArray) -> Iterator[_Group]:
+def _groups(
+    A: sp.csr_array, sides: tuple[FloatArray, FloatArray], binary: BoolArray
+) -> Iterator[_StateGroup]:
     """By rows that have nothing but these binaries in one unit."""
     sizes = np.diff(A.indptr)
     alone = (sizes > 1) & (np.bincount(row_of_entries(A), binary[A.indices], A.shape[0]) == sizes)
@@ -94,7 +96,7 @@ def _groups(A: sp.csr_array, sides: tuple[FloatArray, FloatArray], binary: BoolA
         low, high = sorted((sides[0][i] / a[0], sides[1][i] / a[0]))
         if np.all(a == a[0]) and high == 1.0 and (low == 1.0 or low <= 0.0):
             states = np.eye(columns.size)
-            yield _Group(columns, (i,), states if low == 1.0 else np.vstack([0.0 * states[:1], states]))
+            yield _StateGroup(columns, (i,), states if low == 1.0 else np.vstack([0.0 * states[:1], states]))
         elif columns.size == 2 and a[0] == -a[1]:
             if low == 0.0 and high >= 1.0:
                 next_of.setdefault(int(columns[0]), []).append((int(columns[1]), i))
@@ -103,7 +105,7 @@ def _groups(A: sp.csr_array, sides: tuple[FloatArray, FloatArray], binary: BoolA
     yield from _chains(next_of)
 
 
-def _chains(next_of: dict[int, list[tuple[int, int]]]) -> Iterator[_Group]:
+def _chains(next_of: dict[int, list[tuple[int, int]]]) -> Iterator[_StateGroup]:
     """Binaries each of which has one before it and one after it at most; by column, what is no larger."""
     before = Counter(j for after in next_of.values() for j, _ in after)
     branching = {j for j, after in next_of.items() if len(after) > 1} | {j for j in before if before[j] > 1}
@@ -115,10 +117,10 @@ def _chains(next_of: dict[int, list[tuple[int, int]]]) -> Iterator[_Group]:
             rows.append(row)
         if not branching.intersection(members):
             states = np.tril(np.ones((len(members) + 1, len(members))), -1)
-            yield _Group(np.array(members), tuple(rows), states, chained=True)
+            yield _StateGroup(np.array(members), tuple(rows), states, chained=True)
 
 
-def _added(group: _Group, columns: sp.csc_array, cost: FloatArray) -> FloatArray | None:
+def _added(group: _StateGroup, columns: sp.csc_array, cost: FloatArray) -> FloatArray | None:
     """(rows, members) what each member adds to each other row that has members, and to the objective.
 
     None where neither rule can apply: equally far apart are states in rows that have all members, but for one
@@ -137,7 +139,7 @@ def _added(group: _Group, columns: sp.csc_array, cost: FloatArray) -> FloatArray
     return added
 
 
-def _counted(group: _Group, added: FloatArray) -> Regrouped | None:
+def _counted(group: _StateGroup, added: FloatArray) -> Regrouped | None:
     """An integer for the group; None where its states are not equally far apart."""
     of_state = added @ group.states.T
     size = np.abs(of_state).max(axis=1, keepdims=True)
@@ -162,7 +164,7 @@ def _counted(group: _Group, added: FloatArray) -> Regrouped | None:
     )  # fmt: skip
 
 
-def _one_of(group: _Group, added: FloatArray) -> Regrouped | None:
+def _one_of(group: _StateGroup, added: FloatArray) -> Regrouped | None:
     """A chain as binaries of which one at most is 1; None for others, and where that needs more entries."""
     count = group.members.size
     now, then = np.count_nonzero(added), np.count_nonzero(np.cumsum(added, axis=1))

@@ -50,7 +50,7 @@ class Convolutional(nn.Module):
         return result
 
 
-class Residual(nn.Module):
+class ResidualNetwork(nn.Module):
     """`blocks` residual branches of two layers each; every branch starts as zero."""
 
     def __init__(self, features: int, outputs: int, blocks: int, width: int) -> None:

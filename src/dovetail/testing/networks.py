@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dovetail.testing.architectures import Convolutional, Recurrent, Residual, mlp
+from dovetail.testing.architectures import Convolutional, Recurrent, ResidualNetwork, mlp
 
 FEATURES = 5
 
@@ -78,7 +78,7 @@ class OwnFirstState(nn.Module):
 KINDS: dict[str, Callable[[int, int], nn.Module]] = {
     "mlp": lambda d, q: mlp(d, q, 2, 8),
     "conv1d": Convolutional,
-    "residual": lambda d, q: Residual(d, q, 2, 8),
+    "residual": lambda d, q: ResidualNetwork(d, q, 2, 8),
     "lstm": lambda d, q: Recurrent(q),
     "gelu-layernorm": GeluLayerNorm,
     "attention": Attention,

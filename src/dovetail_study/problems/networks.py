@@ -11,7 +11,7 @@ from torch import nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
-from dovetail.testing.architectures import Convolutional, Recurrent, Residual, mlp
+from dovetail.testing.architectures import Convolutional, Recurrent, ResidualNetwork, mlp
 
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
 """What `build` knows, for its message."""
@@ -45,7 +45,7 @@ def build(kind: str, features: int, outputs: int = 1, *, init: str = "he") -> nn
         return Convolutional(features, outputs)
     residual = re.fullmatch(r"residual(?:-(\d+)x(\d+))?", kind)
     if residual:
-        return Residual(features, outputs, int(residual[1] or 8), int(residual[2] or 32))
+        return ResidualNetwork(features, outputs, int(residual[1] or 8), int(residual[2] or 32))
     if kind == "lstm":
         return Recurrent(outputs)
     raise OptionError(f"network {kind!r} is not known; give {KINDS}.")
@@ -74,7 +74,7 @@ def ends(network: nn.Module) -> tuple[nn.Linear, nn.Linear]:
     """The first and the last layer, where both are linear: the two that a scaling can be folded into."""
     first: object = None
     last: object = None
-    if isinstance(network, Residual):
+    if isinstance(network, ResidualNetwork):
         first, last = network.stem, network.head
     elif isinstance(network, nn.Sequential) and len(network) > 1:
         first, last = network[0], network[-1]
