@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
-from dovetail.testing.architectures import Convolutional, Residual
+from dovetail.testing.architectures import Convolutional, ResidualNetwork
 from dovetail_study.problems import water
 from dovetail_study.problems.function import quadratics
 from dovetail_study.problems.training import train_classifier
@@ -58,7 +58,7 @@ def smooth(features: int) -> nn.Module:
 
 KINDS: dict[str, Callable[[int], nn.Module]] = {
     "Conv1d": lambda features: Convolutional(features, 1, channels=4),
-    "residual": lambda features: Residual(features, 1, blocks=2, width=12),
+    "residual": lambda features: ResidualNetwork(features, 1, blocks=2, width=12),
     "GELU": smooth,
     "LSTM of 3 steps": ShortRecurrent,
 }

@@ -2,7 +2,7 @@
 
 import torch
 
-from dovetail.testing.architectures import Residual, mlp
+from dovetail.testing.architectures import ResidualNetwork, mlp
 
 
 def spread(net):
@@ -14,12 +14,12 @@ def test_depth_kills_the_signal_with_torchs_own_start_and_not_with_ours():
     torch.manual_seed(0)
     assert spread(mlp(9, 1, 32, 64, init="default")) < 1e-6
     assert spread(mlp(9, 1, 32, 64)) > 1e-3
-    assert spread(Residual(9, 1, 32, 64)) > 1e-2
+    assert spread(ResidualNetwork(9, 1, 32, 64)) > 1e-2
 
 
 def test_residual_branches_start_as_nothing():
     torch.manual_seed(0)
-    net = Residual(9, 1, 4, 8)
+    net = ResidualNetwork(9, 1, 4, 8)
     x = torch.randn(3, 9)
     plain = net.head(torch.relu(net.stem(x)))
     assert torch.equal(net(x), plain)
