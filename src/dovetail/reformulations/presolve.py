@@ -6,6 +6,7 @@ an integer as one binary for each value. The presolve takes all of that back:
     a x <= b                            a bound of x
     a'x >= 1 and 2 a'x <= 2             a'x = 1                               (`parallel_rows`)
     l <= a'x <= u that bounds imply     no row
+    the same that other rows imply      no row                                (`implied_rows`)
     u x + v d = c                       d is replaced by x, and its bounds become bounds of x
     z = a'x + b, nothing limits z       z is replaced, in the objective too
     a'x + s = b, s a slack              a row with two sides
@@ -38,6 +39,7 @@ from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.duplicate_columns import JoinedColumn, duplicate_columns
+from dovetail.reformulations.implied_rows import implied_sides
 from dovetail.reformulations.parallel_rows import parallel_rows, snapped
 from dovetail.reformulations.reformulated import Reformulated, picked
 from dovetail.reformulations.states import Regrouped, regrouped
@@ -159,8 +161,9 @@ class _Form:
     def simplify(self) -> None:
         """Apply all rules until none changes anything."""
         rules = (
-            self._single_entries, self._implied_sides, self._parallel, self._tightened, self._limited,
-            self._joined, self._replaced, self._regrouped, self._implied_integers,
+            self._single_entries, self._implied_sides, self._parallel, self._implied_by_rows,
+            self._tightened, self._limited, self._joined, self._replaced, self._regrouped,
+            self._implied_integers,
         )  # fmt: skip
         goes_on = True
         while goes_on:
@@ -240,12 +243,19 @@ class _Form:
         low = np.isfinite(self.row_lower) & (least >= self.row_lower)
         high = np.isfinite(self.row_upper) & (most <= self.row_upper)
         equal = self.row_lower == self.row_upper
-        low, high = low & (~equal | high), high & (~equal | low)
+        return self._leave_out(low & (~equal | high), high & (~equal | low))
+
+    def _leave_out(self, low: BoolArray, high: BoolArray) -> bool:
+        """Leave out lower and upper sides, and rows without any."""
         self.row_lower[low], self.row_upper[high] = -np.inf, np.inf
         free = np.isneginf(self.row_lower) & np.isposinf(self.row_upper)
         if free.any():
             self._take_rows(~free)
         return bool(low.any() or high.any() or free.any())
+
+    def _implied_by_rows(self) -> bool:
+        """Sides of rows that other rows imply are left out."""
+        return self._leave_out(*implied_sides(self.A, self.row_lower, self.row_upper))
 
     def _activity(self) -> tuple[FloatArray, FloatArray]:
         """(rows,) the least and the most of each row between the bounds."""
