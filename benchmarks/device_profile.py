@@ -28,9 +28,9 @@ from torch import nn
 
 import dovetail as dt
 from benchmarks.many_blocks import stated
+from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.oracle import fused_step
 from dovetail.methods import METHODS
-from dovetail.methods.template_pricing import TemplatePricing
-from dovetail.methods.template_pricing.oracle import fused_step
 from dovetail_study.problems import networks, water
 from dovetail_study.problems.training import train_classifier
 
@@ -54,28 +54,28 @@ SECTIONS = (
     "dovetail.solving.job:check",
     "dovetail.solving.job:Job.prepared",
     "dovetail.solving.job:Job._packed",
-    "dovetail.methods.template_pricing.plan:plan_of",
-    "dovetail.methods.template_pricing.shares:usual_spread",
-    "dovetail.methods.template_pricing.shard:BlockData.__init__",
-    "dovetail.methods.template_pricing.shard:Shard._begin",
-    "dovetail.methods.template_pricing.shard:Shard.__init__",
-    "dovetail.methods.template_pricing.shard:Shard.undecided",
-    "dovetail.methods.template_pricing.shard:Shard.price",
-    "dovetail.methods.template_pricing.oracle:Oracle.descend",
-    "dovetail.methods.template_pricing.networks:TemplateNetworks.linearised",
-    "dovetail.methods.template_pricing.pool:Pool.merge",
-    "dovetail.methods.template_pricing.shard:Shard.confirm",
-    "dovetail.methods.template_pricing.shard:confirmed",
-    "dovetail.methods.template_pricing.device_blocks:DeviceBlocks.__init__",
-    "dovetail.methods.template_pricing.device_blocks:DeviceBlocks.confirmed",
-    "dovetail.methods.template_pricing.rounds:Rounds._find_prices",
-    "dovetail.methods.template_pricing.rounds:Rounds._value",
-    "dovetail.methods.template_pricing.rounds:improve",
-    "dovetail.methods.template_pricing.rounds:Rounds.choose",
-    "dovetail.methods.template_pricing.points:PointShares.point",
-    "dovetail.methods.template_pricing.choice:Choice.__init__",
-    "dovetail.methods.template_pricing.choice:Choice.rank",
-    "dovetail.methods.template_pricing.choice:Choice.fill",
+    "dovetail.decomposition.plan:plan_of",
+    "dovetail.decomposition.shares:usual_spread",
+    "dovetail.decomposition.shard:BlockData.__init__",
+    "dovetail.decomposition.shard:Shard._begin",
+    "dovetail.decomposition.shard:Shard.__init__",
+    "dovetail.decomposition.shard:Shard.undecided",
+    "dovetail.decomposition.shard:Shard.price",
+    "dovetail.decomposition.oracle:Oracle.descend",
+    "dovetail.decomposition.networks:TemplateNetworks.linearised",
+    "dovetail.decomposition.pool:Pool.merge",
+    "dovetail.decomposition.shard:Shard.confirm",
+    "dovetail.decomposition.shard:confirmed",
+    "dovetail.decomposition.device_blocks:DeviceBlocks.__init__",
+    "dovetail.decomposition.device_blocks:DeviceBlocks.confirmed",
+    "dovetail.decomposition.rounds:Rounds._find_prices",
+    "dovetail.decomposition.rounds:Rounds._value",
+    "dovetail.decomposition.rounds:improve",
+    "dovetail.decomposition.rounds:Rounds.choose",
+    "dovetail.decomposition.points:PointShares.point",
+    "dovetail.decomposition.choice:Choice.__init__",
+    "dovetail.decomposition.choice:Choice.rank",
+    "dovetail.decomposition.choice:Choice.fill",
     "dovetail.run.incumbent:Incumbent.admit",
     "dovetail.core.stated_program:StatedProgram.clipped",
     "dovetail.core.stated_program:StatedProgram.objective",

@@ -20,10 +20,10 @@ from rich.console import Console
 import dovetail as dt
 from benchmarks.many_blocks import BUDGET, PER_BUDGET, SEED, many_blocks
 from dovetail.core.arrays import FloatArray
+from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.method import template_prices
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.template_pricing import TemplatePricing
-from dovetail.methods.template_pricing.method import template_prices
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail_study.problems.water import Judge, formulate, train

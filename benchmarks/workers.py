@@ -22,7 +22,7 @@ import dovetail as dt
 from benchmarks.many_blocks import stated
 from benchmarks.parallel import each
 from benchmarks.usage import cpu_seconds
-from dovetail.methods.template_pricing import TemplatePricing, hiring
+from dovetail.decomposition import TemplatePricing, hiring
 from dovetail_study.problems.water import train
 from dovetail_study.table import ResultTable
 

@@ -6,7 +6,7 @@ import torch
 from benchmarks.many_blocks import stated
 
 import dovetail as dt
-from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.decomposition import TemplatePricing
 from dovetail_study.problems.water import train, water
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")

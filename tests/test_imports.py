@@ -25,6 +25,7 @@ METHODS_KNOW = {
     "reformulations",
     "linearised",
     "branching",
+    "decomposition",
 }
 """What the methods of the library and those of the study may import."""
 
@@ -42,6 +43,7 @@ ALLOWED = {
     "structure": {"core", "networks", "run", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
     "branching": {"core", "networks", "run", "mip", "bounds", "structure"},
+    "decomposition": {"core", "networks", "run", "mip", "coupling", "structure"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "branching", "structure", "certificates", "methods"},
     "modelling": {
@@ -99,7 +101,7 @@ HOUSE_LP = {
     "methods/cell_descent/cell_program.py",
     "methods/column_generation/master.py",
     "branching/network_cells.py",
-    "methods/template_pricing/core_choice.py",
+    "decomposition/core.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 
@@ -133,7 +135,7 @@ OPTIONAL = {
     },
     "keras": {"predictors/keras_model.py", "dovetail_study/zoo/rewriting.py"},
     "ray": {"run/ray_cluster.py"},
-    "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")}
+    "triton": {f"decomposition/triton_{what}.py" for what in ("descent", "step")}
     | {f"bounds/planes/triton_{what}.py" for what in ("lines", "prices")},
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }

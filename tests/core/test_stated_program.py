@@ -8,7 +8,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.untouched import untouched_inputs
-from dovetail.methods.template_pricing.plan import template_plan
+from dovetail.decomposition.plan import template_plan
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.structure.stated_problems import campaign, floors, treatments

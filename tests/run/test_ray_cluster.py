@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import dovetail as dt
-from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.decomposition import TemplatePricing
 from dovetail.run import ray_cluster as module
 from dovetail.run.budget import Budget
 from dovetail.run.ray_cluster import ray_cluster

@@ -7,7 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.check import Violation, Worst
-from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.decomposition.shard import PricingOptions
 from dovetail.sharding.agreement import Agreement
 from dovetail.sharding.own_share import OwnShare, ShardAnswer
 from dovetail.sharding.shard_source import ShardSource

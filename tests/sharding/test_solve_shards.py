@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.decomposition import TemplatePricing
 from dovetail.sharding import solve_shards as module
 from dovetail.testing.problems import linear_net, offers_of
 from tests.conftest import FULL

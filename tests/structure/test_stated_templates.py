@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.methods.template_pricing.plan import template_plan
+from dovetail.decomposition.plan import template_plan
 from dovetail.structure.components import components
 from dovetail.structure.templates import found_templates, stated_templates, templates
 from tests.contexts import context_of

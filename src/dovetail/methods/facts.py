@@ -11,13 +11,13 @@ import numpy as np
 from dovetail.branching.planes.plan import MOST_INPUTS, input_plan
 from dovetail.branching.planes.plan import Plan as InputPlan
 from dovetail.core.options import require_choice, require_count, require_flags
+from dovetail.decomposition.plan import template_plan
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import applies
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.methods.relu_branching.method import one_network
-from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
 from dovetail.structure.structure import Structure, structure_of

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.method import template_prices
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
@@ -35,8 +37,6 @@ from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.split_mip import SplitMip
-from dovetail.methods.template_pricing import TemplatePricing
-from dovetail.methods.template_pricing.method import template_prices
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
 from dovetail.reformulations.tree_splits import MOST_CUTS

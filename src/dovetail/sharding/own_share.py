@@ -21,10 +21,10 @@ from dovetail.core.errors import ModelError
 from dovetail.core.file_writing import write_file
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows
-from dovetail.methods.template_pricing.plan import FEWEST_BLOCKS, TemplatePlan, plan_of
-from dovetail.methods.template_pricing.points import point_of
-from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
-from dovetail.methods.template_pricing.share import Range, Share, make_share
+from dovetail.decomposition.plan import FEWEST_BLOCKS, TemplatePlan, plan_of
+from dovetail.decomposition.points import point_of
+from dovetail.decomposition.shard import PricingOptions, usual_spread
+from dovetail.decomposition.share import Range, Share, make_share
 from dovetail.sharding.shard_source import ShardSource
 from dovetail.structure.structure import Structure
 

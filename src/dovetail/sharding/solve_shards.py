@@ -18,9 +18,9 @@ from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count, time_limit_of
 from dovetail.core.problem import Problem
-from dovetail.methods.template_pricing import TemplatePricing
-from dovetail.methods.template_pricing.rounds import Rounds
-from dovetail.methods.template_pricing.shares import Shares
+from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.rounds import Rounds
+from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from dovetail.core.errors import OptionError
-from dovetail.methods.template_pricing.plan import FEWEST_BLOCKS, template_plan
+from dovetail.decomposition.plan import FEWEST_BLOCKS, template_plan
 from dovetail.run.context import Method, SolveContext
 from dovetail.run.remote_workers import Cluster
 

@@ -24,8 +24,8 @@ from threading import Thread
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
+from dovetail.decomposition.hiring import WORTH_SPREADING
 from dovetail.methods.auto import Auto
-from dovetail.methods.template_pricing.hiring import WORTH_SPREADING
 from dovetail.run.budget import Budget
 from dovetail.run.environment import threads
 from dovetail.run.failures import expendable, is_users

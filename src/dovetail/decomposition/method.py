@@ -1,0 +1,156 @@
+"""Template pricing: many blocks that are the same up to their data and share a few rows.
+
+    repeat
+        pricing:  every block's cheapest points at the prices, all blocks in one batch    -> columns
+        prices:   Newton's method on the smoothed dual of the LP over all columns
+    choice:       one column per block, in order of gain, as many as the rows hold        -> a candidate
+
+Idea: with few coupling rows all but a few blocks have one best column at the right prices (Shapley, Folkman),
+so that the gap between prices and choice does not grow with the number of blocks. Weakness: pricing is local,
+so that the dual's value is an estimate and no bound; a handful of blocks is better served by exact choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+
+from dovetail.core.amounts import several
+from dovetail.core.arrays import FloatArray
+from dovetail.core.options import require_count
+from dovetail.decomposition.hiring import shares_of
+from dovetail.decomposition.plan import TemplatePlan, template_plan
+from dovetail.decomposition.points import PointShares
+from dovetail.decomposition.rounds import Rounds
+from dovetail.decomposition.shard import PricingOptions
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
+
+QUICK, QUICK_PART = 5.0, 0.1
+"""Seconds, and part of the time there is: where the first round is done sooner, the last is not far."""
+
+
+@dataclass(frozen=True)
+class TemplatePricing:
+    """Options of the method."""
+
+    rounds: int = 20
+    """Of pricing, at most; it ends earlier when columns bring little, twice in a row."""
+    pricing: PricingOptions = field(default_factory=PricingOptions)
+
+    name = "template-pricing"
+    uses_cluster = True
+
+    def __post_init__(self) -> None:
+        require_count("TemplatePricing: rounds", self.rounds, at_least=1)
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Prices from a sample, then rounds over all blocks, then the choice."""
+        plan = context.once(template_plan)
+        if plan is None:
+            return MethodOutcome(StopReason.STALLED, 0, "no blocks that are the same up to their data")
+        outcome, prices = _solved(context, plan, self)
+        context.keep(template_prices, prices)
+        return outcome
+
+
+@dataclass(frozen=True, eq=False)
+class TemplatePrices:
+    """Of a run that has ended: prices that are worth a proof, and columns that were found (`PriceSource`)."""
+
+    at: FloatArray
+    known: FloatArray
+    """(C,) what the cheapest column of each component costs at them."""
+
+    def prices(self) -> FloatArray | None:
+        """On the coupling sides."""
+        return self.at
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """At these prices only: the columns may be gone."""
+        assert prices is self.at
+        return self.known
+
+    def add(self, z: FloatArray) -> int:
+        """Points that a proof met come too late to change the prices."""
+        return 0
+
+
+def template_prices(context: SolveContext) -> TemplatePrices | None:
+    """Of the last run of a solve, or of a whole one (see `SolveContext.once`)."""
+    plan = context.once(template_plan)
+    return None if plan is None else _solved(context, plan, TemplatePricing())[1]
+
+
+def _solved(
+    context: SolveContext, plan: TemplatePlan, options: TemplatePricing
+) -> tuple[MethodOutcome, TemplatePrices | None]:
+    with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
+        run = _Pricing(context, plan, options, shares)
+        outcome = run.solve()
+        if not plan.as_components:
+            return outcome, None
+        return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
+
+
+class _Pricing:
+    """Rounds of one problem, and what is told of them."""
+
+    def __init__(
+        self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: PointShares
+    ) -> None:
+        self._context, self._plan, self._options, self._shares = context, plan, options, shares
+        totals = [program.count for program in plan.programs]
+        self._rounds = Rounds(
+            shares, plan.sides.limit, totals, context.budget, context.stopwatch, context.seed
+        )
+
+    @property
+    def prices(self) -> FloatArray:
+        """The last ones."""
+        return self._rounds.prices
+
+    def solve(self) -> MethodOutcome:
+        """All of it; rows of the trace are rounds over all blocks."""
+        context, most, program = self._context, self._options.rounds, self._context.problem.stated
+        progress, outcome = Progress(context, most), None
+        for done in self._rounds.all(most):
+            if done.last or (done.number == 0 and self._slow):
+                self._offer(last=done.number > 0)
+            outcome = progress.record(done.value + program.sign * program.offset)
+            if outcome is not None:
+                break
+        self._hand_on()
+        limit = program.sign * done.value + program.offset
+        work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
+        said = f"template pricing: {work}; no choice of the "
+        said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
+        how = self._shares.in_words
+        said += f"; {how}" if how else ""
+        reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
+        return MethodOutcome(context.over or reason, progress.done, said)
+
+    @property
+    def _slow(self) -> bool:
+        """Whether somebody may want a point before the end: one takes a third of a quick run."""
+        return self._context.budget.seconds > min(QUICK, QUICK_PART * self._context.budget.limit)
+
+    def _offer(self, *, last: bool) -> None:
+        point = self._rounds.undisturbed(partial(self._chosen, last=last))
+        if point is not None:
+            self._context.incumbent.offer(point, "templates", own=True)
+
+    def _chosen(self, *, last: bool) -> FloatArray | None:
+        return self._shares.point() if self._rounds.choose(last=last) else None
+
+    def _hand_on(self) -> None:
+        """The columns, for methods that begin with points: one of every block each, the first where it has no
+        more."""
+        archive = self._context.archive
+        if not archive.keeps:
+            return
+        for place in range(self._shares.places):
+            archive.add(self._shares.nth_point(place))

@@ -1,0 +1,114 @@
+"""The integers of a block: digits, each with the levels that it can take, and all their combinations where
+these are few.
+
+A digit is a group of binaries of which at most one (or exactly one) is 1, or one integer by itself. A *mode*
+is one level of every digit. Descents keep integers as they are, so that a mode is where a descent begins.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.decomposition.move_program import MoveProgram, one_row
+
+MOST_MODES = 256
+"""Combinations that are all looked at; with more, one digit after the other."""
+MOST_LEVELS = 16
+"""Of an integer; a wider one is tried at steps of powers of two from where it is."""
+JUMPS = np.array([-16.0, -4.0, -1.0, 0.0, 1.0, 4.0, 16.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Digit:
+    """Some whole coordinates, and what they can be together."""
+
+    columns: IntArray
+    levels: FloatArray
+    """(L, columns) steps from the lowest values; from where the block is if the digit `jumps`."""
+    jumps: bool = False
+
+    def at(self, moves: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+        """(n, L, k) moves with each level in turn."""
+        changed = moves[:, None, :].repeat(1, len(self.levels), 1)
+        begin = (moves if self.jumps else lower)[:, None, self.columns]
+        steps = torch.as_tensor(self.levels, dtype=moves.dtype, device=moves.device)
+        changed[:, :, self.columns] = begin + steps
+        return torch.minimum(torch.maximum(changed, lower[:, None, :]), upper[:, None, :])
+
+    def by_chance(self, moves: Tensor, lower: Tensor, upper: Tensor, chance: Tensor) -> Tensor:
+        """(n, k) moves with one level of each block, by (n,) numbers in [0, 1)."""
+        levels = self.at(moves, lower, upper)
+        return levels[torch.arange(len(moves), device=moves.device), (chance * levels.shape[1]).long()]
+
+
+def digits_of(program: MoveProgram) -> list[Digit]:
+    """Of all integers."""
+    lower, upper = one_row(program.lower), one_row(program.upper)
+    width = (upper - lower).max(axis=0, initial=0.0)
+    binary = program.whole & np.all(upper - lower == 1.0, axis=0)
+    digits, left = [], program.whole.copy()
+    for columns, asked in _groups(program, binary):
+        if np.all(left[columns]):
+            left[columns] = False
+            one_hot = np.eye(len(columns))
+            none = np.zeros((0 if asked else 1, len(columns)))
+            digits.append(Digit(columns, np.concatenate([none, one_hot])))
+    for column in np.flatnonzero(left):
+        if width[column] < MOST_LEVELS:
+            digits.append(Digit(np.array([column]), np.arange(width[column] + 1.0)[:, None]))
+        else:
+            digits.append(Digit(np.array([column]), JUMPS[:, None], jumps=True))
+    return digits
+
+
+def _groups(program: MoveProgram, binary: BoolArray) -> list[tuple[IntArray, bool]]:
+    """Binaries of which at most one is 1 in every block, the largest groups first; whether one has to be."""
+    conditions = program.conditions
+    on_moves, on_outputs = one_row(conditions.on_moves), one_row(conditions.on_outputs)
+    least = one_row(conditions.least)
+    if len(on_moves) > 1 or len(on_outputs) > 1 or np.any(one_row(program.lower)[:, binary]):
+        return []
+    most, some = [], set[bytes]()
+    for row, of_outputs, asked in zip(on_moves[0], on_outputs[0], least.T, strict=True):
+        if np.any(of_outputs) or np.any(row[~binary]) or not np.isin(row, (0.0, row.min(), row.max())).all():
+            continue
+        if row.max() <= 0.0 and row.min() == -1.0 and np.all(asked == -1.0):
+            most.append(np.flatnonzero(row))
+        elif row.min() >= 0.0 and row.max() == 1.0 and np.all(asked == 1.0):
+            some.add(np.flatnonzero(row).tobytes())
+    most.sort(key=len, reverse=True)
+    return [(columns, columns.tobytes() in some) for columns in most if len(columns) > 1]
+
+
+def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
+    """(M, k) steps from the lowest values, 0 where no integer is, of all combinations that conditions on
+    integers alone leave; None where there are too many."""
+    if any(digit.jumps for digit in digits) or np.prod([len(d.levels) for d in digits]) > 4 * MOST_MODES:
+        return None
+    modes = np.zeros((int(np.prod([len(d.levels) for d in digits])), program.coordinates))
+    for number, chosen in enumerate(itertools.product(*(digit.levels for digit in digits))):
+        for digit, level in zip(digits, chosen, strict=True):
+            modes[number, digit.columns] = level
+    modes = modes[_allowed(program, modes)]
+    return modes if 0 < len(modes) <= MOST_MODES else None
+
+
+def _allowed(program: MoveProgram, modes: FloatArray) -> BoolArray:
+    """(M,) whether some block can have a mode by the conditions that ask nothing else."""
+    conditions, lower = program.conditions, one_row(program.lower)
+    on_moves, on_outputs = one_row(conditions.on_moves), one_row(conditions.on_outputs)
+    allowed = np.ones(len(modes), dtype=bool)
+    if len(on_moves) > 1 or len(on_outputs) > 1 or len(lower) > 1:
+        return allowed
+    least = one_row(conditions.least).min(axis=0)
+    for row, of_outputs, asked in zip(on_moves[0], on_outputs[0], least, strict=True):
+        if not np.any(of_outputs) and not np.any(row[~program.whole]):
+            start = np.where(program.whole, lower[0], 0.0)
+            allowed &= (modes + start) @ row >= asked - 1e-9 * (1.0 + abs(asked))
+    return allowed

@@ -1,0 +1,370 @@
+"""Whether a problem is many blocks of few templates that share a few rows, and their programs if so.
+
+Not all columns of a template are left to choose: some are defined by equations, some are sides of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray, columns_of_one
+from dovetail.core.column_part import ColumnPart
+from dovetail.core.pieces import piece_of, pieces
+from dovetail.core.stated_program import StatedProgram
+from dovetail.decomposition.move_program import (
+    Conditions,
+    MoveProgram,
+    NetworkReading,
+    PartGain,
+    one_row,
+)
+from dovetail.run.context import SolveContext
+from dovetail.structure.components import CouplingSides
+from dovetail.structure.structure import Structure, structure_of
+from dovetail.structure.templates import FIXED, Strided, TemplateArrays, Templates
+
+FEWEST_BLOCKS = 50
+"""With fewer of them column by column is quick, and the duality gap is no longer small."""
+MOST_TEMPLATES = 8
+"""Each is priced by calls of its own: with more the blocks are not the same in any useful sense."""
+MANY = 100_000
+"""Blocks that tell how far inputs differ: of more of them, evenly chosen ones."""
+NONE = -1
+"""In the place of a column on the left of a coordinate that has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class TemplatePlan(Templates):
+    """Templates with their programs over common sides, and what all other columns are."""
+
+    programs: tuple[MoveProgram, ...]
+    program: StatedProgram
+    """Whose columns that belong to no block are fixed."""
+
+    @cached_property
+    def uncovered(self) -> tuple[ColumnPart, ...]:
+        """Parts of the program that may have columns which belong to no block."""
+        return tuple(part for part in self.program.columns if not any(_covers(t, part) for t in self.arrays))
+
+
+def template_plan(context: SolveContext) -> TemplatePlan | None:
+    """Of the problem that is being solved (see `SolveContext.once`)."""
+    return plan_of(context.once(structure_of))
+
+
+def plan_of(structure: Structure) -> TemplatePlan | None:
+    """Of a problem; None where it is of another kind: there is nothing to share, or a block is none that can
+    be priced at once."""
+    if structure.samples < FEWEST_BLOCKS:
+        return None
+    if all(block.description.trees is not None for block in structure.problem.blocks):
+        return None  # steps: no slope leads anywhere
+    found = structure.templates
+    if found is None or found.count < FEWEST_BLOCKS:
+        return None
+    if len(found.arrays) > MOST_TEMPLATES or found.sides.count == 0:
+        return None
+    programs = [move_program(template, found.sides) for template in found.arrays]
+    known = tuple(program for program in programs if program is not None)
+    if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
+        return None
+    return TemplatePlan(**vars(found), programs=known, program=structure.problem.stated)
+
+
+def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
+    """Whether every column of a part is one of a template's blocks, as they are where both were stated."""
+    places = template.places
+    if not isinstance(places, Strided) or places.count != part.shape[0]:
+        return False
+    mine = (places.step == part.shape[1]) & (places.start >= part.first)
+    return int(np.count_nonzero(mine & (places.start < part.first + part.shape[1]))) == part.shape[1]
+
+
+def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
+    """The program of a template; None where networks are chained: a move goes through two of them."""
+    written = {int(j) for network in template.networks for j in network.outputs}
+    chained = any(int(j) in written for network in template.networks for j in network.inputs)
+    return None if chained else _Assembly(template, sides).program()
+
+
+class _Assembly:
+    """Which columns of a template are defined, which are two sides of one coordinate, and its program."""
+
+    def __init__(self, template: TemplateArrays, sides: CouplingSides) -> None:
+        self._template, self._sides = template, sides
+        rows, c = template.row_lower.shape[1], template.places.shape[1]
+        private = template.private
+        self._entry = {
+            (int(row), int(column)): one_row(private.entry[:, number])
+            for number, (row, column) in enumerate(zip(private.row, private.column, strict=True))
+        }
+        self._members = [[j for i, j in self._entry if i == row] for row in range(rows)]
+        self._output, self._read = np.zeros(c, dtype=bool), np.zeros(c, dtype=bool)
+        for network in template.networks:
+            self._output[network.outputs] = True
+            self._read[network.inputs[network.inputs != FIXED]] = True
+        self._defined = self._definitions()
+        pairs = self._pairs(self._defined)
+        behind = set(self._defined) | set(pairs.values())
+        right = [j for j in range(c) if not self._output[j] and j not in behind]
+        self._right = np.array(right, dtype=np.int64)
+        self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
+        self._outputs = np.flatnonzero(self._output)
+        self._k = len(right)
+        self._classes = {
+            int(j) for network in template.networks if network.classifies for j in network.outputs
+        }
+        self._rest, self._gains = self._columns()
+
+    def _definitions(self) -> dict[int, int]:
+        """Column -> the equation that defines it; no defined column is in another's."""
+        template, defined, spoken_for = self._template, dict[int, int](), set[int]()
+        lower, upper = template.row_lower, template.row_upper
+        equal = np.ones(lower.shape[1], bool) if lower is upper else np.all(lower == upper, axis=0)
+        for row in np.flatnonzero(equal).tolist():
+            members = self._members[row]
+            if any(j in defined for j in members):
+                continue
+            found = next(
+                (j for j in sorted(members, key=self._rank) if self._may_be(j, row, spoken_for)), None
+            )
+            if found is not None:
+                defined[found] = row
+                spoken_for |= set(members)
+        return defined
+
+    def _rank(self, column: int) -> int:
+        """What a network reads is defined before what nobody reads."""
+        return 0 if self._read[column] else 1
+
+    def _may_be(self, column: int, row: int, spoken_for: set[int]) -> bool:
+        """A network's input must follow from moves alone, by the same numbers in every block."""
+        if self._output[column] or self._template.integer[column] or column in spoken_for:
+            return False
+        if not np.all(self._entry[row, column]):
+            return False
+        if not self._read[column]:
+            return True
+        return all(not self._output[j] and same(self._entry[row, j]) for j in self._members[row])
+
+    def _pairs(self, defined: dict[int, int]) -> dict[int, int]:
+        """Column -> its opposite in a definition: both rest at a bound below, and no other row has them."""
+        template, pairs = self._template, dict[int, int]()
+        rows_of = np.zeros(len(self._output), dtype=int)
+        for _, j in self._entry:
+            rows_of[j] += 1
+        for column, row in defined.items():
+            others = [j for j in self._members[row] if j != column]
+            if len(others) != 2 or template.integer[others].any() or np.any(rows_of[others] != 1):
+                continue
+            if (self._read | self._output)[others].any() or not np.isfinite(
+                one_row(template.lower)[:, others]
+            ).all():
+                continue
+            one, other = sorted(others)
+            if np.array_equal(self._entry[row, one], -self._entry[row, other]):
+                pairs[one] = other
+        return pairs
+
+    def program(self) -> MoveProgram:
+        """Everything."""
+        template = self._template
+        lower, upper = self._ranges()
+        networks = self._networks()
+        return MoveProgram(
+            lower, upper, template.integer[self._right], self._outputs, self._cost(),
+            *self._use(), self._sides, self._conditions(), networks, tuple(self._rest), tuple(self._gains),
+            _scale(lower, upper, networks),
+        )  # fmt: skip
+
+    def _columns(self) -> tuple[list[FloatArray], list[PartGain]]:
+        """Columns at rest, (1,) or (N,) each, and what they gain by parts."""
+        template, k, one = self._template, self._k, np.ones(1)
+        limits = [(one_row(template.lower[:, j]), one_row(template.upper[:, j])) for j in self._all]
+        quiet = [np.clip(0.0, lower, upper) for lower, upper in limits]
+        for right, left in zip(self._right.tolist(), self._left.tolist(), strict=True):
+            if left != NONE:
+                quiet[right], quiet[left] = limits[right][0], limits[left][0]
+        for j in (*self._outputs.tolist(), *self._defined):
+            quiet[j] = np.zeros(1)
+        gains = []
+        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
+            gains.append(PartGain(right, number, one))
+            gains.append(
+                PartGain(right, k + number, -one) if left == NONE else PartGain(left, k + number, one)
+            )
+        gains += [PartGain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
+        for column, row in self._defined.items():
+            scale = self._entry[row, column]
+            others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
+            taken = sum((quiet[j] * entry for j, entry in others.items()), start=np.zeros(1))
+            quiet[column] = one_row(_shifted(template.row_lower[:, row], one_row(taken), one_row(scale)))
+            for gain in [gain for gain in gains if gain.column in others]:
+                amount = -gain.amount * others[gain.column] / scale
+                gains.append(PartGain(column, gain.part, amount[:1] if same(amount) else amount))
+        return quiet, gains
+
+    @property
+    def _all(self) -> range:
+        """Local columns."""
+        return range(self._template.places.shape[1])
+
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        template, rest = self._template, self._rest
+        lower, upper = [], []
+        for right, left in zip(self._right.tolist(), self._left.tolist(), strict=True):
+            upper.append(one_row(template.upper[:, right]) - rest[right])
+            lower.append(
+                one_row(template.lower[:, right]) - rest[right]
+                if left == NONE
+                else rest[left] - one_row(template.upper[:, left])
+            )
+        return self._everywhere(_beside(lower)), self._everywhere(_beside(upper))
+
+    def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
+        """(N or 1, parts) of a linear form with (N or 1, m) entries on local columns."""
+        entry = one_row(entry)
+        place = {int(j): number for number, j in enumerate(columns)}
+        terms = [
+            (gain.part, entry[:, place[gain.column]] * gain.amount)
+            for gain in self._gains
+            if gain.column in place
+        ]
+        at_rest = np.zeros(1)
+        for number, column in enumerate(columns.tolist()):
+            at_rest = at_rest + entry[:, number] * self._rest[column]
+        at_rest = one_row(at_rest)
+        count = max([len(at_rest), *(len(amount) for _, amount in terms)])
+        linear = np.zeros((count, 2 * self._k + len(self._outputs) + 1))
+        for part, amount in terms:
+            linear[:, part] += amount
+        linear[:, -1] = at_rest
+        return linear
+
+    def _cost(self) -> FloatArray:
+        cost = one_row(self._template.cost)
+        columns = np.flatnonzero(np.any(cost != 0.0, axis=0))
+        return self._everywhere(self._linear(columns, cost[:, columns]))
+
+    def _everywhere(self, array: FloatArray) -> FloatArray:
+        """One row for all blocks, seen by each of them."""
+        count = self._template.count
+        return array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:]))
+
+    def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
+        coupling = self._template.coupling
+        entries = one_row(coupling.entry)
+        numbers, sides, parts = [np.zeros((1, 0))], [], []
+        for side, (row, sign) in enumerate(zip(self._sides.row, self._sides.sign, strict=True)):
+            mine = np.flatnonzero(coupling.row == row)
+            if not mine.size:
+                continue
+            linear = sign * self._linear(coupling.column[mine], entries[:, mine])
+            touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
+            numbers.append(linear[:, touched])
+            sides.append(np.full(touched.size, side))
+            parts.append(touched)
+        ints = [np.concatenate([np.zeros(0, dtype=np.int64), *of]) for of in (sides, parts)]
+        return self._everywhere(_joined(numbers)), ints[0], ints[1]
+
+    def _forms(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Private rows that define nothing, and outputs and defined columns with bounds: linear forms with
+        their sides."""
+        template = self._template
+        for row in range(template.row_lower.shape[1]):
+            if row in self._defined.values():
+                continue
+            members = {j: entry for (i, j), entry in self._entry.items() if i == row}
+            columns = np.array([*members], dtype=np.int64)
+            entry = np.stack(np.broadcast_arrays(*members.values()), axis=1)
+            yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
+        for column in (*self._outputs.tolist(), *self._defined):
+            lower, upper = one_row(template.lower)[:, column], one_row(template.upper)[:, column]
+            limited = np.any(np.isfinite(lower)) or np.any(np.isfinite(upper))
+            if limited and not (column in self._classes and self._any_class(column)):
+                yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
+
+    def _conditions(self) -> Conditions:
+        """The forms, side by side."""
+        k, q = self._k, len(self._outputs)
+        moves, outputs, least = [np.zeros((1, 0, k))], [np.zeros((1, 0, q))], [np.zeros((1, 0))]
+        for linear, lower, upper in self._forms():
+            for sign, side in ((1.0, lower), (-1.0, -upper)):
+                if np.any(np.isfinite(side)):
+                    moves.append(sign * linear[:, None, :k])
+                    outputs.append(sign * linear[:, None, 2 * k : -1])
+                    asked = np.where(np.isfinite(side), side, -np.inf) - sign * linear[:, -1]
+                    least.append(one_row(asked)[:, None])
+        return Conditions(*(self._everywhere(_joined(of)) for of in (moves, outputs, least)))
+
+    def _any_class(self, column: int) -> bool:
+        lower, upper = one_row(self._template.lower)[:, column], one_row(self._template.upper)[:, column]
+        return bool(np.all((lower <= 0.0) & (upper >= 1.0)))
+
+    def _networks(self) -> tuple[NetworkReading, ...]:
+        readings = []
+        for network in self._template.networks:
+            local = network.inputs
+            at_rest = self._side_by_side(
+                [network.data[:, k] if j == FIXED else self._rest[j] for k, j in enumerate(local.tolist())]
+            )
+            by_moves = np.zeros((len(local), self._k))
+            for gain in self._gains:
+                if gain.part < self._k:
+                    by_moves[local == gain.column, gain.part] += gain.amount[0]
+            places = np.searchsorted(self._outputs, network.outputs)
+            readings.append(NetworkReading(network.block, at_rest, by_moves, places))
+        return tuple(readings)
+
+    def _side_by_side(self, columns: list[FloatArray]) -> FloatArray:
+        """(N, d), row by row, as networks read them; the owner's own array where the columns are its."""
+        one = columns_of_one(columns)
+        if one is not None and len(one) == self._template.count:
+            return one
+        beside = np.empty((self._template.count, len(columns)))
+        for some in pieces(*beside.shape):
+            for k, column in enumerate(columns):
+                beside[some, k] = piece_of(column, some)
+        return beside
+
+
+def _shifted(side: FloatArray, taken: FloatArray, scale: FloatArray) -> FloatArray:
+    """(side - taken) / scale; the side itself where that changes nothing."""
+    plain = len(taken) == len(scale) == 1 and taken[0] == 0.0 and scale[0] == 1.0
+    return side if plain else (side - taken) / scale
+
+
+def _joined(arrays: list[FloatArray]) -> FloatArray:
+    """Side by side, along the second axis; (1, ...) where none has more rows."""
+    count = max(len(array) for array in arrays)
+    return np.concatenate([np.broadcast_to(a, (count, *a.shape[1:])) for a in arrays], axis=1)
+
+
+def _beside(columns: list[FloatArray]) -> FloatArray:
+    """(1, k) of columns that have one number each for all blocks, else (N, k)."""
+    shape = (max((len(column) for column in columns), default=1), len(columns))
+    beside = np.empty(shape, order="F")  # columns are what everybody works with
+    for k, column in enumerate(columns):
+        beside[:, k] = column
+    return beside
+
+
+def same(numbers: FloatArray) -> bool:
+    """In all blocks."""
+    return bool(np.all(numbers == numbers[0]))
+
+
+def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
+    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    width = np.median(one_row(upper) - one_row(lower), axis=0)
+    spread = np.zeros(lower.shape[1])
+    for reading in networks:
+        some = reading.at_rest[:: max(1, len(reading.at_rest) // MANY)]
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ some.std(axis=0))
+    free = np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))

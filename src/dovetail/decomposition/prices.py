@@ -1,0 +1,203 @@
+"""Prices of the coupling rows: Newton's method on the smoothed dual of the LP over the pool.
+
+    least over p >= 0 of   p'h + tau sum over blocks of log sum over columns of exp(-(cost + p'use) / tau)
+
+The gradient is what rows have left, the Hessian the spread of uses under the weights exp(...): with few rows
+second order costs no more than first. tau falls in steps; the prices with the best exact value are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.decomposition.pool import BlockPool, SomeColumns
+
+SMOOTHING = (0.08, 0.02, 0.005)
+"""tau in units of a usual column's cost: from far off the first converges in a few steps, the last is within
+a thousandth of the LP."""
+STEPS, HALVINGS = 20, 12
+MANY_ROWS = 200
+"""With more coupling rows the Hessian costs more than it saves: first order then (L-BFGS-B)."""
+RIDGE = 1e-9
+"""Relative, on the Hessian: rows that nobody uses have none."""
+HIGHEST = 100.0
+"""Times its usual price: where no column helps a row any more, a price has no other end."""
+LONGEST = 4.0
+"""Times a price, or a usual one: the longest step."""
+ENOUGH = 1e-7
+"""Relative: a step that promises less is the last at its tau."""
+CHUNK, DEVICE_CHUNK = 1 << 16, 1 << 20
+"""Blocks at a time: what is made on the way is six times as large as the pool's part."""
+QUIET_STEPS = 60
+"""Of L-BFGS-B at each tau."""
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """The smoothed sum over blocks (its negative is in the dual), and its derivatives."""
+
+    value: float
+    use: FloatArray
+    """(R,) of all blocks under the weights."""
+    spread: FloatArray | None
+    """(R, R)."""
+
+    def __add__(self, other: Smoothed) -> Smoothed:
+        spread = None if self.spread is None or other.spread is None else self.spread + other.spread
+        return Smoothed(self.value + other.value, self.use + other.use, spread)
+
+
+def smoothed(columns: BlockPool | SomeColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
+    """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
+    uses, costs = columns.use, columns.cost
+    price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)
+    total = Smoothed(0.0, np.zeros(len(prices)), np.zeros((len(prices),) * 2) if second else None)
+    size = CHUNK if uses.device.type == "cpu" else DEVICE_CHUNK
+    for first in range(0, len(costs), size):
+        use, cost = uses[first : first + size], costs[first : first + size]
+        total = total + _chunk(use, cost, price, tau, second)
+    return total
+
+
+def _chunk(use: Tensor, cost: Tensor, price: Tensor, tau: float, second: bool) -> Smoothed:
+    scaled = -(cost + use @ price) / tau
+    known = torch.isfinite(scaled).any(dim=1)
+    if not bool(known.all()):
+        use, scaled = use[known], scaled[known]
+    value = -tau * float(torch.logsumexp(scaled, dim=1).sum(dtype=torch.float64))
+    weight = torch.softmax(scaled, dim=1)
+    weighted = weight[:, :, None] * use
+    mean = weighted.sum(dim=1)
+    spread = None
+    if second:
+        flat, mixed = use.flatten(0, 1), weighted.flatten(0, 1)
+        spread = ((flat.T @ mixed - mean.T @ mean) / tau).double().cpu().numpy()
+    return Smoothed(value, mean.sum(dim=0, dtype=torch.float64).cpu().numpy(), spread)
+
+
+Sum = Callable[[FloatArray, float, bool], Smoothed]
+"""Over all blocks, wherever they are: at prices, for a tau, with or without second derivatives."""
+
+
+def best_prices(
+    of_blocks: Sum,
+    h: FloatArray,
+    start: FloatArray,
+    unit: float,
+    usual: FloatArray,
+    smoothing: Sequence[float] = SMOOTHING,
+) -> FloatArray:
+    """From `start`; `unit` is what a usual column costs, `usual` the price at which its use costs as much."""
+    prices = start
+    if len(h) == 0:
+        return prices
+    for tau in smoothing:
+        if len(h) > MANY_ROWS:
+            prices = _first_order(of_blocks, h, prices, tau * unit, highest(usual))
+        else:
+            prices = _newton(of_blocks, h, prices, tau * unit, usual)
+    return prices
+
+
+def highest(usual: FloatArray) -> FloatArray:
+    """(R,) that prices may be."""
+    most = float(usual.max(initial=0.0))
+    return HIGHEST * np.where(usual > 0.0, usual, most if most > 0.0 else 1.0)
+
+
+def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual: FloatArray) -> FloatArray:
+    """Projected: rows at price 0 that want less stay there, and those at the highest price that want more."""
+    most = highest(usual)
+    now = of_blocks(prices, tau, True)
+    value = float(prices @ h) - now.value
+    for _ in range(STEPS):
+        gradient = h - now.use
+        free = ((prices > 0.0) | (gradient < 0.0)) & ((prices < most) | (gradient > 0.0))
+        if not free.any():
+            return prices
+        newton = _damped(now, gradient, free, prices, usual)
+        if abs(float(gradient @ newton)) <= ENOUGH * (1.0 + abs(value)):
+            return prices
+        found = _searched(of_blocks, h, prices, value, gradient, newton, tau, most)
+        if found is None:
+            return prices
+        trial, new, new_value = found
+        gained = value - new_value
+        prices, now, value = trial, new, new_value
+        if gained <= ENOUGH * (1.0 + abs(value)):
+            return prices
+    return prices
+
+
+def _damped(
+    now: Smoothed, gradient: FloatArray, free: BoolArray, prices: FloatArray, usual: FloatArray
+) -> FloatArray:
+    """Newton's step, in units of usual prices. Where blocks agree the dual is flat and the step has no size:
+    the ridge grows until none is much longer than prices are, or usually are (Levenberg)."""
+    assert now.spread is not None
+    scale = np.maximum(usual, np.where(usual > 0.0, 0.0, 1.0))[free]
+    hessian = now.spread[np.ix_(free, free)] * np.outer(scale, scale)
+    slope = gradient[free] * scale
+    most = LONGEST * np.maximum(1.0, prices[free] / scale)
+    ridge = RIDGE * max(float(np.trace(hessian)) / len(scale), float(np.abs(slope).max()) * RIDGE, 1e-300)
+    while True:
+        step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
+        if np.all(np.abs(step) <= most):
+            break
+        ridge *= 10.0
+    whole = np.zeros_like(prices)
+    whole[free] = step * scale
+    return whole
+
+
+def _searched(
+    of_blocks: Sum,
+    h: FloatArray,
+    prices: FloatArray,
+    value: float,
+    gradient: FloatArray,
+    direction: FloatArray,
+    tau: float,
+    most: FloatArray,
+) -> tuple[FloatArray, Smoothed, float] | None:
+    """The first of halved steps that is worth its length: prices, sums and value there.
+
+    None where none is: at the solution, or where the step, cut off at 0 and the highest prices, leads uphill.
+    """
+    length = 1.0
+    for _ in range(HALVINGS):
+        trial = np.clip(prices + length * direction, 0.0, most)
+        new = of_blocks(trial, tau, True)
+        new_value = float(trial @ h) - new.value
+        if new_value <= value + 1e-4 * float(gradient @ (trial - prices)):
+            return trial, new, new_value
+        length *= 0.5
+    return None
+
+
+def _first_order(
+    of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, most: FloatArray
+) -> FloatArray:
+    def dual(p: FloatArray) -> tuple[float, FloatArray]:
+        at = of_blocks(p, tau, False)
+        return float(p @ h) - at.value, h - at.use
+
+    found = minimize(
+        dual, prices, jac=True, method="L-BFGS-B", bounds=[(0.0, price) for price in most],
+        options={"maxiter": QUIET_STEPS},
+    )  # fmt: skip
+    return np.asarray(found.x)
+
+
+def exact_value(pool: BlockPool, prices: FloatArray) -> float:
+    """What blocks cost in all, each at its cheapest column at the prices."""
+    price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
+    least = pool.priced(price).min(dim=1).values
+    return float(least[torch.isfinite(least)].sum(dtype=torch.float64))

@@ -1,0 +1,176 @@
+"""Prices and rounds over shares, wherever these live: columns, prices, columns again, and at last a choice.
+
+Nothing here knows where blocks come from or what becomes of the answer: what is asked of shares is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.decomposition.core import choose
+from dovetail.decomposition.prices import SMOOTHING, Smoothed, Sum, best_prices, highest
+from dovetail.decomposition.share import BlockSample, Which
+from dovetail.decomposition.shares import Shares
+from dovetail.run.budget import Budget
+from dovetail.run.stopwatch import Stopwatch
+
+SAMPLE, SAMPLE_ROUNDS = 2000, 3
+"""Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
+PRICED = 250_000
+"""Blocks whose columns find the prices between rounds, where there are more: prices are some numbers, and are
+off by a thousandth then. Those of the last round are found over all."""
+NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
+"""Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
+that differ, near ones good ones."""
+CORE_SECONDS, CORE_SHARE = 4.0, 0.1
+"""For the MIP over the last few blocks; no more than a share of the time left."""
+CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
+"""From so many blocks on no more than a part of the time that everything before took, or a second, where no
+row is missed. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four seconds won none
+of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and 4,929 with four;
+in float32 4,933 with either."""
+GAINED, SMALL = 4e-4, 1e-2
+"""Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
+counts so much, lest an objective near 0 is never done."""
+WORTH = 1e-5
+"""Relative: the MIP over the last few blocks does not look for less. Of a million blocks that is a handful,
+for which it would take all its seconds."""
+TRIES = 3
+"""Of what a lost share disturbs; what the last one gives is looked at as it is."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One that is done."""
+
+    number: int
+    value: float
+    """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
+    last: bool
+
+
+class Rounds:
+    """Of one problem: `limit` is that of the coupling sides, `totals` are the blocks of each template."""
+
+    def __init__(
+        self,
+        shares: Shares,
+        limit: FloatArray,
+        totals: Sequence[int],
+        budget: Budget,
+        stopwatch: Stopwatch,
+        seed: int,
+    ) -> None:
+        self._shares, self._limit, self._totals = shares, limit, totals
+        self._budget, self._stopwatch, self._seed = budget, stopwatch, seed
+        self._rng = np.random.default_rng(seed)
+        self._unit = shares.stake
+        usual = shares.usual_use
+        self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
+        self.prices = self._last = self._usual_prices
+
+    @property
+    def count(self) -> int:
+        """Blocks in all."""
+        return sum(self._totals)
+
+    def all(self, most: int) -> Iterator[Round]:
+        """Prices from a sample, then rounds over all blocks, until little is gained twice in a row."""
+        if self.count > 2 * SAMPLE:
+            self._sample()
+        value, quiet = np.inf, 0
+        for number in range(most):
+            losses = self._shares.workers.losses
+            noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0)
+            self._price("undecided" if number else "all", noise, self._limit)
+            before, value = value, self._value()
+            # it rises where blocks find a first column: those without one do not count
+            little = abs(before - value) < GAINED * self._size(value)
+            if losses < self._shares.workers.losses:  # columns were lost and others found in their place
+                little = False
+            quiet = quiet + 1 if little else 0
+            last = bool(self._budget.over) or quiet == 2 or number == most - 1
+            if last and self.count > PRICED:
+                self._price_exactly()
+                value = self._value()
+            yield Round(number, value, last)
+            if last:
+                return
+
+    def _price_exactly(self) -> None:
+        """Prices over all blocks, from those of some."""
+
+        def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
+            return self._shares.smoothed(prices, tau, second, None)
+
+        self.undisturbed(partial(self._find_prices, of_blocks, self._limit, SMOOTHING[-1:]))
+
+    def _sample(self) -> None:
+        """Prices of some blocks under their share of the rows."""
+        sample = BlockSample(self._chance(), SAMPLE / self.count)
+        for _ in range(SAMPLE_ROUNDS):
+            self._price(sample, NOISE[0], self._sampled(sample) / self.count * self._limit)
+
+    def _sampled(self, sample: BlockSample) -> int:
+        """Blocks of a sample."""
+        return sum(sample.size(total) for total in self._totals)
+
+    def _chance(self) -> int:
+        return int(self._rng.integers(1 << 31))
+
+    def _price(self, which: Which, noise: float, limit: FloatArray) -> None:
+        """New columns of some blocks, and the prices of all columns; once more where a share was lost."""
+        seed, sample = self._chance(), which if isinstance(which, BlockSample) else None
+        if sample is None and self.count > PRICED:
+            sample = BlockSample(self._seed, PRICED / self.count)
+            limit = limit * (self._sampled(sample) / self.count)
+
+        def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
+            return self._shares.smoothed(prices, tau, second, sample)
+
+        with self._stopwatch.measure("nn"):
+            self._shares.price(which, np.stack([self.prices, self._last]), noise, self._unit, seed)
+        self._last = self.prices
+        self.undisturbed(partial(self._find_prices, of_blocks, limit))
+        self._shares.renew_at(which, np.stack([self.prices, self._last]), noise, self._unit, seed)
+
+    def _find_prices(self, of_blocks: Sum, limit: FloatArray, smoothing: Sequence[float] = SMOOTHING) -> None:
+        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
+
+    def undisturbed(self, work: Callable[[], T]) -> T:
+        """Once more where a share was lost meanwhile: it was made again with other columns."""
+        for _ in range(TRIES):
+            losses = self._shares.workers.losses
+            made = work()
+            if losses == self._shares.workers.losses:
+                break
+        return made
+
+    def _value(self) -> float:
+        return self._shares.value(self.prices) - float(self.prices @ self._limit)
+
+    def _size(self, value: float) -> float:
+        """Of the whole: what a relative difference is relative to."""
+        return abs(value) + SMALL * self._unit * self.count
+
+    def choose(self, *, last: bool) -> bool:
+        """A choice within the rows; False where some block has no column. The last one takes a MIP over a few
+        blocks, others only where rows are missed without."""
+        most = CORE_SECONDS
+        if self.count >= CORE_BLOCKS:
+            most = min(most, max(CORE_LEAST, CORE_PART * self._budget.seconds))
+        part = self._budget.part(min(most, max(CORE_SHARE * self._budget.left, CORE_LEAST)))
+        worth = WORTH * self._size(self._value())
+        with self._stopwatch.measure("engine"):
+            return choose(
+                self._shares, self.prices, self._limit, highest(self._usual_prices), part, self._seed,
+                worth=worth, rough=not last,
+            )  # fmt: skip

@@ -1,0 +1,479 @@
+"""Some blocks of one template with their columns: all that pricing, the dual and the choice ask of them.
+
+Blocks of a shard are nobody else's. What travels between shards is prices one way, and sums over blocks the
+other: a few numbers per coupling row, whatever the number of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.decomposition.block_data import BlockData, Target, is_repeated, of, repeated, stored
+from dovetail.decomposition.confirmed import confirmed
+from dovetail.decomposition.device_blocks import device_blocks
+from dovetail.decomposition.modes import digits_of, modes_of
+from dovetail.decomposition.move_program import MoveProgram, one_row
+from dovetail.decomposition.networks import TemplateNetworks
+from dovetail.decomposition.oracle import Oracle
+from dovetail.decomposition.pool import BlockPool
+from dovetail.run.budget import Budget
+from dovetail.structure.templates import Places
+
+COLD = (0.4, 0.12, 1.2, 0.8)
+"""Trust regions of descents from rest, in usual moves: they end in different places."""
+WARM, WARM_RADIUS = 4, 0.12
+"""Descents from the best columns so far."""
+ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
+"""Descents at a time: their arrays stay in a core's cache; a GPU is not busy with fewer, and its memory may
+ask for fewer (they are halved then)."""
+COMMON_ROWS = 4
+"""For each block, where descents go start by start: what all of them found is put together in the end."""
+TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
+"""Blocks that are asked with all their starts at once: a start by itself would not busy a core, or a GPU."""
+LITTLE = 1e-4
+"""In units of a usual column's cost: a descent whose next step promises less is done."""
+ANCHORS = 4
+"""Price vectors for which columns are kept: the present one, the last one, and shaken ones."""
+FEW = 2048
+"""Blocks that say how far values differ."""
+FAR = 4.0
+"""Points are tried no farther from rest than that, in usual moves."""
+ON_A_LINE, IN_SPACE, MOST_TRIED = 9, 32, 512
+"""Points that are tried by their value alone before the best descend: of one coordinate, of several, and with
+all modes of a block."""
+STARTS_ON_A_LINE, STARTS_IN_SPACE = 2, 4
+"""Of these that descend; in space beside the best columns so far."""
+MOST_PLACES, COLUMNS_BESIDE = 32, 4
+"""Of a block's columns; how many it may have beside the best of each of few modes."""
+FEW_MODES, BEST_MODES = 8, 8
+"""With so few modes the best points of each descend; with more, those of the best ones."""
+SWEEPS, CHAINS = 2, 3
+"""Over all digits of a block with too many modes, from so many points."""
+NEAR_BEST = 0.4
+"""Trust region of a descent from a point that was the best of many, in usual moves."""
+
+
+@dataclass(frozen=True)
+class PricingOptions:
+    """How thoroughly blocks are asked."""
+
+    places: int = 7
+    """Columns per block: the first, and six more; with one alone rounds go in circles."""
+    steps: int = 12
+
+
+class Shard:
+    """See above."""
+
+    def __init__(
+        self,
+        program: MoveProgram,
+        blocks: list[Block],
+        options: PricingOptions,
+        device: str,
+        spread: FloatArray,
+    ) -> None:
+        self.program, self._blocks = program, blocks
+        self.data = BlockData(program, blocks, device)
+        self._digits = digits_of(program)
+        self._modes = modes_of(program, self._digits)
+        self._free = (~self.data.whole).nonzero().ravel()
+        self._known = self._modes is not None and len(self._free) == 0 and len(self._modes) < MOST_PLACES
+        """Whether all that a block can do is looked at at once, and kept."""
+        self.on_device = device_blocks(program, blocks, device)
+        """Blocks that can be asked where their columns are; None where they cannot."""
+        rests = None if self.on_device is None else self.on_device.rests
+        self._networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
+        self._oracle = Oracle(self.data, self._networks, options.steps if len(self._free) else 0)
+        modes = 0 if self._modes is None else len(self._modes)
+        places = 1 + modes if self._known else max(options.places, min(modes, FEW_MODES) + COLUMNS_BESIDE)
+        self.pool = BlockPool(self.data, places, len(program.output_columns))
+        on_cpu = torch.device(device).type == "cpu"
+        self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
+        self._pace = 0.0
+        """Seconds that a block takes, at the least: kernels are compiled in the first call."""
+        self._random = torch.Generator().manual_seed(0)
+        self._begin()
+        self._spread = self._floats(spread)
+        """(q,) how far apart values of blocks at rest usually are, in the whole template."""
+        self._targets = self.data.targets(self._spread)
+
+    @property
+    def count(self) -> int:
+        """How many blocks."""
+        return self.data.count
+
+    @property
+    def steerable(self) -> BoolArray:
+        """(R,) sides whose use small steps change, by coordinates that are no integers or by outputs; none
+        where outputs are classes, which a step may turn."""
+        data, k = self.data, self.data.coordinates
+        found = np.zeros(data.sides, dtype=bool)
+        if not bool(data.classifies.any() | data.whole.all()):
+            part, whole = data.use_part.cpu().numpy(), self.program.whole
+            steered = np.concatenate(
+                [~whole, ~whole, np.ones(data.cost.shape[1] - 2 * k - 1, dtype=bool), [False]]
+            )
+            found[data.use_side.cpu().numpy()[steered[part]]] = True
+        return found
+
+    @property
+    def _sizes(self) -> Tensor:
+        """(parts,) what a usual move is, and how much a usual output varies."""
+        outputs = torch.where(self.data.classifies, 1.0, self._spread)
+        return torch.cat([self.data.scale, self.data.scale, outputs, torch.zeros_like(outputs[:1])])
+
+    @property
+    def stake(self) -> float:
+        """What a usual block has to win or lose by its outputs; by its moves where these cost nothing."""
+        k = self.data.coordinates
+        usual = (stored(self.data.cost).abs() * self._sizes).mean(dim=0)
+        by_outputs = float(usual[2 * k :].sum())
+        return by_outputs if by_outputs > 0.0 else float(usual.sum()) or 1.0
+
+    @property
+    def usual_use(self) -> FloatArray:
+        """(R,) of the coupling sides by usual moves and outputs."""
+        taken = (stored(self.data.use).abs() * self._sizes[self.data.use_part]).mean(dim=0)
+        total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
+        return total.double().cpu().numpy()
+
+    def _begin(self) -> None:
+        """First columns: every block at rest, if that meets its conditions."""
+        program = self.program
+        least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
+        holds, outputs = self._confirmed_rest(least)
+        self._rests = holds
+        """(N,) whose first column is the point at rest, confirmed here for good."""
+        kept = self._rests.nonzero().ravel()
+        moves = of(repeated(self._floats(least), self.count), kept)
+        self.pool.rest(kept, moves, outputs.to(self.data.dtype)[kept])
+
+    def _confirmed_rest(self, least: FloatArray) -> tuple[Tensor, Tensor]:
+        """(N,) whether blocks at rest meet their conditions, and their outputs, in float64."""
+        if self.on_device is not None:
+            moves = self._tensor(least).expand(self.count, -1)
+            return self.on_device.confirmed(self.everyone, moves, None)
+        rest = np.broadcast_to(least, self.program.lower.shape)
+        holds, outputs = confirmed(self.program, self._blocks, slice(None), rest, None)
+        return self._tensor(holds), self._tensor(outputs)
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.as_tensor(array, device=self.data.device)
+
+    def _floats(self, array: FloatArray) -> Tensor:
+        return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
+
+    def undecided(self, prices: FloatArray, border: float) -> IntArray:
+        """Blocks that are worth asking again: their best other column costs no more than their first at the
+        prices, and the border."""
+        if self._known:  # all that there is was found in the first round
+            return np.flatnonzero(torch.isinf(self.pool.cost).all(dim=1).cpu().numpy())
+        price = self._floats(prices)
+        best = torch.empty(self.count, device=self.data.device)
+        for part in torch.arange(self.count, device=self.data.device).split(self._rows):  # type: ignore[no-untyped-call]
+            priced = self.pool.priced(price, part)
+            first = torch.where(torch.isfinite(priced[:, 0]), priced[:, 0], torch.inf)
+            best[part] = priced[:, 1:].min(dim=1).values - first
+        return (torch.isnan(best) | (best < border)).nonzero().ravel().cpu().numpy()
+
+    def price(
+        self,
+        which: IntArray,
+        anchors: FloatArray,
+        noise: float,
+        unit: float,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> None:
+        """Ask blocks for columns at the first of the prices: descents from rest, from their best ones, or
+        from the best of many points, each at shaken prices. Columns are kept for the other prices as well."""
+        prices = anchors[0]
+        shaken = prices * np.exp(noise * rng.standard_normal((len(COLD) + WARM, len(prices))))
+        anchors = np.concatenate([anchors, shaken[: ANCHORS - len(anchors)]])
+        starts = self._tried if self._roams else len(COLD) + WARM
+        for target in self._targets:
+            left = self._worth_asking(self._tensor(which), target)
+            while len(left) and not budget.over:
+                begin, size = perf_counter(), max(1, self._rows // self._rows_per_block(starts))
+                some = left[:size]
+                if budget.left < self._pace * len(some):
+                    return  # it would end too late
+                if self._priced(some, target, self._floats(shaken), self._floats(anchors), unit):
+                    left = left[size:]
+                    pace = (perf_counter() - begin) / len(some)
+                    self._pace = min(pace, self._pace) if self._pace else pace
+
+    def _priced(self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float) -> bool:
+        """Whether so many blocks fit the memory; with too many, the next time there are half as many."""
+        try:
+            self._price_some(which, target, shaken, anchors, unit)
+            return True
+        except torch.OutOfMemoryError:
+            if len(which) == 1:
+                raise
+        torch.cuda.empty_cache()  # what the failed attempt held is free only now
+        self._rows = max(1, len(which) * self._rows_per_block(len(shaken)) // 2)
+        return False
+
+    def _rows_per_block(self, starts: int) -> int:
+        """Descents at once, and as much memory for what they find."""
+        return COMMON_ROWS if self._common_costs and not self._roams else starts
+
+    @property
+    def _common_costs(self) -> bool:
+        """Whether a move costs the same in all blocks: descents go start by start then, costs by the side."""
+        return is_repeated(self.data.cost) and is_repeated(self.data.use)
+
+    def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
+        """Without blocks at rest that no column of the target can beat, whatever the prices: it costs no less
+        and uses no less of any side."""
+        data, k = self.data, self.data.coordinates
+        if self._oracle.values_cost or target.on_values.shape[1] > len(data.class_groups):
+            return which
+        by_moves = data.use_part < 2 * k
+        cost, use = stored(data.cost), stored(data.use)
+        if bool((cost[:, : 2 * k] < 0.0).any()) or bool((use[:, by_moves] < 0.0).any()):
+            return which
+        rests, classes = self.pool.outputs[which, 0], target.classes
+        more = data.parts(rests.new_zeros((len(which), k)), classes - rests)
+        more[:, -1] = 0.0
+        no_less = (data.costs(which, more) >= 0.0) & (data.uses(which, more) >= 0.0).all(dim=1)
+        return which[~(no_less & torch.isfinite(self.pool.cost[which, 0]))]
+
+    def _price_some(
+        self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float
+    ) -> None:
+        n, little = len(which), LITTLE * unit
+        prices = torch.cat([anchors[:1], shaken[1:]]) if self._roams else shaken
+        costs = [self.data.part_costs(which, p) for p in prices]
+        if self._roams:
+            starts, priced = self._screened(which, target, costs)
+            radius = torch.full((starts.shape[1],), NEAR_BEST, device=self.data.device)
+            if len(self._free) > 1:  # what it has goes on where it is
+                starts = torch.cat([starts, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
+                priced = [*priced, *range(len(COLD), len(COLD) + WARM)]
+                radius = torch.cat([radius, torch.full((WARM,), WARM_RADIUS, device=radius.device)])
+        else:
+            cold = self.data.zeros(n, len(COLD), self.data.coordinates)
+            starts, priced = torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1), range(len(costs))
+            radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM], device=self.data.device)
+            radius = radius[: starts.shape[1]]
+        count = starts.shape[1]
+        costs = [costs[p] for p in priced][:count]
+        if self._common_costs and n > self._few:
+            found = [
+                self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target, little)
+                for s in range(count)
+            ]
+        else:
+            part_costs = torch.stack(costs, dim=1)
+            every = which.repeat_interleave(count)
+            found = [
+                self._oracle.descend(
+                    every, starts.flatten(0, 1), radius.repeat(n), part_costs.flatten(0, 1), target, little
+                )
+            ]
+        moves, outputs, cost = (
+            torch.stack(
+                [getattr(one, name).reshape(n, -1, *getattr(one, name).shape[1:]) for one in found], dim=1
+            )
+            for name in ("moves", "outputs", "cost")
+        )
+        self.pool.merge(
+            which, moves.flatten(1, 2), outputs.flatten(1, 2), torch.isfinite(cost).flatten(1), anchors, unit
+        )
+
+    @property
+    def _roams(self) -> bool:
+        """No slope leads from one whole number to the next, nor out of a number's local optimum; a class is
+        reached from where the block rests, or not at all."""
+        return self._oracle.values_cost or bool(self.data.whole.any())
+
+    @property
+    def _tried(self) -> int:
+        """Points of a block whose values are looked at together, at most."""
+        if self._modes is not None:
+            return len(self._modes) * (self._places_tried + WARM)
+        return max(len(digit.levels) for digit in self._digits)
+
+    @property
+    def _places_tried(self) -> int:
+        """Points of the coordinates that are no integers, of each mode."""
+        if not len(self._free):
+            return 1
+        assert self._modes is not None
+        most = ON_A_LINE if len(self._free) == 1 else IN_SPACE
+        return max(2, min(most, MOST_TRIED // len(self._modes) - WARM))
+
+    def _limits(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, k) within which points are tried."""
+        lower, upper, far = of(self.data.lower, which), of(self.data.upper, which), FAR * self.data.scale
+        near, wide = torch.minimum(torch.maximum(-far, lower), upper), torch.minimum(far, upper)
+        whole = self.data.whole
+        return torch.where(whole, lower, near), torch.where(whole, upper, torch.maximum(wide, near))
+
+    def _screened(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
+        """(n, S, k) points that are worth a descent, and at which of the costs each begins."""
+        if self._modes is None:
+            return self._by_digits(which, target, costs)
+        lower, upper = self._limits(which)
+        points = self._spread_points(lower, upper)
+        if len(self._free) == 1:
+            warm = self.pool.moves[which, 1 : 1 + WARM]
+            points = torch.cat([points, torch.where(self.data.whole, points[:, :1], warm)], dim=1)
+        modes = self._floats(self._modes)
+        tried = points[:, None, :, :].repeat(1, len(modes), 1, 1)
+        at = lower[:, None, :] + modes
+        tried = torch.where(self.data.whole, torch.minimum(at, upper[:, None, :])[:, :, None, :], tried)
+        if self._known:
+            return tried[:, :, 0], [0] * len(modes)
+        places = points.shape[1]
+        starts = STARTS_ON_A_LINE if len(self._free) == 1 else STARTS_IN_SPACE if len(self._free) else 1
+        apart = len(modes) <= FEW_MODES
+        starts = starts if apart else max(2, starts // 2)
+        value = self._oracle.screen(which, tried.flatten(1, 2), costs[:starts], target)
+        value = value.view(len(which), starts, len(modes), places)
+        chosen, priced = [], list[int]()
+        rows = torch.arange(len(which), device=value.device)[:, None]
+        for start in range(starts):
+            part = slice(None) if start == 0 or places < starts else slice(start - 1, None, starts - 1)
+            best, place = value[:, start, :, part].min(dim=2)
+            place = place if start == 0 or places < starts else place * (starts - 1) + start - 1
+            count = len(modes) if apart else min(len(modes), BEST_MODES)
+            mode = best.topk(count, dim=1, largest=False).indices
+            chosen.append(tried[rows, mode, place.gather(1, mode)])
+            priced += [start] * count
+        return torch.cat(chosen, dim=1), priced
+
+    def _spread_points(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """(n, P, k) of the coordinates that are no integers: one evenly between its limits, several by
+        chance, and at rest."""
+        count, free = self._places_tried, len(self._free)
+        points = lower.clamp(min=0.0).minimum(upper)[:, None, :].repeat(1, count, 1)
+        if free == 1:
+            part = torch.linspace(0.0, 1.0, count)[:, None]
+        else:
+            part = torch.rand((len(lower), count, free), generator=self._random)
+        if free:
+            low, high = lower[:, None, self._free], upper[:, None, self._free]
+            spread = low + part.to(low) * (high - low)
+            points[:, (0 if free == 1 else 1) :, self._free] = spread[:, (0 if free == 1 else 1) :]
+        return points
+
+    def _by_digits(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
+        """Where a block has too many modes: one digit after the other at its best level, from the best column
+        and from points by chance; with nothing else to choose, all that differ from it in one digit."""
+        lower, upper = self._limits(which)
+        n, rows, chosen = len(which), torch.arange(len(which), device=self.data.device), []
+        known = torch.isfinite(self.pool.cost[which, 1])[:, None]
+        for chain in range(CHAINS):
+            chance = torch.rand((n, lower.shape[1] + len(self._digits)), generator=self._random).to(lower)
+            moves = torch.where(self.data.whole, lower, lower + chance[:, : lower.shape[1]] * (upper - lower))
+            for number, digit in enumerate(self._digits):
+                moves = digit.by_chance(moves, lower, upper, chance[:, lower.shape[1] + number])
+            if chain == 0:
+                moves = torch.where(known, self.pool.moves[which, 1], moves)
+            for _ in range(SWEEPS):
+                for digit in self._digits:
+                    levels = digit.at(moves, lower, upper)
+                    value = self._oracle.screen(which, levels, costs[chain : chain + 1], target)[:, 0]
+                    moves = levels[rows, value.argmin(dim=1)]
+            chosen.append(moves[:, None, :])
+        priced = list(range(CHAINS))
+        if not len(self._free):
+            near = [digit.at(moves, lower, upper) for moves in (chosen[0][:, 0],) for digit in self._digits]
+            chosen += near
+            priced += [0] * sum(one.shape[1] for one in near)
+        return torch.cat(chosen, dim=1), priced
+
+    @property
+    def everyone(self) -> Tensor:
+        """Numbers of all blocks."""
+        return torch.arange(self.count, device=self.data.device)
+
+    def nth(self, place: int) -> Tensor:
+        """(N,) this place where a block has so many columns, else the first."""
+        if place >= self.pool.cost.shape[1]:
+            return torch.zeros_like(self.everyone)
+        return torch.where(torch.isfinite(self.pool.cost[:, place]), place, 0)
+
+    def column(self, which: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+        """Moves, within their limits, and claimed outputs of one column of each block, in float64."""
+        return self.data.within(which, self.pool.moves[which, place]), self.pool.outputs[
+            which, place
+        ].double()
+
+    def write(self, moves: Tensor, outputs: Tensor, z: Tensor, places: Places, first: int) -> bool:
+        """Moves and outputs of all blocks into a point that is where they are; False where they are not.
+
+        `places` says where columns are in it, of blocks that are counted from `first`.
+        """
+        if self.on_device is None:
+            return False
+        for j, values in enumerate(self.on_device.columns(moves, outputs)):
+            at = places.column(j, first, first + self.count)
+            z[at if isinstance(at, slice) else self._tensor(at)] = values
+        return True
+
+    @property
+    def in_words(self) -> str:
+        """How it is priced on a GPU; "" on a CPU."""
+        return self._oracle.in_words
+
+    def confirm(self, which: Tensor, place: Tensor, *, lasting: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+        """(n,) whether columns hold by their owners' predictors, their (n, q) outputs, and their (n, parts);
+        others are struck, if that is to be `lasting`."""
+        moves, outputs = self.column(which, place)
+        holds = torch.ones_like(which, dtype=torch.bool)
+        known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
+        asked = (~known).nonzero().ravel()
+        if len(asked):
+            holds[asked], outputs[asked] = self.asked(which[asked], moves[asked], outputs[asked])
+            if lasting:
+                self.pool.cost[which[~holds], place[~holds]] = torch.inf
+        return holds, outputs, self.data.parts(moves, outputs)
+
+    @property
+    def conditions(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, C, k) on moves, (N, C, q) on outputs, (N, C) least, in float64."""
+        of_all = self.program.conditions
+        on_moves, on_outputs, least = (
+            repeated(self._tensor(np.array(one_row(array))), self.count)
+            for array in (of_all.on_moves, of_all.on_outputs, of_all.least)
+        )
+        return on_moves, on_outputs, least
+
+    def pulls(self, which: Tensor, moves: Tensor) -> Tensor:
+        """(n, q, k) derivatives of outputs by moves."""
+        q, k = len(self.data.classifies), self.data.coordinates
+        _, pull = self._networks.linearised(self._networks.rests(which), moves.to(self.data.dtype))
+        each = torch.eye(q, dtype=self.data.dtype, device=self.data.device)
+        rows = [pull(one.expand(len(which), -1), None).double() for one in each]
+        return torch.stack(rows, dim=1) if rows else moves.new_zeros((len(which), 0, k))
+
+    def asked(self, which: Tensor, moves: Tensor, claimed: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(n,) whether points hold by their owners' predictors, and their outputs."""
+        if self.on_device is not None:
+            return self.on_device.confirmed(which, moves, claimed)
+        told = (of if of is None else of.cpu().numpy() for of in (which, moves, claimed))
+        held, said = confirmed(self.program, self._blocks, *told)  # type: ignore[arg-type]
+        return self._tensor(held), self._tensor(said)
+
+
+def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
+    """(q,) how far apart values of blocks at rest are; some of them tell."""
+    some = program.part(0, FEW)
+    networks = TemplateNetworks(some, blocks, device, torch.float64)
+    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64, device=device)
+    values = networks.values(torch.arange(some.count, device=device), rest)
+    spread = values.std(dim=0, correction=0).cpu().numpy()
+    return np.where(spread > 0.0, spread, 1.0)

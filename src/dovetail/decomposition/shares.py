@@ -1,0 +1,134 @@
+"""All shares of a problem, wherever they live, asked as one.
+
+Prices go out; what comes back is sums over blocks: per step of Newton's method one number, one per coupling
+side and one per pair of sides. The answer itself travels once per choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.decomposition.choice import CoreColumns, Slopes
+from dovetail.decomposition.plan import TemplatePlan
+from dovetail.decomposition.prices import Smoothed
+from dovetail.decomposition.shard import PricingOptions, usual_spread
+from dovetail.decomposition.share import BlockSample, Range, Usual, Which, make_share
+from dovetail.run.budget import Budget
+from dovetail.run.processes import Recipe
+from dovetail.run.remote_workers import Workers
+
+
+def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
+    """For every worker an equal part of every template; templates of fewer blocks than workers go to some."""
+    found: list[list[Range]] = [[] for _ in range(workers)]
+    for template, program in enumerate(plan.programs):
+        border = np.linspace(0, program.count, workers + 1).round().astype(int)
+        for mine, (first, last) in zip(found, pairwise(border), strict=True):
+            if last > first:
+                mine.append(Range(template, int(first), int(last), program.count))
+    return [mine for mine in found if mine]
+
+
+def recipes(
+    plan: TemplatePlan,
+    where: Sequence[Sequence[Range]],
+    blocks: list[Block],
+    options: PricingOptions,
+    device: str,
+    *,
+    here: str = "cpu",
+) -> list[list[Recipe]]:
+    """Of the shares of every worker, that works on its `device`; `here` there is another."""
+    spreads = [usual_spread(program, blocks, here) for program in plan.programs]
+
+    def recipe(r: Range) -> Recipe:
+        program = plan.programs[r.template].part(r.first, r.last)
+        return partial(make_share, program, r, blocks, options, device, spreads[r.template])
+
+    return [[recipe(r) for r in mine] for mine in where]
+
+
+class Shares:
+    """See above; one method for each of `Share`."""
+
+    def __init__(
+        self, workers: Workers, size: int, budget: Budget, *, patience: Budget | None = None
+    ) -> None:
+        """`size` of them; `patience` says how long answers are waited for, if not to the end of the time."""
+        self.workers, self._size, self._budget = workers, size, budget
+        self._patience = patience or budget
+        self._usual: list[Usual] = self._same("usual")
+        self.counts = [usual.count for usual in self._usual]
+        self.places = max(usual.places for usual in self._usual)
+        self.steerable = np.any([usual.steerable for usual in self._usual], axis=0)
+        """(R,) sides that small steps from columns can serve."""
+
+    def _same(self, call: str, *arguments: object) -> list:  # type: ignore[type-arg]
+        """The same question to all."""
+        return self.workers.ask(call, [arguments] * self._size, self._patience)
+
+    def _each(self, call: str, arguments: list[tuple[object, ...]]) -> list:  # type: ignore[type-arg]
+        return self.workers.ask(call, arguments, self._patience)
+
+    @property
+    def stake(self) -> float:
+        """Of a usual block."""
+        return sum(usual.count * usual.stake for usual in self._usual) / sum(self.counts)
+
+    @property
+    def usual_use(self) -> FloatArray:
+        """(R,) of a usual block."""
+        return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
+
+    def price(self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int) -> None:
+        """New columns at the first of the prices, kept for all of them."""
+        self.renew_at(which, anchors, noise, unit, seed)
+        self._same("price", which, anchors, noise, unit, seed, self._budget)
+
+    def renew_at(self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int) -> None:
+        """A share that is lost and made again has no columns: it is priced at these prices first."""
+        again = which if isinstance(which, BlockSample) else "all"
+        asked = (again, anchors, noise, unit, seed, self._budget)
+        self.workers.renew_by("price", [asked] * self._size)
+
+    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
+        """Summed over all blocks, or those of the sample."""
+        parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
+        return sum(parts[1:], start=parts[0])
+
+    def value(self, prices: FloatArray) -> float:
+        """Of all blocks."""
+        return float(sum(self._same("value", prices)))
+
+    def begin(self, prices: FloatArray, *, lasting: bool) -> FloatArray | None:
+        """What the cheapest columns at the prices use in all; None where a block has none."""
+        begun: list[tuple[FloatArray, bool]] = self._same("begin", prices, lasting)
+        uses = np.sum([use for use, _ in begun], axis=0)
+        return uses if all(complete for _, complete in begun) else None
+
+    def core(self, most: int) -> list[CoreColumns]:
+        """Of each share, those of the `most` blocks of all that are nearest to indifference."""
+        nearest = np.sort(np.concatenate(self._same("nearest", most)))[:most]
+        return self._same("core", float(nearest[-1]) if nearest.size else -np.inf, most)
+
+    def uses(self) -> FloatArray:
+        """What all blocks use as they have chosen."""
+        return np.asarray(np.sum(self._same("used"), axis=0))
+
+    def put(self, moved: list[tuple[IntArray, IntArray]]) -> FloatArray:
+        """Other columns, blocks and places for each share; what all use then."""
+        return np.asarray(np.sum(self._each("put", [tuple(of_one) for of_one in moved]), axis=0))
+
+    def slopes(self, most: int, reach: float) -> list[Slopes]:
+        """Of some blocks of each share, `most` in all."""
+        return self._same("slopes", -(-most // self._size), reach)
+
+    def step(self, steps: list[tuple[IntArray, FloatArray]]) -> FloatArray:
+        """Moves of some blocks of each share; what all use then."""
+        return np.asarray(np.sum(self._each("step", [tuple(of_one) for of_one in steps]), axis=0))

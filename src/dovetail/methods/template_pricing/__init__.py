@@ -1,5 +1,0 @@
-"""Template pricing: many blocks that are the same up to their data, priced all at once."""
-
-from dovetail.methods.template_pricing.method import TemplatePricing
-
-__all__ = ["TemplatePricing"]

@@ -1,0 +1,142 @@
+"""Random small problems of many kinds of blocks, against enumeration of what the blocks can do."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import LinearConstraint, milp
+from torch import nn
+
+import dovetail as dt
+from dovetail.decomposition import TemplatePricing, plan
+
+BLOCKS = 6
+CASES = 24
+
+
+def problem_of(seed, *, continuous):
+    """Blocks with a group of binaries (one of them, or at most one), an integer, a floor by a second network
+    or a class, under rows of both senses and an equation; some have a number as well."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    width, whole = int(rng.integers(2, 4)), bool(rng.integers(2))
+    families = {
+        "about": dt.Family(fixed=rng.uniform(-1, 1, (BLOCKS, 2))),
+        "one": dt.Family(upper=1.0, integer=True, width=width),
+        "count": dt.Family(upper=2.0, integer=True) if whole else dt.Family(fixed=rng.uniform(0, 1, BLOCKS)),
+        "gain": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, BLOCKS)),
+    }
+    if continuous:
+        families["part"] = dt.Family(upper=1.0)
+    rows = [
+        dt.FamilyRow({"one": 1.0}, lower=float(rng.integers(2)), upper=1.0, summed=True, name="one each"),
+    ]
+    kind = ["value", "floor", "class"][int(rng.integers(3))]
+    if kind == "class":
+        families["good"] = dt.Family(upper=1.0, integer=True, cost=1.0)
+    if kind == "floor":
+        families["safe"] = dt.Family(lower=-0.6)
+    amounts = rng.integers(1, 4, width).astype(float)
+    coupling = [
+        dt.FamilyRow({"one": amounts[None]}, upper=float(rng.integers(4, 10)), summed=True, name="most"),
+        dt.FamilyRow({"one": np.eye(width)[:1]}, lower=float(rng.integers(3)), summed=True, name="some"),
+    ]
+    if rng.integers(2):
+        coupling.append(
+            dt.FamilyRow({"one": np.eye(width)[1:2]}, 2.0, 2.0, summed=True, name="exactly"),
+        )
+    if rng.integers(2):
+        coupling.append(dt.FamilyRow({"gain": 1.0}, upper=1.5, name="sold"))
+    problem = dt.Problem(sense="max")
+    made = problem.add_template(BLOCKS, families, rows=rows, coupling=coupling)
+    inputs = ("about", "one", "count", *(["part"] if continuous else []))
+    size = 3 + width + continuous
+    activation = [nn.ReLU, nn.Tanh][seed % 2]
+
+    def network():
+        made = nn.Sequential(nn.Linear(size, 8), activation(), nn.Linear(8, 1)).double()
+        with torch.no_grad():
+            made[2].weight *= 3.0
+        return made
+
+    problem.add_predictor(network(), made[inputs], made["gain"])
+    if kind == "floor":
+        problem.add_predictor(network(), made[inputs], made["safe"])
+    if kind == "class":
+        problem.add_predictor(network(), made[inputs], made["good"], output_type="classification")
+    return problem
+
+
+def best(problem):
+    """The optimum over all points of the integers, by a MIP over them; None if there is none."""
+    mip, made = problem.mip, problem.templates[0]
+    free = [j for name in ("one", "count") for j in made[name].columns.T if np.any(mip.integer[j])]
+    columns, blocks = np.stack(free, axis=1), []
+    ranges = [range(int(mip.upper[j]) + 1) for j in columns[0]]
+    points = np.array(list(itertools.product(*ranges)), dtype=float)
+    start = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper)
+    A, costs = mip.A.toarray(), []
+    shared = np.arange(len(A)) >= len(A) - len(made.coupling)
+    owner = [[j for name in made.families for j in made[name].columns[b]] for b in range(BLOCKS)]
+    uses = []
+    for b in range(BLOCKS):
+        for point in points:
+            z = start.copy()
+            z[columns[b]] = point
+            z = problem.predict(z)
+            mine = np.array(owner[b])
+            held = np.all(z[mine] >= mip.lower[mine] - 1e-9) and np.all(z[mine] <= mip.upper[mine] + 1e-9)
+            private = ~shared & np.any(A[:, mine] != 0.0, axis=1)
+            value = A[private] @ z
+            held &= bool(np.all(value >= mip.row_lower[private] - 1e-9))
+            held &= bool(np.all(value <= mip.row_upper[private] + 1e-9))
+            if held:
+                blocks.append(b)
+                costs.append(mip.cost[mine] @ z[mine])
+                uses.append(A[shared][:, mine] @ z[mine])
+    if len(set(blocks)) < BLOCKS:
+        return None
+    one = (np.array(blocks) == np.arange(BLOCKS)[:, None]).astype(float)
+    found = milp(
+        -np.array(costs),
+        constraints=[
+            LinearConstraint(one, 1.0, 1.0),
+            LinearConstraint(np.array(uses).T, mip.row_lower[shared] - 1e-9, mip.row_upper[shared] + 1e-9),
+        ],
+        integrality=np.ones(len(costs)),
+        bounds=(0, 1),
+    )
+    return None if found.x is None else -found.fun
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_integers_against_enumeration(seed, monkeypatch):
+    """Every combination of a block is a column, so that the choice is the optimum, and a point is found
+    wherever there is one."""
+    monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
+    problem = problem_of(seed, continuous=False)
+    result = dt.solve(problem, TemplatePricing(rounds=3), log=False)
+    assert not result.failures
+    optimum = best(problem)
+    if optimum is None:
+        assert result.x is None
+        return
+    assert result.objective == pytest.approx(optimum, abs=1e-5)
+    assert dt.check(problem, result.x).within()
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_numbers_beside_integers(seed, monkeypatch):
+    """Where the number of each block may be 0, the optimum without it is a point: at least as good is found,
+    and what is found passes the check."""
+    monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
+    problem = problem_of(seed, continuous=True)
+    result = dt.solve(problem, TemplatePricing(rounds=4), log=False)
+    assert not result.failures
+    optimum = best(problem)
+    if result.x is not None:
+        assert dt.check(problem, result.x).within()
+    if optimum is not None:
+        assert result.objective is not None
+        assert result.objective >= optimum - 0.02 * (1.0 + abs(optimum))
