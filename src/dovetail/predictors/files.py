@@ -22,7 +22,6 @@ from torch import nn
 from dovetail.core.errors import DovetailError, MissingDependencyError, OptionError, PredictorError
 from dovetail.core.file_limits import FileLimits, Meter
 
-ONNX = ".onnx"
 TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32
 """Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
@@ -79,8 +78,8 @@ def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
     suffix = file.suffix.lower()
-    if suffix not in (ONNX, *TREES, *_READERS):
-        known = ", ".join(sorted([ONNX, *TREES, *_READERS]))
+    if suffix not in _READERS:
+        known = ", ".join(sorted(_READERS))
         raise PredictorError(
             f"{file} is no kind of file dovetail reads ({known}); load it with the library that wrote it, "
             "and pass the object."
@@ -90,7 +89,7 @@ def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     try:
         if not trust and suffix not in TREES:  # those have limits of their own
             _require_size(file, limits)
-        return _found(file, suffix, trust, limits)
+        return _READERS[suffix](file, trust, limits)
     except DovetailError:
         raise
     except Exception as reason:
@@ -98,15 +97,6 @@ def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
             f"{file} cannot be read as {suffix} ({type(reason).__name__}: {_first_line(reason)}); "
             "is it whole?"
         ) from reason
-
-
-def _found(file: Path, suffix: str, trust: bool, limits: FileLimits | None) -> Any:
-    """What the reader of its kind makes of a file; those of data alone have finer limits of their own."""
-    if suffix == ONNX:
-        return _onnx(file, limits)
-    if suffix in TREES:
-        return _trees(file, limits)
-    return _READERS[suffix](file, trust)
 
 
 def _path(path: object) -> Path:
@@ -185,7 +175,7 @@ def _weights(file: Path, found: Any) -> dict[str, torch.Tensor]:
     return dict(found)
 
 
-def _torch_file(file: Path, trust: bool) -> Any:
+def _torch_file(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     """Plain numbers; with trust, whole modules and TorchScript."""
     try:
         return torch.load(file, map_location="cpu", weights_only=not trust)
@@ -200,27 +190,27 @@ def _is_program(reason: Exception) -> bool:
     return "weights_only" in str(reason)
 
 
-def _safetensors(file: Path, trust: bool) -> Any:
+def _safetensors(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     return _library(file, "safetensors.torch", "safetensors").load_file(file, device="cpu")
 
 
 # --- whole objects ----------------------------------------------------------------------------------
 
 
-def _pickle(file: Path, trust: bool) -> Any:
+def _pickle(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     with file.open("rb") as stream:
         return pickle.load(stream)
 
 
-def _joblib(file: Path, trust: bool) -> Any:
+def _joblib(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     return _library(file, "joblib", "joblib").load(file)
 
 
-def _exported(file: Path, trust: bool) -> Any:
+def _exported(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     return torch.export.load(file).module()
 
 
-def _skops(file: Path, trust: bool) -> Any:
+def _skops(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     """skops builds what it knows to be harmless; with trust, all that is in the file."""
     skops = _library(file, "skops.io", "skops")
     strange = skops.get_untrusted_types(file=file)
@@ -239,21 +229,23 @@ def _library(file: Path, module: str, package: str) -> Any:
         raise MissingDependencyError(f"reading {file} takes {package}: pip install {package}") from reason
 
 
-def _onnx(file: Path, limits: FileLimits | None) -> Any:
+def _onnx(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     """Nothing in an ONNX file is run."""
     from dovetail.predictors.onnx.model import onnx_predictor
 
     return onnx_predictor(file, limits=limits)
 
 
-def _trees(file: Path, limits: FileLimits | None) -> Any:
+def _trees(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     """Nothing in a file of trees is run."""
     from dovetail.predictors.trees.file import load_trees
 
     return load_trees(file, limits)
 
 
-_READERS: dict[str, Callable[[Path, bool], Any]] = {
+_READERS: dict[str, Callable[[Path, bool, FileLimits | None], Any]] = {
+    ".onnx": _onnx,
+    **dict.fromkeys(TREES, _trees),
     ".pt": _torch_file,
     ".pth": _torch_file,
     ".safetensors": _safetensors,

@@ -37,7 +37,7 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
-from dovetail.core.sparse import row_of_entries
+from dovetail.core.sparse import entries_of, row_of_entries
 from dovetail.reformulations.duplicate_columns import JoinedColumn, duplicate_columns
 from dovetail.reformulations.implied_rows import implied_sides
 from dovetail.reformulations.parallel_rows import parallel_rows, snapped
@@ -400,7 +400,7 @@ class _Form:
         rows = row_of_entries(self.A)
         for k in np.flatnonzero(np.isin(self.A.indices, sums[self.integer[sums]])).tolist():
             i, j, a = int(rows[k]), int(self.A.indices[k]), float(self.A.data[k])
-            columns, entries = self._row(i)
+            columns, entries = entries_of(self.A, i)
             others = columns[columns != j]
             ends = entries[columns != j] * np.stack([self.lower[others], self.upper[others]])
             low, high = self.row_lower[i] - TOLERANCE, self.row_upper[i] + TOLERANCE
@@ -446,11 +446,6 @@ class _Form:
             self.A.data[entries] = self.A.indices[entries] == group.members[0]
             self.row_lower[group.at_most_one], self.row_upper[group.at_most_one] = -np.inf, 1.0
 
-    def _row(self, i: int) -> tuple[IntArray, FloatArray]:
-        """Columns and entries of a row."""
-        entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
-        return self.A.indices[entries], self.A.data[entries]
-
     def _implied_integers(self) -> bool:
         """Continuous columns that an equation makes whole, given that all others in it are, are integers."""
         _, written = self._known()
@@ -458,7 +453,7 @@ class _Form:
         broken = np.bincount(rows, ~self.integer[self.A.indices], self.A.shape[0])
         found = False
         for i in np.flatnonzero((broken == 1) & (self.row_lower == self.row_upper)):
-            columns, a = self._row(int(i))
+            columns, a = entries_of(self.A, i)
             broken_here = np.flatnonzero(~self.integer[columns])
             if not broken_here.size:  # another equation has made the column whole
                 continue
@@ -522,7 +517,7 @@ class _Definitions:
         sizes = np.diff(form.A.indptr)
         may_define = self._may_define() | (sizes == 2)
         for i in np.flatnonzero((form.row_lower == form.row_upper) & (sizes >= 2)).tolist():
-            columns, a = form._row(i)
+            columns, a = entries_of(form.A, i)
             if not (may_define[i] or self._moved[columns].any()) or self._gone[columns].any():
                 continue
             made = self._of_two(i, columns, a) if columns.size == 2 else None
