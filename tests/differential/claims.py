@@ -21,7 +21,6 @@ from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.methods import branching
 from dovetail.methods.certified_prices import method as certified_prices
-from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.run.bound import Bound
 from dovetail.run.incumbent import Incumbent
 
@@ -30,7 +29,7 @@ from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 """A bound may be above a point by this much: as far as `optimal` goes."""
-EXACT_ROWS = ("host", "exact", "tables", "scip", "signs", "tightening")
+EXACT_ROWS = ("host", "exact", "tables", "scip", "nodes", "tightening")
 """Who proves bounds of exact rows: points that use up the check's tolerance are no matter of theirs."""
 WORSE = 1e-3
 """A point so much worse than the best, relative, is a cutoff that must not be proved."""
@@ -109,7 +108,7 @@ def every_round() -> Iterator[None]:
     Otherwise there is one in half a second, so that of most small problems nothing is seen but the end.
     """
     with ExitStack() as stack:
-        for module in (branching, relu_branching, certified_prices):
+        for module in (branching, certified_prices):
             stack.enter_context(patch.object(module, "REPORT", 0.0))
         stack.enter_context(patch.object(planes_tree, "BATCH", planes_tree.FEW))
         yield

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.methods.block_prices.method import BlockPrices
-from dovetail.methods.branching import InputBranching
+from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.planes_lp import PlanesLp
-from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
 PHASES: tuple[Method, ...] = (
     InputBranching(),
-    ReluBranching(),
+    Branching(),
     CertifiedPrices(),
     PlanesLp(),
     BlockPrices(),

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 import dovetail as dt
-from dovetail.methods.relu_branching.method import ReluBranching
+from dovetail.methods.branching import Branching
 from tests.conftest import FULL
 from tests.differential.claims import Count, Heard, faults, judge
 from tests.differential.proof_cases import make
@@ -76,8 +76,8 @@ def test_a_false_status_is_heard(known):
     assert "optimal" in faults(heard, points, sign, deaf=True)[0]
 
 
-SEEN = [(1232, ReluBranching())]
-"""Cases in which a bound was wrong once: a condition had a negative multiplier where moves pay."""
+SEEN = [(1232, Branching())]
+"""Cases in which a bound over signs was wrong once: a condition had a negative multiplier where moves pay."""
 
 
 @pytest.mark.parametrize(("seed", "method"), SEEN)

@@ -17,7 +17,7 @@ from dovetail.methods.phases import (
 
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
-    "one_network": False, "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
+    "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
     "tree_samples": 0, "cuts": 0, "tree_components": 0, "curves": 0, "only_curves": False,
 }  # fmt: skip
 
@@ -30,7 +30,7 @@ def names_of(**facts):
     ("facts", "names"),
     [
         ({}, ["first descents", "last descents"]),
-        ({"unstable": 10}, ["first descents", "early exact MIP", "last descents"]),
+        ({"unstable": 10, "integers": 5}, ["first descents", "early exact MIP", "last descents"]),
         ({"unstable": 200}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
         (
             {"integers": 5, "choices": 5},
@@ -48,7 +48,7 @@ def names_of(**facts):
         ),
         ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
         ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
-        ({"joint_inputs": 5, "one_network": True}, ["first descents", "proofs in turn", "last descents"]),
+        ({"joint_inputs": 5}, ["first descents", "proofs in turn", "last descents"]),
         (
             {"tree_samples": 1, "cuts": 9},
             [
@@ -73,7 +73,6 @@ def names_of(**facts):
         ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
         ({"curves": 3, "only_curves": True}, ["first descents", "quadratic program", "last descents"]),
         ({"branched": True}, ["first descents", "branching", "last descents"]),
-        ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},
             ["first descents", "column generation", "certified prices", "last descents"],

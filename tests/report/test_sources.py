@@ -58,7 +58,7 @@ def test_every_source_of_a_point_has_words():
 
 def test_every_source_of_a_bound_has_words():
     given = set(texts_given_to({"Bound"}))
-    assert {"prices", "signs", "scip"} <= given
+    assert {"prices", "scip"} <= given
     assert given <= PROVED.keys()
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.branching.divisions import Divisions
+from dovetail.branching.input_sets import FEW_INPUTS
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Solved
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 
-FEW_INPUTS = 10
-"""Networks that read at most so many free inputs are divided by inputs: offered signs as well, the score took
-them 7 times of 385; with 64 inputs, only signs close the tree."""
 MOST = 4
 """Candidates of each kind that are tried, at most (12 took as long on 26 problems of the zoo, and three times
 as many boxes where networks read many inputs)."""

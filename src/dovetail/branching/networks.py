@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.domain import Boxes, Domain
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
+from dovetail.branching.input_sets import InputSets
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise, Graph
@@ -38,6 +39,8 @@ class NetworkSamples:
     """(samples, q) how far the deployed network may be from its graph."""
     inner: Mapping[int, IntArray]
     """(samples, size) columns of each vector that a nonlinear step reads, by its place in the graph."""
+    sets: InputSets | None = None
+    """What the host's rows make of the inputs, beside their box."""
 
     @property
     def graph(self) -> Graph:
@@ -100,7 +103,7 @@ class NetworkSamples:
             found[place] = np.sum(sources, axis=0)
         return found
 
-    def ranges(self, lower: FloatArray, upper: FloatArray, *, settled: bool = False) -> tuple[Boxes, Ranges]:
+    def ranges(self, lower: FloatArray, upper: FloatArray, *, settled: bool = False) -> tuple[Domain, Ranges]:
         """Of every vector over N boxes, sample by sample, at least as tight as the boxes say.
 
         `settled`: the boxes of neurons are as tight as planes make them.
@@ -109,7 +112,9 @@ class NetworkSamples:
         def of(columns: IntArray, bounds: FloatArray) -> Tensor:
             return torch.from_numpy(bounds[:, columns].reshape(-1, columns.shape[1]))
 
-        boxes = Boxes(of(self.inputs, lower), of(self.inputs, upper))
+        boxes: Domain = Boxes(of(self.inputs, lower), of(self.inputs, upper))
+        if self.sets is not None and not settled:
+            boxes = self.sets.within(boxes, lower, upper)
         nothing = torch.full((1, 1), torch.inf, dtype=torch.float64)
         low, high = [boxes.lower], [boxes.upper]
         for place in range(1, len(self.graph.steps) + 1):

@@ -150,7 +150,9 @@ class Solved:
     """HiGHS's word: the multipliers are of a ray, and bound nothing but the cost 0."""
     errors: tuple[Mapping[int, FloatArray], ...] = ()
     """Of each network, by place of the vector that a nonlinear step reads: (samples, size) how far the LP's
-    value is from the step's own, times what that costs the LP."""
+    value is from the step's own, times what that costs the LP. Only of LPs with the problem's own cost."""
+    worth: float = -np.inf
+    """About what the point costs once outputs are what the networks say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,13 +369,15 @@ class TriangleLp:
             return Solved(x, None, status is MipStatus.INFEASIBLE)
         if x is not None:
             x[: self._boxed] = np.clip(x[: self._boxed], *self._box[:2])
-        errors = () if x is None else self._errors(x, y)
         offset = host.offset if cost is None and status is not MipStatus.INFEASIBLE else 0.0
-        return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors)
+        errors, change = ((), 0.0) if x is None or cost is not None else self._errors(x, y)
+        worth = -np.inf if x is None else float(asked @ x) + offset + change
+        return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors, worth)
 
-    def _errors(self, x: FloatArray, y: FloatArray) -> tuple[Mapping[int, FloatArray], ...]:
-        """How far nonlinear values are from what they should be, in cost (see `Solved`)."""
-        found, own, first = [], iter(self._own), self._fixed.shape[0]
+    def _errors(self, x: FloatArray, y: FloatArray) -> tuple[tuple[Mapping[int, FloatArray], ...], float]:
+        """How far nonlinear values are from what they should be, in cost (see `Solved`); and what the cost
+        changes by when the outputs are, at the LP's prices."""
+        found, own, first, change = [], iter(self._own), self._fixed.shape[0], 0.0
         rows = self._host.A.shape[0]
         flows = np.abs(self._host.cost) + self._host.transposed_sizes @ np.abs(y[:rows])
         for one, bends, outputs in zip(self._networks, self._bends, self._outputs, strict=True):
@@ -394,13 +398,14 @@ class TriangleLp:
                 found.append(errors)
                 continue
             m = y[rows + outputs.start : rows + outputs.stop].reshape(one.outputs.shape)
-            wrong = np.abs(x[one.outputs] - one.vectors(x[one.inputs])[-1])
-            paid = (wrong * 0.5 * (flows[one.outputs] + np.abs(m))).sum(1)
+            wrong = one.vectors(x[one.inputs])[-1] - x[one.outputs]
+            change += float((m * wrong).sum())
+            paid = (np.abs(wrong) * 0.5 * (flows[one.outputs] + np.abs(m))).sum(1)
             seen = np.sum([error.sum(1) for error in errors.values()], axis=0)
             every = np.sum([apart.sum(1) for apart in gaps.values()], axis=0)
             more = np.where(every > 0.0, (paid - seen).clip(min=0.0) / np.maximum(every, 1e-300), 0.0)
             found.append({place: errors[place] + more[:, None] * gaps[place] for place in errors})
-        return tuple(found)
+        return tuple(found), change
 
     def load(self, lower: FloatArray, upper: FloatArray) -> None:
         """One tightened box, for `again`."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.branching.candidates import FEW_INPUTS, widths
+from dovetail.branching.candidates import widths
+from dovetail.branching.input_sets import FEW_INPUTS
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.core.arrays import FloatArray, IntArray

@@ -79,6 +79,8 @@ class Tree:
         """The lowest bound of boxes that nothing can divide."""
         self.left: list[FloatArray] = []
         """Points of these boxes that nobody has looked at."""
+        self.promise = math.inf
+        """About what the first of the last step's points costs."""
         self._numbers, self.boxes = 1, 0
         self.use(made)
 
@@ -121,8 +123,9 @@ class Tree:
         return self._lowest
 
     def step(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """The lowest boxes; the points of their LPs, lowest first. A box that is interrupted stays open."""
-        goal, nodes = self.aim(goal), list[Node]()
+        """The lowest boxes; the points of their LPs, first those that promise most. A box that is interrupted
+        stays open."""
+        goal, nodes, self.promise = self.aim(goal), list[Node](), math.inf
         while self._heap and len(nodes) < TOGETHER:
             node = heapq.heappop(self._heap)
             if node.bound < goal:
@@ -149,6 +152,8 @@ class Tree:
         solved.sort(key=lambda one: one.node.bound)
         for one, parts in zip(solved, self._parts(solved, goal), strict=True):
             self._divide(one, *parts, goal)
+        solved.sort(key=lambda one: one.lp.worth)
+        self.promise = solved[0].lp.worth
         return [one.lp.x for one in solved if one.lp.x is not None]
 
     def _tightened(self, nodes: list[Node], goal: float) -> list[Node]:

@@ -23,17 +23,21 @@ class BoxPoints:
     def __init__(self, source: str) -> None:
         self.source = source
         self._descent: MixedIntegerDescent | None = None
-        self._due = 1
+        self._due, self._kept = 1, True
 
-    def offer(self, context: SolveContext, points: Sequence[FloatArray], boxes: int) -> None:
-        """The first of some points over the problem's columns, when so many boxes were seen."""
-        if boxes < self._due:
+    def offer(
+        self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False
+    ) -> None:
+        """The first of some points over the problem's columns, when so many boxes were seen; or when it seems
+        to be `better` than all before, and the last such point was."""
+        if boxes < self._due and not (better and self._kept):
             return
         before, point = context.incumbent.x, points[0]
         context.incumbent.offer(point.copy(), self.source)
         if context.incumbent.x is before:
             self.descend(context, point)
-        if context.incumbent.x is before:
+        self._kept = context.incumbent.x is not before
+        if not self._kept:
             self._due = RARER * boxes
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:

@@ -152,7 +152,8 @@ class _Run:
         """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
         context, tree, n = self._context, self._boxes, self._boxes.columns
         if points:
-            self._points.offer(context, [point[:n] for point in points], tree.boxes)
+            better = tree.promise < self._goal
+            self._points.offer(context, [point[:n] for point in points], tree.boxes, better=better)
         for lost in tree.left:
             self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
         tree.left.clear()
@@ -222,7 +223,9 @@ class _CellPoints:
     def __init__(self, source: str) -> None:
         self.source, self._due, self._share = source, 0, 1
 
-    def offer(self, context: SolveContext, points: Sequence[FloatArray], boxes: int) -> None:
+    def offer(
+        self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False
+    ) -> None:
         """A descent from the last of some points over the problem's columns, when so many boxes were seen: as
         many as the descent before solved LPs, and twice as many after each that brought nothing.
 

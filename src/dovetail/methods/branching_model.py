@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.branching.host import Link, class_links, host_rows
+from dovetail.branching.input_sets import InputSets, input_sets
 from dovetail.branching.model import Model
 from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
@@ -41,7 +42,7 @@ def model(context: SolveContext) -> Model | str:
         if structure.tree_blocks:  # points are clipped to bounds: a cut at one is not passed
             clipped = structure.loose_rows.mip
             lower, upper = np.maximum(lower, clipped.lower), np.minimum(upper, clipped.upper)
-        made = model_of(found.problem, lower, upper, structure.tree_blocks)
+        made = model_of(found.problem, lower, upper, structure.tree_blocks, structure.proved)
     except UnsupportedError as reason:
         return str(reason)
     entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
@@ -59,10 +60,13 @@ def model_of(
     lower: FloatArray,
     upper: FloatArray,
     ensembles: Mapping[str, TreeEnsemble] | None = None,
+    written: Problem | None = None,
 ) -> Model:
-    """A problem that is minimised and as loose as the check, within a box; its blocks of trees by name."""
+    """A problem that is minimised and as loose as the check, within a box; its blocks of trees by name, and
+    the problem as it is written."""
     mip = problem.mip
     builder = _Builder(mip.n_columns, list(lower), list(upper))
+    builder.written = written
     ensembles = ensembles or {}
     for block in problem.blocks:
         if block.name not in ensembles:
@@ -106,7 +110,8 @@ class _Builder:
     def __post_init__(self) -> None:
         self.links: list[Link] = []
         self.classes = np.empty(0, dtype=np.int64)
-        self._parts: list[tuple[NetworkPlanes, IntArray, IntArray, FloatArray]] = []
+        self._parts: list[tuple[NetworkPlanes, IntArray, IntArray, FloatArray, InputSets | None]] = []
+        self.written: Problem | None = None
 
     def add(self, block: Block, graph: Graph) -> None:
         """A block; the logits of classes become columns."""
@@ -119,7 +124,10 @@ class _Builder:
         planes, outputs = NetworkPlanes(graph), block.outputs
         if block.classifies:
             outputs, slack = self._logits(block, planes, slack, low, high), np.zeros(block.outputs.shape)
-        self._parts.append((planes, block.inputs, outputs, slack))
+        sets = None
+        if self.written is not None:
+            sets = input_sets(self.written, block, np.array(self.lower), np.array(self.upper))
+        self._parts.append((planes, block.inputs, outputs, slack, sets))
 
     def _logits(
         self, block: Block, planes: NetworkPlanes, slack: FloatArray, low: FloatArray, high: FloatArray
@@ -149,12 +157,12 @@ class _Builder:
     def networks(self) -> tuple[NetworkSamples, ...]:
         """With a column for every number that a nonlinear step reads."""
         made = []
-        for planes, inputs, outputs, slack in self._parts:
+        for planes, inputs, outputs, slack, sets in self._parts:
             inner = {}
             for place in _bent(planes.graph):
                 nothing = np.full((len(inputs), planes.graph.sizes[place]), np.inf)
                 inner[place] = self.fresh(-nothing, nothing)
-            made.append(NetworkSamples(planes, inputs, outputs, slack, inner))
+            made.append(NetworkSamples(planes, inputs, outputs, slack, inner, sets))
         return tuple(made)
 
 

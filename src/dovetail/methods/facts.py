@@ -17,7 +17,6 @@ from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import applies
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
-from dovetail.methods.relu_branching.method import one_network
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
 from dovetail.structure.structure import Structure, structure_of
@@ -190,8 +189,6 @@ class Facts:
     """Class outputs in several components that share rows."""
     unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
-    one_network = Fact(False, lambda at: at.plan(one_network, at.may.exact) is not None)
-    """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
     small_networks = Fact(0, lambda at: at.counted(planes_plan, at.may.exact))
@@ -220,7 +217,7 @@ class Facts:
     def other_proof(self) -> bool:
         """Whether some phase proves a bound of the networks without branching over all their inputs."""
         counts = (self.small_networks, self.exact_blocks, self.cuts, self.curves)
-        return self.easy or self.hard or self.one_network or (self.priced and self.certified) or any(counts)
+        return self.easy or self.hard or (self.priced and self.certified) or any(counts)
 
     @property
     def slopes(self) -> bool:
@@ -244,10 +241,11 @@ class Facts:
 
     @property
     def easy(self) -> bool:
-        """Few enough neurons for an early proof."""
-        return self.unstable <= EASY_NEURONS
+        """Few enough neurons for an early proof beside integers; where there are none, boxes of neurons close
+        first (adversarial examples: in half a second, where MIP engines take five)."""
+        return self.unstable <= EASY_NEURONS and self.integers > 0
 
     @property
     def hard(self) -> bool:
         """Few enough neurons for a late proof, where no prices tell their blocks apart."""
-        return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
+        return not self.easy and self.unstable <= MOST_NEURONS and not self.exact_blocks

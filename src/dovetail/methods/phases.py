@@ -34,7 +34,6 @@ from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.quadratic_mip import QuadraticMip
-from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.split_mip import SplitMip
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
@@ -326,16 +325,8 @@ PHASES = (
         "{joint_inputs} inputs of all networks together: branch and bound over them, and over neurons",
     ),
     Phase(
-        "ReLU branching",
-        "one ReLU network over a box, a simplex or a ball, more inputs than can be branched over",
-        lambda facts: facts.one_network and not facts.joint_inputs,
-        BRANCHING_SHARE,
-        lambda options: ReluBranching(),
-        "one network over a closed-form set: branch and bound over the signs of its neurons",
-    ),
-    Phase(
         "early exact MIP",
-        f"at most {EASY_NEURONS} neurons can change sign",
+        f"integers, and at most {EASY_NEURONS} neurons can change sign",
         lambda facts: facts.easy,
         EARLY_SHARE,
         lambda options: ExactMip(),
@@ -403,7 +394,7 @@ PHASES = (
     ),
     Phase(
         "late exact MIP",
-        f"more neurons than that, at most {MOST_NEURONS}, can change sign, and no block prices",
+        f"otherwise at most {MOST_NEURONS} neurons can change sign, and no block prices",
         lambda facts: facts.hard,
         LATE_SHARE,
         lambda options: ExactMip(),

@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 from dovetail.bounds.box import UNIT, Box
+from dovetail.bounds.planes.moves import Moves
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
@@ -101,6 +103,13 @@ class MoveSet:
         return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
 
 
+def moves_of(sets: Sequence[MoveSet], device: str = "cpu") -> Moves:
+    """Several with the same directions, side by side."""
+    names = "origin", "limit", "weights", "least", "most", "give"
+    arrays = sets[0].directions, *(np.array([getattr(one, name) for one in sets]) for name in names)
+    return Moves.of(*(torch.as_tensor(array, dtype=torch.float64, device=device) for array in arrays))
+
+
 def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
     """A few names, or how many there are."""
     if names is None:
@@ -109,10 +118,13 @@ def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
     return some + (f" and {places.size - MOST_NAMED} more" if places.size > MOST_NAMED else "")
 
 
-def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> MoveSet | None:
+def move_set(
+    problem: Problem, part: SampleComponent, box: Box, room: float, *, projected: bool = False
+) -> MoveSet | None:
     """Of a component's one sample; None where it is no such set.
 
-    Its points miss rows by at most `room`, and lie in the box.
+    Its points miss rows by at most `room`, and lie in the box. `projected`: the kept row may have columns
+    that are not of the part; what these can be at most, it is wider by.
     """
     require_time()
     mip, inputs = problem.mip, part.block.inputs[part.sample]
@@ -130,9 +142,10 @@ def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> 
         return None
     frame = _Frame(mip, part, local, columns, definition, lower, room)
     limit = (upper - lower) * (1.0 + NOISE)
-    longest, row = frame.longest_row(local), _Row(np.zeros(limit.size), -np.inf, np.inf)
+    longest = frame.longest_row(local, projected=projected)
+    row = _Row(np.zeros(limit.size), -np.inf, np.inf)
     if longest is not None:
-        row = frame.row(mip, local[longest], int(part.rows[longest]), limit)
+        row = frame.row(mip, local[longest], int(part.rows[longest]), limit, box)
     left = [int(i) for k, i in enumerate(part.rows) if k != longest and k not in frame.spent and local[k]]
     down, up = (side(frame.directions, 0.0) @ limit for side in (np.minimum, np.maximum))
     beyond = frame.origin + down < mip.lower[inputs] - frame.give
@@ -222,14 +235,17 @@ class _Frame:
         self.directions, self.origin = directions, constant + directions @ lower
         self.give = tolerance + NOISE * (columns.size + 2) * size
 
-    def longest_row(self, local: list[Entries]) -> int | None:
-        """The place of the longest row that defines no input and touches nothing but moves and inputs."""
+    def longest_row(self, local: list[Entries], *, projected: bool) -> int | None:
+        """The place of the row with most moves and inputs that defines no input; with nothing but these, or
+        `projected` onto them."""
         known = {*self.columns.tolist(), *self.inputs.tolist()}
-        fit = [k for k, entries in enumerate(local) if k not in self.spent and known.issuperset(entries)]
-        return max(fit, key=lambda k: len(local[k]), default=None)
+        seen = [len(known.intersection(entries)) for entries in local]
+        rest = [k for k in range(len(local)) if k not in self.spent]
+        fit = [k for k in rest if seen[k] == len(local[k]) or (projected and seen[k] > 1)]
+        return max(fit, key=lambda k: seen[k], default=None)
 
-    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray) -> _Row:
-        """A row of the host over moves."""
+    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray, box: Box) -> _Row:
+        """A row of the host over moves; its other columns are anywhere in the box."""
         on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
         on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
         weights = on_moves + on_inputs @ self.directions
@@ -238,7 +254,13 @@ class _Frame:
         size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
         room = self._room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
         room += NOISE * (limit.size + self.inputs.size) * size
-        low, high = mip.row_lower[number] - constant, mip.row_upper[number] - constant
+        known = {*self.columns.tolist(), *self.inputs.tolist()}
+        other = np.array([j for j, entry in entries.items() if j not in known and entry], dtype=np.int64)
+        factor = np.array([entries[j] for j in other.tolist()])
+        ends = np.array([factor * box.lower[other], factor * box.upper[other]])
+        least, most = float(ends.min(0).sum()), float(ends.max(0).sum())
+        room += NOISE * (other.size + 2) * float(np.abs(ends).sum(where=np.isfinite(ends)))
+        low, high = mip.row_lower[number] - constant - most, mip.row_upper[number] - constant - least
         return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
 
 

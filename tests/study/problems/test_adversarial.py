@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.methods.relu_branching.method import ReluBranching, applies
+from dovetail.methods.branching import Branching
 from dovetail_study.problems.adversarial import CLASSES, FEATURES, PIXELS, adversarial, look_alike
 from tests.contexts import context_of
 
@@ -51,8 +51,7 @@ def test_it_is_the_model_of_the_docstring(instance):
 
 def test_the_proof_is_above_every_change_and_meets_the_best_point(instance):
     context = context_of(instance.problem)
-    assert applies(context)
-    outcome = ReluBranching().solve(context)
+    outcome = Branching().solve(context)
     mip, incumbent = instance.problem.mip, context.incumbent
     assert incumbent.proved, outcome.message
     for moves in random_changes(instance, 200):

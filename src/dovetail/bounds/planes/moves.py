@@ -107,6 +107,21 @@ class Moves:
         vars(part).update({name: getattr(self, name) for name in ("_ball", "_has_least", "_signs")})
         return part
 
+    def within(self, least: Tensor, most: Tensor) -> tuple[Moves, Tensor]:
+        """The parts of the sets whose moves are between (N, m) `least` and `most`, counted from their own
+        corners; and (N,) which of them are empty."""
+        D = self.directions
+        noise = gamma(least.shape[1] + MORE)
+        origin = self.origin + least @ D.T
+        give = self.give + noise * (self.origin.abs() + least @ D.abs().T)
+        used = (self.weights * least).sum(1)
+        room = noise * used
+        left = self.most - used + room + noise * torch.where(self.most.isfinite(), self.most.abs(), 0.0)
+        inside = Moves.of(
+            D, origin, (most - least) * (1.0 + noise), self.weights, self.least - used - room, left, give
+        )
+        return inside, left < 0.0
+
     @cached_property
     def _ball(self) -> bool:
         """Whether a single move can use up the row, in every set: then nothing has to be sorted."""

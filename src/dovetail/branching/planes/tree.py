@@ -95,7 +95,7 @@ class PlanesTree:
         self._batch = max(FEW, min(most, CELLS // (cells * r.n_columns)))
         self.columns = plan.mip.n_columns
         """Of the problem itself: the first ones."""
-        self.boxes = 0
+        self.boxes, self.promise = 0, math.inf
 
     def __len__(self) -> int:
         return len(self._pool)

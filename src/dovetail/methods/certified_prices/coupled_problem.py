@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from dovetail.bounds.box import UNIT, Box, propagate
+from dovetail.bounds.box import UNIT, Box
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
@@ -31,7 +31,7 @@ from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.structure.boxes import class_limits
 from dovetail.structure.components import Components, CouplingSides, SampleComponent
-from dovetail.structure.move_sets import MoveSet, move_set
+from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 from dovetail.structure.structure import Structure
 
 LOOKED_AT = 8
@@ -128,20 +128,7 @@ def _group(
     parts, sets = [part for part, _ in members], [found for _, found in members]
     block = parts[0].block
     inputs = np.array([found.inputs for found in sets])
-    domain = Moves.of(
-        *(
-            torch.as_tensor(np.asarray(array), dtype=torch.float64, device=device)
-            for array in (
-                sets[0].directions,
-                [found.origin for found in sets],
-                [found.limit for found in sets],
-                [found.weights for found in sets],
-                [found.least for found in sets],
-                [found.most for found in sets],
-                [found.give for found in sets],
-            )
-        )
-    )
+    domain = moves_of(sets, device)
     if planes.deployed is None:
         slack = block_slack(block, box.lower[inputs], box.upper[inputs])
         return Group(block, parts, sets, planes, slack, domain)
@@ -256,15 +243,12 @@ class CoupledProblem:
     """Of the objective (see `objective_step`)."""
 
     @classmethod
-    def of(cls, structure: Structure, device: str = "cpu", *, loose: bool = True) -> CoupledProblem | None:
-        """None where some component is no single sample of a ReLU network over a closed-form set.
-
-        `loose`: of all points that the check accepts, not only of those that meet rows and bounds exactly.
-        """
+    def of(cls, structure: Structure, device: str = "cpu") -> CoupledProblem | None:
+        """Of all points that the check accepts; None where some component is no single sample of a ReLU
+        network over a closed-form set."""
         problem, parts = structure.proved, structure.proved_parts
-        mip = structure.loose.mip if loose else problem.mip.minimised().as_checked()
-        box = structure.loose_box if loose else propagate(mip)
-        found = groups(structure, box, TOLERANCE if loose else 0.0, device)
+        mip, box = structure.loose.mip, structure.loose_box
+        found = groups(structure, box, TOLERANCE, device)
         if found is None:
             return None
         lower, upper, integer = class_limits(problem, box.lower, box.upper)

@@ -166,7 +166,7 @@ class MoveSearch(BestFirst[Cells]):
             return cells
         root = self.targets.take(cells.target)
         least, most = self._signed.limits(cells.low, cells.high, root.costs.shape[1])
-        domain, empty = _within(root.domain, least, most)
+        domain, empty = root.domain.within(least, most)
         spent = (root.costs * least).sum(1)
         spent = spent - gamma(least.shape[1] + 4) * (root.costs.abs() * least).sum(1)
         local = replace(root, domain=domain, cutoff=root.cutoff - spent)
@@ -257,18 +257,3 @@ def multiplies_in_single(device: torch.device) -> bool:
         return False
     near = torch.full((WIDTH, WIDTH), 1.0 + 2.0**-20, device=device)
     return torch.equal(near @ torch.eye(WIDTH, device=device), near)
-
-
-def _within(domain: Moves, least: Tensor, most: Tensor) -> tuple[Moves, Tensor]:
-    """The sets within cells, counted from their corners; and which of them are empty."""
-    D = domain.directions
-    noise = gamma(least.shape[1] + 8)
-    origin = domain.origin + least @ D.T
-    give = domain.give + noise * (domain.origin.abs() + least @ D.abs().T)
-    used = (domain.weights * least).sum(1)
-    room = noise * used
-    left = domain.most - used + room + noise * torch.where(domain.most.isfinite(), domain.most.abs(), 0.0)
-    inside = Moves.of(
-        D, origin, (most - least) * (1.0 + noise), domain.weights, domain.least - used - room, left, give
-    )
-    return inside, left < 0.0
