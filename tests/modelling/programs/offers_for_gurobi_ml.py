@@ -13,7 +13,7 @@ past = pd.DataFrame({"age": rng.uniform(20, 70, 400), "income": rng.uniform(1, 6
 past["discount"] = rng.uniform(0, 1, 400)
 bought = past.income * (0.5 + past.discount - 0.4 * past.discount**2) - 0.01 * past.age
 regressor = make_pipeline(
-    StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,), random_state=0, max_iter=400)
+    StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,), random_state=0, max_iter=100)
 ).fit(past, bought)
 
 people = pd.DataFrame({"age": rng.uniform(20, 70, 10), "income": rng.uniform(1, 6, 10)})

@@ -15,9 +15,9 @@ addition = [rng.uniform(low, high) for low, high in REMOVAL]
 X, labels = look_alike(0)
 size = X.std(axis=0)
 X, removal, addition = X / size, np.array(removal) / size, np.array(addition) / size
-clf = MLPClassifier(hidden_layer_sizes=(8,), random_state=0, max_iter=200).fit(X, labels)
+clf = MLPClassifier(hidden_layer_sizes=(8,), random_state=0, max_iter=60).fit(X, labels)
 undrinkable = np.flatnonzero((labels == 0) & (clf.predict(X) == 0))
-w = X[rng.permutation(undrinkable)[:6]]
+w = X[rng.permutation(undrinkable)[:4]]
 n, d = w.shape
 
 scip = Model()

@@ -25,7 +25,7 @@ layers = [
 net = torch.nn.Sequential(*layers)
 optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)
 inputs, targets = torch.tensor(X, dtype=torch.float32), torch.tensor(quality, dtype=torch.float32)[:, None]
-for _ in range(200):
+for _ in range(60):
     optimiser.zero_grad()
     torch.nn.functional.mse_loss(net(inputs), targets).backward()
     optimiser.step()
