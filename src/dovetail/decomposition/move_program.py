@@ -136,12 +136,6 @@ class MoveProgram:
                 values = values + part * gain.of(some)
             yield values
 
-    @property
-    def follows_outputs(self) -> bool:
-        """Whether a column that is no output is defined by one."""
-        own = set(self.output_columns.tolist())
-        return any(gain.part >= 2 * self.coordinates and gain.column not in own for gain in self.gains)
-
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""
         some = slice(first, last)

@@ -20,8 +20,9 @@ from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget
 from dovetail.run.stopwatch import Stopwatch
 
-SAMPLE, SAMPLE_ROUNDS = 2000, 3
-"""Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
+SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
+"""Blocks that find the first prices, so many or a quarter of all, and rounds over them; with few blocks in all
+this saves nothing. (Customers, n = 2,000: what is found after one round over all then takes four without.)"""
 PRICED = 250_000
 """Blocks whose columns find the prices between rounds, where there are more: prices are some numbers, and are
 off by a thousandth then. Those of the last round are found over all."""
@@ -84,7 +85,7 @@ class Rounds:
 
     def all(self, most: int) -> Iterator[Round]:
         """Prices from a sample, then rounds over all blocks, until little is gained twice in a row."""
-        if self.count > 2 * SAMPLE:
+        if self.count >= FEWEST_SAMPLED:
             self._sample()
         value, quiet = np.inf, 0
         for number in range(most):
@@ -115,7 +116,7 @@ class Rounds:
 
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
-        sample = BlockSample(self._chance(), SAMPLE / self.count)
+        sample = BlockSample(self._chance(), min(SAMPLE / self.count, SAMPLE_PART))
         for _ in range(SAMPLE_ROUNDS):
             self._price(sample, NOISE[0], self._sampled(sample) / self.count * self._limit)
 

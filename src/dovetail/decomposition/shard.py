@@ -177,6 +177,8 @@ class Shard:
         prices, and the border."""
         if self._known:  # all that there is was found in the first round
             return np.flatnonzero(torch.isinf(self.pool.cost).all(dim=1).cpu().numpy())
+        if self._roams:  # what a block found at other prices says little of what it could find at these
+            return np.arange(self.count)
         price = self._floats(prices)
         best = torch.empty(self.count, device=self.data.device)
         for part in torch.arange(self.count, device=self.data.device).split(self._rows):  # type: ignore[no-untyped-call]
