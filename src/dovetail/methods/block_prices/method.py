@@ -33,7 +33,7 @@ from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
 from dovetail.methods.column_generation.pricing import Pricing
-from dovetail.methods.relu_branching.known_neurons import KnownNeurons
+from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext

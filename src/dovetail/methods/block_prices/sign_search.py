@@ -18,9 +18,9 @@ from torch import Tensor
 from dovetail.bounds.planes.moves import Moves
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, Priced
-from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget

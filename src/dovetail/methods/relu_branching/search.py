@@ -12,9 +12,9 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
-from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof
-from dovetail.methods.relu_branching.nodes import Nodes, unstable
+from dovetail.methods.relu_branching.nodes import Nodes
+from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run import work
 from dovetail.run.budget import Budget
@@ -53,15 +53,12 @@ class ReluSearch(BestFirst[Nodes]):
         options = options or SearchOptions()
         fresh = options.record_bytes > 0
         self._bounding = Bounding(targets, options.steps, single=options.single, known=known, fresh=fresh)
-        self.leaves = 0
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None
         """Closed nodes, whose slopes and multipliers prove their bounds; None where they are not kept."""
         self.solved: list[tuple[Nodes, LeafProof]] = []
         """Those that were solved exactly: all signs together divide all points among them."""
         super().__init__(targets, options.batch, options.most_nodes, options.tolerance)
-        self.unstable = int(unstable(self._open).sum(1).max())
-        """Neurons that may change sign at the roots, at most."""
 
     def _roots(self) -> Nodes:
         return self._bounded(self._bounding.roots())
@@ -109,7 +106,6 @@ class ReluSearch(BestFirst[Nodes]):
                 self.solved.append((replace(node, bound=proved), proof))
             if proof.moves is not None:
                 self._try(node.target, torch.as_tensor(proof.moves, device=node.target.device)[None])
-            self.leaves += 1
         return leaves.take(rest)
 
     def _keep(self, nodes: Nodes, done: Tensor) -> None:

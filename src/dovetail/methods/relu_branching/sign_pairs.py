@@ -1,6 +1,7 @@
-"""What neurons of the first layer read where the sign of one of them is decided.
+"""What is known of neurons before a search over their signs.
 
-They are linear in the inputs, so that one more row cuts the set of inputs: for any mu >= 0
+Neurons of the first layer are linear in the inputs, so that the sign of one that is decided is one more row
+that cuts the set of inputs: for any mu >= 0
 
     z_h  >=  min z_h - mu s z_i        where  s z_i >= 0,
 
@@ -49,6 +50,34 @@ class SignPairs:
         lower[:, :end] = torch.fmax(lower[:, :end], self.lower[nodes.target, off, nodes.choice])
         upper[:, :end] = torch.fmin(upper[:, :end], self.upper[nodes.target, off, nodes.choice])
         return replace(nodes, lower=lower, upper=upper)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNeurons:
+    """Of H neurons over K sets; it holds whatever is asked of the sets, and so at any prices."""
+
+    lower: Tensor
+    """(K, H) what each reads at least, and below at most."""
+    upper: Tensor
+    pairs: SignPairs | None = None
+    """Of the first layer."""
+
+    @classmethod
+    def nothing(cls, count: int, neurons: int, like: Tensor) -> KnownNeurons:
+        """They may read anything."""
+        upper = torch.full((count, neurons), torch.inf, dtype=like.dtype, device=like.device)
+        return cls(-upper, upper)
+
+    def take(self, chosen: Tensor) -> KnownNeurons:
+        """Over some of the sets, by index."""
+        pairs = None if self.pairs is None else self.pairs.take(chosen)
+        return KnownNeurons(self.lower[chosen], self.upper[chosen], pairs)
+
+    def beside(self, lower: Tensor, upper: Tensor) -> KnownNeurons:
+        """These neurons, then those of another layer, over the same sets."""
+        return KnownNeurons(
+            torch.cat([self.lower, lower], dim=1), torch.cat([self.upper, upper], dim=1), self.pairs
+        )
 
 
 def sign_pairs(planes: NetworkPlanes, domain: Moves, place: int) -> SignPairs | None:
