@@ -22,7 +22,8 @@ from dovetail.run.stopwatch import Stopwatch
 
 SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
 """Blocks that find the first prices, so many or a quarter of all, and rounds over them; with few blocks in
-all this saves nothing. (Customers, n = 2,000: what is found after one round over all then takes four without.)"""
+all this saves nothing. (Customers, n = 2,000: what is found after one round over all then takes four
+without.)"""
 PRICED = 250_000
 """Blocks whose columns find the prices between rounds, where there are more: prices are some numbers, and are
 off by a thousandth then. Those of the last round are found over all."""
