@@ -1,4 +1,4 @@
-"""Branching, trees as rows and the default against enumeration of all cells."""
+"""Branching and the default against enumeration of all cells."""
 
 import functools
 import itertools
@@ -9,13 +9,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 import dovetail as dt
 from dovetail.methods.branching import Branching
-from dovetail.methods.split_mip import SplitMip
 from tests.conftest import FULL
 from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem, several_ensembles
 
-METHODS = {"boxes": Branching(), "splits": SplitMip(), "auto": "auto"}
-COUNTS = {"boxes": 1000, "splits": 300, "auto": 300} if FULL else {"boxes": 12, "splits": 8, "auto": 4}
+METHODS = {"boxes": Branching(), "auto": "auto"}
+COUNTS = {"boxes": 1000, "auto": 300} if FULL else {"boxes": 12, "auto": 4}
 NEARLY = 2e-6
 """Relative to 1 + |optimum|: cells are closed there, and points a margin inside."""
 

@@ -51,27 +51,23 @@ def names_of(**facts):
         ({"joint_inputs": 5}, ["first descents", "proofs in turn", "last descents"]),
         (
             {"tree_samples": 1, "cuts": 9},
-            [
-                "cell descent",
-                "first cell branching",
-                "first cell windows",
-                "cell branching",
-                "cell windows",
-                "split MIP",
-                "last cell descent",
-            ],
+            ["cell descent", "cell branching", "last cell descent"],
         ),
         (
             {"tree_samples": 50, "cuts": 10**6},
-            ["cell descent", "cell windows", "cell bound", "last cell descent"],
+            ["cell descent", "cell branching", "last cell descent"],
         ),
         (
             {"tree_samples": 50, "cuts": 10**6, "tree_components": 50},
-            ["first cell descent", "cell columns", "cell descent", "cell bound", "last cell descent"],
+            ["first cell descent", "cell columns", "cell descent", "cell branching", "last cell descent"],
         ),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
         ({"curves": 3, "only_curves": True}, ["first descents", "quadratic program", "last descents"]),
+        (
+            {"trees_beside_others": True, "curves": 3, "only_curves": True},
+            ["first descents", "cell branching", "last descents"],
+        ),
         ({"branched": True}, ["first descents", "branching", "last descents"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},

@@ -64,6 +64,8 @@ def candidates(
     for score in (inputs * wide, neurons * wide):
         first = np.argsort(-score, kind="stable")[:MOST]
         chosen.append(first[score[first] > 0.0])
+    if cuts.open.size:
+        return cuts
     columns = np.setdiff1d(np.concatenate(chosen), cuts.columns)
     if not columns.size and not cuts.columns.size:
         return anywhere(model, lower, upper, x)
@@ -117,13 +119,17 @@ def remaining(
     model: Model,
     box: tuple[FloatArray, FloatArray],
     lp: Solved,
-    wrong: FloatArray,
+    divisions: Divisions,
     lower: FloatArray,
     upper: FloatArray,
 ) -> FloatArray:
     """(N,) what is left over N parts of a box of what its LP has wrong, from 0 to 1: of integers that are
-    fractional, of networks' values, and of trees' (`wrong`, see `Divisions`)."""
+    fractional, of networks' values, and of trees' (`wrong`, see `Divisions`); or of what tables have open."""
     assert lp.x is not None
+    wrong = divisions.wrong
+    if divisions.open.size:
+        share = divisions.open / np.maximum(box[1] - box[0], LEAST)
+        return np.asarray((upper - lower) @ share / divisions.open.sum())
     whole = np.flatnonzero(model.host.integer)
     x = lp.x[whole]
     fraction = np.abs(x - np.round(x)) * (np.abs(x - np.round(x)) > TOLERANCE)

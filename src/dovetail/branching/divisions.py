@@ -19,6 +19,8 @@ class Divisions(NamedTuple):
     """The first value of the upper part."""
     wrong: FloatArray
     """(outputs,) what the LP has wrong about the outputs of trees, in cost."""
+    open: FloatArray = np.zeros(0)
+    """(columns,) the same of tables of trees, along each column; empty where these say nothing."""
 
     def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All parts: the lower one of each candidate, then the upper ones."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from dovetail.run.budget import Budget
 
 TOGETHER = 16
 """Boxes at a time: a batch of them takes little longer than one."""
+FEW = 2
+"""The same where each has rows of its own."""
 AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
@@ -40,6 +43,25 @@ MOST_CUTS = 4
 inputs, 4 took 1,244 and the least time)."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
+
+
+class Tables(Protocol):
+    """Rows that hold in some boxes (`table_rows.py`)."""
+
+    def add(self, tree: Tree, node: Node, goal: float, budget: Budget) -> None:
+        """Rows for a tightened box, as long as they raise its bound; the box may become smaller."""
+        ...
+
+    def point(self, tree: Tree, budget: Budget) -> FloatArray | None:
+        """The best of the cells that cost least in the last box, if any."""
+        ...
+
+    def divided(
+        self, node: Node, weights: FloatArray, x: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(columns,) how much is open along each column of a box, by the multipliers of rows at a point, and
+        where it may be divided: the last value below, the first one above."""
+        ...
 
 
 @dataclass(order=True)
@@ -82,6 +104,8 @@ class Tree:
         self.promise = math.inf
         """About what the first of the last step's points costs."""
         self._numbers, self.boxes = 1, 0
+        self.tables: Tables | None = None
+        """Rows for open boxes, where there are any."""
         self.use(made)
 
     def use(self, made: Model) -> None:
@@ -126,7 +150,7 @@ class Tree:
         """The lowest boxes; the points of their LPs, first those that promise most. A box that is interrupted
         stays open."""
         goal, nodes, self.promise = self.aim(goal), list[Node](), math.inf
-        while self._heap and len(nodes) < TOGETHER:
+        while self._heap and len(nodes) < (TOGETHER if self.tables is None else FEW):
             node = heapq.heappop(self._heap)
             if node.bound < goal:
                 nodes.append(node)
@@ -146,7 +170,12 @@ class Tree:
         return points
 
     def _process(self, nodes: list[Node], goal: float, budget: Budget) -> list[FloatArray]:
-        solved = self._relaxed(self._tightened(nodes, goal), goal, budget)
+        nodes = self._tightened(nodes, goal)
+        if self.tables is not None:
+            for node in nodes:
+                self.tables.add(self, node, goal, budget)
+            nodes = [node for node in nodes if node.bound < goal]
+        solved = self._relaxed(nodes, goal, budget)
         if not solved:
             return []
         solved.sort(key=lambda one: one.node.bound)
@@ -210,6 +239,7 @@ class Tree:
         )
         cuts = made.trees.cuts(lower, upper, x, np.stack([prices for *_, prices in nodes]), MOST_CUTS)
         for (node, lp, _), own in zip(nodes, cuts, strict=True):
+            own = self._by_tables(node, lp, own)
             divisions = candidates(made, node.lower, node.upper, lp, own)
             if divisions.columns.size:
                 solved.append(_Solved(node, lp, divisions))
@@ -218,6 +248,15 @@ class Tree:
             else:
                 self._look_again(node, lp, goal)
         return solved
+
+    def _by_tables(self, node: Node, lp: Solved, cuts: Divisions) -> Divisions:
+        """Where tables of trees would have a box divided, if they have much wrong."""
+        if self.tables is None or lp.multipliers is None or lp.x is None:
+            return cuts
+        open_, below, above = self.tables.divided(node, lp.multipliers.rows[0], lp.x)
+        best = np.argsort(-open_, kind="stable")[:MOST_CUTS]
+        best = best[open_[best] > TINY]
+        return Divisions(best, below[best], above[best], cuts.wrong, open_) if best.size else cuts
 
     def _look_again(self, node: Node, lp: Solved, goal: float) -> None:
         """At a box that has one cell left, since reduced costs made it smaller: its trees say more now."""
@@ -299,7 +338,7 @@ class Tree:
             left = np.concatenate([np.flatnonzero(dead[1]), count + np.flatnonzero(dead[0])])
             self._push(float(bound[left].max()), lower[left].max(0), upper[left].min(0))
             return
-        left = remaining(self.model, (node.lower, node.upper), one.lp, one.divisions.wrong, lower, upper)
+        left = remaining(self.model, (node.lower, node.upper), one.lp, one.divisions, lower, upper)
         gain = AREA * (1.0 - left)
         if math.isfinite(node.bound):
             rise = bound - node.bound

@@ -84,6 +84,30 @@ class TreeSamples:
             found[:, k] = np.searchsorted(self._cut[place], x[:, self._cells.columns[place]])
         return found
 
+    def columns_of(self, sample: TreeSample) -> IntArray:
+        """The columns that a sample reads."""
+        return self.inputs[np.unique(sample.boxes.place)]
+
+    def cells_between(
+        self, column: int, lower: float, upper: float
+    ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """The cells of a column between two bounds: their numbers, twice, and their ends; a column that no
+        tree reads is one cell."""
+        place = int(np.searchsorted(self.inputs, column))
+        if place == self.inputs.size or self.inputs[place] != column:
+            return (
+                np.zeros(1, dtype=np.int64),
+                np.zeros(1, dtype=np.int64),
+                np.array([lower]),
+                np.array([upper]),
+            )
+        first, last = np.searchsorted(self._cut[place], [lower, upper])
+        numbers = np.arange(first, last + 1)
+        at = self._cells.first[place] + numbers
+        return (
+            numbers, numbers, np.maximum(self._cells.low[at], lower), np.minimum(self._cells.high[at], upper)
+        )  # fmt: skip
+
     def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
         """N boxes, in place: outputs by the leaves in reach, inputs by those that are possible.
 

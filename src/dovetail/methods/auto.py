@@ -199,11 +199,18 @@ class _Plan:
         self._given = self._context if given is None or given is context else given
         """Before trees became rows."""
         self._measure(self._context)
-        self._facts = Facts((self._context, options))
+        self._facts = Facts((self._context, options), trees_beside_others=self._trees_beside_others())
         self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
         """Those of rewritten problems, by what they were rewritten by."""
         self._infeasible = False
         """Whether it is proved that there is no point."""
+
+    def _trees_beside_others(self) -> bool:
+        """Whether trees stand beside other predictors, or behind each other, and a bound is asked for."""
+        structure = self._given.once(structure_of)
+        with expendable("trees beside others"):
+            return self._options.exact and structure.tree_blocks is not None and structure.ensembles is None
+        return False
 
     def run(self) -> MethodOutcome:
         """Until something is proved, the time is over, or no phase has anything left to do.

@@ -18,10 +18,11 @@ from dovetail.branching.network_rows import NetworkRows
 from dovetail.branching.planes.plan import Plan, input_plan
 from dovetail.branching.planes.tree import PlanesTree
 from dovetail.branching.shrinking import by_lps
+from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Node, Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.box_points import BoxPoints
+from dovetail.methods.box_points import RARER, BoxPoints
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
@@ -37,6 +38,8 @@ from dovetail.structure.structure import structure_of
 SOURCE = "nodes"
 LPS_SHARE = 0.2
 """Of the time left, for LPs that shrink the first box: on wine they took all of it."""
+POINT_SHARE = 0.1
+"""The same, for a point of tables."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 MOST_BOXES = 4_000_000
@@ -168,9 +171,25 @@ class _LpRun(_Run):
         self._steps: list[Callable[[Node | None, float], None]] = []
         """That make the first box smaller, before it is divided."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
+        self._due = 1
+        if made.trees.samples:
+            self._tree.tables = TableRows()
         trees = context.once(structure_of).trees is not None
         points = _CellPoints(SOURCE) if trees else BoxPoints(SOURCE)
         super().__init__(context, self._tree, "branching", points)
+
+    def _offer(self, points: Sequence[FloatArray]) -> None:
+        """Where trees have tables, the best of their cells first."""
+        context, tree = self._context, self._tree
+        if tree.tables is not None and tree.boxes >= self._due:
+            before = context.incumbent.x
+            with expendable("points of tables"):
+                budget = context.budget
+                point = tree.tables.point(tree, budget.part(POINT_SHARE * budget.left))
+                if point is not None:
+                    context.incumbent.offer(point[: tree.columns].copy(), SOURCE)
+            self._due = tree.boxes + 1 if context.incumbent.x is not before else RARER * tree.boxes
+        super()._offer(points)
 
     def _prepare(self) -> None:
         context, tree = self._context, self._tree

@@ -36,8 +36,6 @@ second SCIP finds no point in two minutes (docs/results.md, E1)."""
 MOST_CURVES = 5_000
 """Quadratic functions. Their planes are made one by one: half a millisecond to one each, before the first LP
 and again in each round."""
-FEW_TREE_SAMPLES = 4
-"""Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +197,8 @@ class Facts:
     """Samples, where all predictors are tree ensembles; else 0."""
     cuts = Fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
+    trees_beside_others = Fact(False, lambda at: False)
+    """Tree ensembles beside other predictors, as the problem was given."""
     tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
     """Components of these that share rows; else 0."""
     curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
@@ -223,11 +223,6 @@ class Facts:
     def slopes(self) -> bool:
         """Whether anything has a slope: trees are steps."""
         return self.tree_samples == 0
-
-    @property
-    def few_tree_samples(self) -> bool:
-        """Whether boxes over the inputs of all trees may be closed."""
-        return self.cuts > 0 and self.tree_samples <= FEW_TREE_SAMPLES
 
     @property
     def many_blocks(self) -> bool:

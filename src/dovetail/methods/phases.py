@@ -15,13 +15,11 @@ from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
-from dovetail.methods.cell_windows import CellWindows
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     EASY_NEURONS,
-    FEW_TREE_SAMPLES,
     MANY_BLOCKS,
     MANY_INTEGERS,
     MOST_CURVES,
@@ -35,10 +33,8 @@ from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.sequential_linear import SequentialLinear
-from dovetail.methods.split_mip import SplitMip
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
-from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import Method
 
 MANY_COMPONENTS = 200
@@ -79,12 +75,8 @@ where rows are shared columns bring more (water: 30 samples after another second
 CELL_COLUMNS_SHARE = 0.8
 """Of the time left: it gives up soon where no box can be closed, and where they can, nothing else gets as far
 (water)."""
-FIRST_BOXES_SHARE, FIRST_WINDOWS_SHARE, WINDOWS_SHARE = 0.2, 0.1, 0.25
-"""Of the time left: where boxes close soon nothing else is needed (diet, 30 trees of depth 5: a third of the
-time that windows before them took); windows find what descents miss, most of it at once."""
-BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.3, 0.05, 0.5
-"""Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first
-ones say nearly as much as all that would be reached."""
+BOXES_SHARE = 0.5
+"""Of the time left: with 0.7, fourteen problems of trees end alike."""
 FIRST_KICKS = 4
 """Of each of the first descents over cells: boxes find what they miss, and prove it (diet)."""
 FIRST_INTEGER_KICKS = 8
@@ -239,7 +231,7 @@ PHASES = (
     Phase(
         "quadratic program",
         f"quadratic functions, at most {MOST_CURVES:,}, and no other predictor",
-        lambda facts: facts.only_curves,
+        lambda facts: facts.only_curves and not facts.trees_beside_others,
         CURVES_SHARE,
         lambda options: QuadraticMip(),
         "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
@@ -261,57 +253,18 @@ PHASES = (
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
     ),
     Phase(
-        "first cell branching",
-        f"such, of at most {FEW_TREE_SAMPLES} samples",
-        lambda facts: facts.few_tree_samples,
-        FIRST_BOXES_SHARE,
-        lambda options: Branching(),
-        "{cuts} cuts: branch and bound over boxes of cells, for a while",
-    ),
-    Phase(
-        "first cell windows",
-        "such, that share no rows",
-        lambda facts: facts.few_tree_samples and not facts.tree_components,
-        FIRST_WINDOWS_SHARE,
-        lambda options: CellWindows(rounds=options.effort),
-        "small exact MIPs around the best point",
-    ),
-    Phase(
         "cell branching",
-        f"trees of at most {FEW_TREE_SAMPLES} samples",
-        lambda facts: facts.few_tree_samples,
+        "tree ensembles, alone or beside other predictors",
+        lambda facts: facts.cuts > 0 or facts.trees_beside_others,
         BOXES_SHARE,
         lambda options: Branching(),
-        "{cuts} cuts: branch and bound over boxes of cells",
-    ),
-    Phase(
-        "cell windows",
-        "trees that share no rows, with inputs that are cut",
-        lambda facts: facts.cuts > 0 and not facts.tree_components,
-        WINDOWS_SHARE,
-        lambda options: CellWindows(rounds=options.effort),
-        "larger exact MIPs around the best point",
-    ),
-    Phase(
-        "cell bound",
-        "trees of more samples",
-        lambda facts: facts.cuts > 0 and not facts.few_tree_samples,
-        ROOT_SHARE,
-        lambda options: Branching(),
-        "{tree_samples} samples: a bound by the first boxes of cells",
-    ),
-    Phase(
-        "split MIP",
-        f"such, of any number of samples, with at most {MOST_CUTS:,} cuts",
-        lambda facts: 0 < facts.cuts <= MOST_CUTS,
-        SPLITS_SHARE,
-        lambda options: SplitMip(),
-        "{cuts} cuts: tree ensembles written out, for points and a proof",
+        "branch and bound over boxes of cells",
+        as_given=True,
     ),
     Phase(
         "quadratic MIP",
-        f"such, beside trees or networks of at most {MOST_NEURONS} neurons that can change sign",
-        lambda facts: facts.curves > 0 and not facts.only_curves,
+        f"such, beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        lambda facts: facts.curves > 0 and not facts.only_curves and not facts.trees_beside_others,
         CURVES_SHARE,
         lambda options: QuadraticMip(),
         "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",

@@ -120,8 +120,12 @@ class InputCells:
 
 def _inside(cut: FloatArray, high: FloatArray) -> FloatArray:
     """A little above each cut, and always above it."""
-    margin = np.minimum(MARGIN * np.maximum(1.0, np.abs(cut)), 0.5 * (high - cut))
-    return np.minimum(np.maximum(cut + margin, np.nextafter(cut, np.inf)), high)
+    return np.minimum(np.maximum(cut + margin(cut, high), np.nextafter(cut, np.inf)), high)
+
+
+def margin(cut: FloatArray | float, high: FloatArray | float) -> FloatArray:
+    """How far points stay above the cuts of cells that end there."""
+    return np.minimum(MARGIN * np.maximum(1.0, np.abs(cut)), 0.5 * (high - cut))
 
 
 class Level(NamedTuple):

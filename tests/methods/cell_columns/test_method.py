@@ -5,11 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
+from dovetail.bounds.box import Box
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_columns.choice import BoxChoice, PricedRows
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
-from dovetail.methods.split_mip import SplitMip
+from dovetail.methods.exact_mip import ExactMip
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.engine import MipStatus
 from dovetail.structure.components import components
 from dovetail.structure.structure import structure_of
@@ -112,9 +115,21 @@ def true_point(component, rng):
     return z
 
 
+class AsRows:
+    """One MIP, with a binary for each cut."""
+
+    name = "as rows"
+
+    def solve(self, context):
+        """By an engine."""
+        trees = context.once(structure_of).loose_trees
+        given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
+        return ExactMip(reformulate(given, (TreeSplits(trees),))).solve(context)
+
+
 def test_a_small_plant_is_proved_as_others_prove_it(water):
     ours = dt.solve(water, CellColumns(), log=False)
-    theirs = dt.solve(water, SplitMip(), log=False)
+    theirs = dt.solve(water, AsRows(), log=False)
     assert ours.status == theirs.status == "optimal"
     assert ours.objective == theirs.objective
     assert 0 < ours.objective < 4

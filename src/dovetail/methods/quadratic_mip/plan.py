@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from dovetail.core.class_rounding import block_slack
 from dovetail.core.problem import Problem
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import QuadCurve
-from dovetail.methods.split_mip import split_form, written_trees
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
-from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import tightened_box
 from dovetail.structure.relu_layers import relu_layers
@@ -48,8 +46,6 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     rest = _without(context.problem, structure.quadratic)
     relaxed = None if context.relaxed is None else _without(context.relaxed, structure.quadratic)
     curves = _curves(structure)
-    if any(block.description.trees is not None for block in rest.blocks):
-        return _with_trees(context.rewritten(rest, relaxed=relaxed), curves)
     box = structure.tight_box
     written = Reformulated.start(rest, box, relaxed)
     if not rest.blocks:
@@ -58,14 +54,6 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     if layers is None:
         return None
     return QuadraticPlan(reformulate(written, (ReluBigM(layers),)), curves, layers.unstable)
-
-
-def _with_trees(context: SolveContext, curves: tuple[QuadCurve, ...]) -> QuadraticPlan | None:
-    """Where everything but the curves is tree ensembles: rows for points, and looser ones for a bound."""
-    trees, bounds = context.once(structure_of).trees, context.once(split_form)
-    if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
-        return None
-    return QuadraticPlan(replace(written_trees(trees), relaxed=bounds), curves)
 
 
 def _without(problem: Problem, names: Collection[str]) -> Problem:

@@ -1,0 +1,450 @@
+"""What trees of few inputs give, and products of it with the inputs, cell by cell: rows for all of it.
+
+    x   the inputs, each between the ends of a cell
+    y   what the trees give: a number on each cell
+    e   what later steps make of x and y: linear in x where y is a number (price times demand)
+
+The smallest value of a linear function of (x, y, e) on each cell has a closed form, over all cells at once.
+So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it, found
+in tables of blocks of cells. Slopes come from an LP: those that cut a point off the most, from what it was
+told of the vertices of cells; cells that do not agree tell it theirs, until all agree.
+
+Where the cells of all inputs together are too many, neighbours are taken together, and y is an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.planes.domain import gamma
+from dovetail.branching.model import Model
+from dovetail.branching.network_cells import few_inputs
+from dovetail.branching.networks import NetworkSamples
+from dovetail.branching.tree_ensembles import TreeSamples
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.deadline import require_time
+from dovetail.core.mip import SMALLEST
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
+from dovetail.networks.graph import Affine, Product
+from dovetail.run.budget import Budget
+from dovetail.structure.trees import TreeSample, margin
+
+MOST_CELLS = 2**17
+"""Of one table: a megabyte for every row of it."""
+MOST_LOOKS = 2**24
+"""Cells times trees: a tenth of a second."""
+SPAN = 512
+"""Blocks of cells that are looked at for a box."""
+REMEMBERED = 1000
+"""Boxes of a row."""
+STEEPEST, VIOLATED = 100.0, 1e-4
+"""As those of networks have it (`network_cells.py`)."""
+NEAR = 0.05
+"""Of what is open: cells that are nearly the least ones."""
+NEARLY = 0.1
+"""Of what a row is violated by: slopes that are so near to the best are taken."""
+ROUNDS, FRESH, SAMPLED = 30, 32, 4
+"""LPs of one row, vertices that each learns of, and cells along each input that the first one knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """Quadratic functions of some columns: constant + linear z + z' square z, one after the other."""
+
+    constant: FloatArray
+    linear: FloatArray
+    square: FloatArray
+
+
+def forms_of(one: NetworkSamples) -> Forms | None:
+    """The outputs of a network as functions of its inputs, where they are sums of products of these."""
+    d = one.graph.inputs
+    found = [Forms(np.zeros(d), np.eye(d), np.zeros((d, d, d)))]
+    for step in one.graph.steps:
+        read = [found[source] for source in step.sources]
+        if isinstance(step.operation, Affine):
+            weights = step.operation.weights
+            found.append(
+                Forms(
+                    sum((w @ f.constant for w, f in zip(weights, read, strict=True)), step.operation.bias),
+                    np.sum([w @ f.linear for w, f in zip(weights, read, strict=True)], axis=0),
+                    np.sum(
+                        [np.tensordot(w, f.square, 1) for w, f in zip(weights, read, strict=True)], axis=0
+                    ),
+                )
+            )
+        elif isinstance(step.operation, Product) and not any(np.any(f.square) for f in read):
+            a, b = read
+            both = np.einsum("ki,kj->kij", a.linear, b.linear)
+            linear = a.constant[:, None] * b.linear + b.constant[:, None] * a.linear
+            found.append(Forms(a.constant * b.constant, linear, 0.5 * (both + both.transpose(0, 2, 1))))
+        else:
+            return None
+    return found[-1]
+
+
+class TreeTable:
+    """Some samples of trees that read few inputs together, and what is made of their outputs."""
+
+    def __init__(
+        self,
+        samples: Sequence[TreeSample],
+        trees: TreeSamples,
+        made: Sequence[tuple[IntArray, IntArray, Forms, FloatArray]],
+        box: tuple[FloatArray, FloatArray],
+    ) -> None:
+        """`made`: the columns that are read, those that are given, as what functions, and how far the given
+        ones may be off; `box`: where the table holds."""
+        given = np.concatenate([sample.outputs for sample in samples])
+        read = [trees.columns_of(sample) for sample in samples]
+        read += [np.setdiff1d(columns, given) for columns, *_ in made]
+        self.inputs = np.unique(np.concatenate(read))
+        self.outputs = np.concatenate([given, *(columns for _, columns, *_ in made)])
+        self.given = given.size
+        self._edges(samples, trees, *box)
+        ends = [sample.decoded_range(*self._scores(sample, trees)) for sample in samples]
+        least, most = (np.concatenate(side, axis=-1) for side in zip(*ends, strict=True))
+        self.middle, self.half = 0.5 * (least + most), 0.5 * (most - least)
+        self._forms(made, np.append(self.inputs, given))
+
+    def _edges(
+        self, samples: Sequence[TreeSample], trees: TreeSamples, lower: FloatArray, upper: FloatArray
+    ) -> None:
+        """The cells along each input; neighbours together where they would be too many."""
+        most = min(MOST_CELLS, MOST_LOOKS // sum(sample.boxes.ensemble.trees for sample in samples))
+        ends = [trees.cells_between(int(j), float(lower[j]), float(upper[j])) for j in self.inputs]
+        while np.prod([one[0].size for one in ends], dtype=float) > most:
+            widest = max(range(len(ends)), key=lambda k: ends[k][0].size)
+            first, last, low, high = ends[widest]
+            at = np.append(np.arange(1, first.size - 1, 2), first.size - 1)
+            ends[widest] = first[::2], last[at], low[::2], high[at]
+        self._first, self._last, self.low, self.high = zip(*ends, strict=True)
+        self.shape = tuple(low.size for low in self.low)
+
+    def _scores(self, sample: TreeSample, trees: TreeSamples) -> tuple[FloatArray, FloatArray]:
+        """(..., scores) least and largest, added up tree after tree, as libraries do."""
+        boxes, ensemble = sample.boxes, sample.boxes.ensemble
+        begin = np.zeros((boxes.leaves, len(self.shape)), dtype=np.int64)
+        end = begin + np.array(self.shape)
+        axis = np.searchsorted(self.inputs, trees.inputs[boxes.column])
+        for k, (first, last) in enumerate(zip(self._first, self._last, strict=True)):
+            own = axis == k
+            begin[boxes.leaf[own], k] = np.searchsorted(last, boxes.low[own])
+            end[boxes.leaf[own], k] = np.searchsorted(first, boxes.high[own], side="right")
+        form = ensemble.dtype if ensemble.in_order else "float64"
+        value, base = boxes.value.astype(form), ensemble.base.astype(form)
+        total = [np.broadcast_to(base, (*self.shape, base.size)) for _ in range(2)]
+        for leaves in np.split(np.arange(boxes.leaves), boxes.starts[1:]):
+            least = np.full(total[0].shape, np.inf, dtype=form)
+            most = -least
+            for leaf in leaves.tolist():
+                part = tuple(map(slice, begin[leaf].tolist(), end[leaf].tolist()))
+                np.minimum(least[part], value[leaf], out=least[part])
+                np.maximum(most[part], value[leaf], out=most[part])
+            total = [total[0] + least, total[1] + most]
+        return total[0].astype(np.float64), total[1].astype(np.float64)
+
+    def _forms(self, made: Sequence[tuple[IntArray, IntArray, Forms, FloatArray]], columns: IntArray) -> None:
+        """All functions over (x, y)."""
+        place = {int(column): k for k, column in enumerate(columns)}
+        count, d = sum(given.size for _, given, *_ in made), columns.size
+        self._constant, self._linear = np.zeros(count), np.zeros((count, d))
+        self._square, self._slack, first = np.zeros((count, d, d)), np.zeros(count), 0
+        for read, given, forms, slack in made:
+            at, rows = np.array([place[int(column)] for column in read]), np.arange(first, first + given.size)
+            self._constant[rows], self._slack[rows] = forms.constant, slack
+            np.add.at(self._linear, (rows[:, None], at[None]), forms.linear)
+            np.add.at(self._square, (rows[:, None, None], at[None, :, None], at[None, None]), forms.square)
+            first += given.size
+
+    def met(self, lower: FloatArray, upper: FloatArray) -> tuple[IntArray, IntArray]:
+        """(N, inputs) the first and the last cell of N boxes (N, inputs) along each."""
+        ends = (
+            np.stack([np.searchsorted(high, end[:, k]) for k, high in enumerate(self.high)], 1)
+            for end in (lower, upper)
+        )
+        first, last = (np.minimum(end, np.array(self.shape) - 1) for end in ends)
+        return first, last
+
+    def slopes(self, entries: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """Entries (x, y, e) as a function of x and y: constant, linear in both, x times y, y times y."""
+        d = self.inputs.size
+        w = entries[d + self.given :]
+        square = np.tensordot(w, self._square, 1)
+        linear = entries[: d + self.given] + w @ self._linear
+        return float(w @ self._constant), linear, square[:d, d:] + square[d:, :d].T, square[d:, d:]
+
+    def least(self, entries: FloatArray, part: tuple[slice, ...]) -> FloatArray:
+        """What entries (x, y, e) is at least on each cell of a part of the grid."""
+        constant, linear, both, own = self.slopes(entries)
+        d, y = self.inputs.size, self.middle[part]
+        value = constant + y @ linear[d:]
+        if np.any(own):
+            value += ((y @ own) * y).sum(-1)
+        half = self.half[part]
+        largest = np.abs(y).reshape(-1, self.given).max(0) + half.reshape(-1, self.given).max(0)
+        steep, far = np.abs(linear[d:]) + 2.0 * np.abs(own) @ largest, np.zeros(d)
+        for k in range(d):
+            low, high = (self._along(ends[k][part[k]], k) for ends in (self.low, self.high))
+            slope = linear[k] + y @ both[k] if np.any(both[k]) else linear[k]
+            value = value + np.minimum(slope * low, slope * high)
+            far[k] = max(abs(low.min()), abs(high.max()))
+        steep += far @ np.abs(both)
+        value -= half @ steep
+        w = np.abs(entries[d + self.given :])
+        z = np.append(far, largest)
+        size = w @ (np.abs(self._constant) + self._slack + np.abs(self._linear) @ z)
+        size += w @ np.einsum("i,kij,j->k", z, np.abs(self._square), z) + np.abs(entries[: z.size]) @ z
+        value -= w @ self._slack + gamma(16 * (z.size + entries.size)) * size
+        return np.where(np.isnan(value), -np.inf, value)
+
+    def _along(self, ends: FloatArray, axis: int) -> FloatArray:
+        """Numbers of the cells along an axis, in the shape of the grid."""
+        return ends.reshape(-1, *[1] * (len(self.shape) - axis - 1))
+
+    def vertices(self, cells: IntArray, entries: FloatArray) -> FloatArray:
+        """(N, columns) where entries are least on (N, inputs) cells."""
+        _, linear, both, own = self.slopes(entries)
+        d, at = self.inputs.size, tuple(cells.T)
+        low, high = (
+            np.stack([end[k] for end, k in zip(ends, at, strict=True)], 1) for ends in (self.low, self.high)
+        )
+        y, half = self.middle[at], self.half[at]
+        x = np.where(linear[:d] + y @ both.T >= 0.0, low, high)
+        y = y - half * np.sign(linear[d:] + 2.0 * y @ own + x @ both)
+        return self.completed(np.concatenate([x, y], 1))
+
+    def completed(self, z: FloatArray) -> FloatArray:
+        """(N, columns) with what is made of (N, inputs and outputs of trees)."""
+        made = self._constant + z @ self._linear.T + np.einsum("ni,kij,nj->nk", z, self._square, z)
+        return np.concatenate([z, made], 1)
+
+    def least_in(self, rows: Sequence[Pyramid], lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) what rows are at least over N boxes (N, inputs)."""
+        boxes, which = np.unique(np.hstack(self.met(lower, upper)), axis=0, return_inverse=True)
+        found, d = np.full((len(boxes), len(rows)), -np.inf), len(self.shape)
+        begin, end = np.stack([row.begin for row in rows]), np.stack([row.end for row in rows])
+        known = np.all(begin <= boxes[:, None, :d], axis=2) & np.all(end > boxes[:, None, d:], axis=2)
+        some = boxes.tolist()
+        for k, r in zip(*np.nonzero(known), strict=True):
+            found[k, r] = rows[r].least(some[k][:d], some[k][d:])
+        return found[which.ravel()]
+
+    def known(
+        self, rows: Sequence[Pyramid], weights: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, IntArray]:
+        """What weights of rows are at least, together, on each cell of a box, and its first cell."""
+        first, last = (end[0] for end in self.met(lower[None], upper[None]))
+        used = np.flatnonzero(weights > 0.0)
+        found = np.zeros(last - first + 1)
+        for k in used.tolist():
+            found = found + weights[k] * rows[k].part(first, last)
+        return found, first
+
+    def divided(
+        self,
+        known: FloatArray,
+        first: IntArray,
+        entries: FloatArray,
+        point: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Where a box may be divided, by what `entries` are at least on its cells and at a point: (inputs,)
+        how much is open along each, the last value below and the first one above."""
+        d, count = self.inputs.size, len(self.shape)
+        open_, below, above = np.zeros(d), lower.copy(), upper.copy()
+        cell = tuple(
+            np.clip(self.met(point[None, :d], point[None, :d])[0][0], first, first + known.shape - 1)
+        )
+        true = self.completed(np.append(point[:d], self.middle[cell])[None])[0]
+        gap = float(entries @ true) - float(known.min())
+        if not gap > 0.0:
+            return open_, below, above
+        near = known <= known.min() + NEAR * gap
+        for k in np.flatnonzero(np.array(known.shape) > 1).tolist():
+            own = np.flatnonzero(near.any(tuple(i for i in range(count) if i != k)))
+            low, high = (ends[k][first[k] : first[k] + known.shape[k]] for ends in (self.low, self.high))
+            open_[k] = gap * (high[own[-1]] - low[own[0]]) / max(high[-1] - low[0], SMALLEST)
+            side = int(np.searchsorted(high[:-1], point[k]))
+            side -= int(side > 0 and point[k] - low[side] < high[side] - point[k])
+            side = min(max(side, int(own[0])), max(int(own[-1]) - 1, 0), high.size - 2)
+            below[k], above[k] = high[side], max(low[side + 1], np.nextafter(high[side], np.inf))
+        return open_, below, above
+
+    def corners(self, cells: IntArray) -> tuple[FloatArray, IntArray]:
+        """(K, columns) the corners of (N, inputs) cells, a margin above their cuts, and the cell of each."""
+        points = []
+        for cell in cells.tolist():
+            ends = []
+            for k, at in enumerate(cell):
+                low, high = float(self.low[k][at]), float(self.high[k][at])
+                inner = low if at == 0 or low > self.high[k][at - 1] else low + margin(low, high)
+                ends.append((inner, high) if high > inner else (high,))
+            corners: FloatArray = np.stack(np.meshgrid(*ends, indexing="ij"), -1).reshape(-1, len(ends))
+            y = np.tile(self.middle[tuple(cell)], (len(corners), 1))
+            points.append(self.completed(np.hstack([corners, y])))
+        owner = np.repeat(np.arange(len(points)), [len(part) for part in points])
+        return np.concatenate(points), owner
+
+    def within(self, first: IntArray, kept: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """(inputs,) bounds of those cells that are kept, of a part of the grid that begins there."""
+        lower, upper = np.empty(len(self.shape)), np.empty(len(self.shape))
+        for k in range(len(self.shape)):
+            own = first[k] + np.flatnonzero(kept.any(tuple(i for i in range(kept.ndim) if i != k)))
+            lower[k], upper[k] = self.low[k][own[0]], self.high[k][own[-1]]
+            if own[0] > 0:
+                lower[k] = max(lower[k], np.nextafter(self.high[k][own[0] - 1], np.inf))
+        return lower, upper
+
+
+class TablePart:
+    """A table in a box: what cuts points off there."""
+
+    def __init__(self, table: TreeTable, lower: FloatArray, upper: FloatArray) -> None:
+        self._table = table
+        self._begin, last = (end[0] for end in table.met(lower[None], upper[None]))
+        self._part = tuple(slice(a, b + 1) for a, b in zip(self._begin, last, strict=True))
+        self._shape = tuple((last - self._begin + 1).tolist())
+
+    def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, Pyramid] | None:
+        """A row that a point violates, if one is found: its entries for inputs and outputs, and what it is at
+        least in every box within this one."""
+        table, point, live = self._table, np.append(x, y), self._separating
+        base, unit = self._scale
+        scaled, d, q = (point - base) / unit, x.size, y.size
+        live.set_objective(np.concatenate([scaled[:d], scaled[d:], -scaled[d:], [-1.0]]), 0.0)
+        for _ in range(ROUNDS):
+            _, found, value = live.run(budget, 0.0)
+            if found is None or not value < -VIOLATED:
+                return None
+            entries = np.append(found[:d], found[d : d + q] - found[d + q : -1]) / unit
+            entries = np.where(np.abs(entries) >= SMALLEST, entries, 0.0)
+            known = table.least(entries, self._part)
+            left = float(entries @ point - known.min())
+            if left < (1.0 - NEARLY) * value:
+                return entries, Pyramid(known, self._begin)
+            limit = float(entries @ base + found[-1])
+            live.add_rows(*self._told(table.vertices(self._worst(known, limit), entries)))
+        return None
+
+    def _worst(self, known: FloatArray, limit: float) -> IntArray:
+        """(N, inputs) cells that are below a limit: of each slab along an input the lowest, and of these the
+        lowest."""
+        found = [int(np.argmin(known))]
+        numbers = np.arange(known.size).reshape(known.shape)
+        for axis, count in enumerate(known.shape):
+            if count > 1:
+                slabs = np.moveaxis(known, axis, 0).reshape(count, -1)
+                at = np.moveaxis(numbers, axis, 0).reshape(count, -1)
+                found += at[np.arange(count), slabs.argmin(1)].tolist()
+        cells, flat = np.unique(found), known.ravel()
+        cells = cells[flat[cells] < limit]
+        cells = cells[np.argsort(flat[cells], kind="stable")[:FRESH]]
+        return np.asarray(np.stack(np.unravel_index(cells, known.shape), 1) + self._begin)
+
+    @cached_property
+    def _scale(self) -> tuple[FloatArray, FloatArray]:
+        """Where columns begin, and their widths."""
+        first = self._some
+        low, high = first.min(0), first.max(0)
+        return low, np.where(high - low > SMALLEST, high - low, 1.0)
+
+    @cached_property
+    def _some(self) -> FloatArray:
+        """Vertices to begin with: of cells all over the box, at either end."""
+        each = [np.unique(np.linspace(0, count - 1, SAMPLED).astype(np.int64)) for count in self._shape]
+        cells = np.stack(np.meshgrid(*each, indexing="ij"), -1).reshape(-1, len(each)) + self._begin
+        ends = np.zeros(self._table.inputs.size + self._table.outputs.size)
+        ends[: self._table.inputs.size] = 1.0
+        return np.concatenate([self._table.vertices(cells, sign * ends) for sign in (1.0, -1.0)])
+
+    def _told(self, vertices: FloatArray) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+        base, unit = self._scale
+        scaled, d = (vertices - base) / unit, self._table.inputs.size
+        one = -np.ones((len(vertices), 1))
+        rows = sp.csr_array(np.hstack([scaled[:, :d], scaled[:, d:], -scaled[:, d:], one]))
+        return rows, np.zeros(len(vertices)), np.full(len(vertices), np.inf)
+
+    @cached_property
+    def _separating(self) -> LoadedHighs:
+        """The LP: slopes of size 1 in the outputs, and what they are at least at all vertices it knows."""
+        d, q = self._table.inputs.size, self._table.outputs.size
+        steepest, weights = np.where(np.array(self._shape) > 1, STEEPEST, 0.0), np.ones(2 * q)
+        rows, low, high = self._told(self._some)
+        size = sp.csr_array(np.concatenate([np.zeros(d), weights, [0.0]])[None])
+        program = Program(
+            sp.csr_array(sp.vstack([rows, size], format="csr")),
+            np.append(low, 1.0),
+            np.append(high, 1.0),
+            np.concatenate([-steepest, 0.0 * weights, [-np.inf]]),
+            np.concatenate([steepest, weights, [np.inf]]),
+            np.zeros(d + weights.size + 1, dtype=bool),
+        )
+        return LoadedHighs(program)
+
+
+class Pyramid:
+    """Numbers on a part of a grid, and the least of blocks of 2, 4, 8, ... along each axis."""
+
+    def __init__(self, values: FloatArray, begin: IntArray) -> None:
+        self._levels, self.begin, self.end = [values], begin, begin + np.array(values.shape)
+        self._first = begin.tolist()
+        self._seen: dict[tuple[int, ...], float] = {}
+        while values.size > SPAN:
+            for axis, count in enumerate(values.shape):
+                if count > 1:
+                    values = np.minimum.reduceat(values, np.arange(0, count, 2), axis=axis)
+            self._levels.append(values)
+
+    def part(self, first: IntArray, last: IntArray) -> FloatArray:
+        """Those from one place of the grid to another."""
+        ends = zip(first - self.begin, last - self.begin, strict=True)
+        return self._levels[0][tuple(slice(a, b + 1) for a, b in ends)]
+
+    def least(self, first: Sequence[int], last: Sequence[int]) -> float:
+        """At least so much from one place of the grid to another, exactly where they are near."""
+        key = (*first, *last)
+        if key not in self._seen:
+            if len(self._seen) > REMEMBERED:
+                self._seen.clear()
+            ends = [(a - o, b - o) for a, b, o in zip(first, last, self._first, strict=True)]
+            level = 0
+            while level + 1 < len(self._levels) and math.prod(b - a + 1 for a, b in ends) > SPAN:
+                ends, level = [(a // 2, b // 2) for a, b in ends], level + 1
+            part = self._levels[level][tuple(slice(a, b + 1) for a, b in ends)]
+            self._seen[key] = float(part.min())
+        return self._seen[key]
+
+
+def tree_tables(made: Model, lower: FloatArray, upper: FloatArray) -> list[TreeTable]:
+    """Of trees that read few inputs, in a box; those whose outputs are multiplied by each other together."""
+    trees, networks = made.trees, made.networks
+    owner = {int(column): k for k, sample in enumerate(trees.samples) for column in sample.outputs}
+    group = list(range(len(trees.samples)))
+    later: list[tuple[int, tuple[IntArray, IntArray, Forms, FloatArray]]] = []
+    for one in networks:
+        forms = forms_of(one)
+        for k in range(one.samples) if forms is not None else ():
+            read = {owner[int(j)] for j in one.inputs[k] if int(j) in owner}
+            if read and forms is not None:
+                first = min(group[k] for k in read)
+                together = {group[k] for k in read}
+                group = [first if g in together else g for g in group]
+                later.append((min(read), (one.inputs[k], one.outputs[k], forms, one.slack[k])))
+    found = []
+    for number in sorted(set(group)):
+        samples = [sample for g, sample in zip(group, trees.samples, strict=True) if g == number]
+        forms_here = [part for at, part in later if group[at] == number]
+        inputs = np.unique(np.concatenate([trees.columns_of(sample) for sample in samples]))
+        if few_inputs(lower[inputs][None], upper[inputs][None])[0]:
+            require_time()
+            found.append(TreeTable(samples, trees, forms_here, (lower, upper)))
+    return found
