@@ -119,6 +119,8 @@ def test_any_multipliers_are_sound(made):
 
 def test_a_leaf_called_empty_is_not_believed(made):
     problem, certificate = made
+    wrong = least_value(problem) + 0.01
+    certificate = with_part(replace(certificate, bound=wrong), value=wrong)
     objective = np.zeros_like(certificate.parts[0].tree.leaves.objective)
     assert "proves nothing" in looked_at(problem, with_leaves(certificate, objective=objective)).message
     assert (

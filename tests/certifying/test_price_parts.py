@@ -72,7 +72,7 @@ def test_multipliers_that_are_left_out_prove_less(proved):
     problem, result = proved
     certificate = result.certificate
     least = looked_at(problem, certificate).bound
-    for name in ("conditions", "signs", "slopes"):
+    for name in ("conditions", "neurons", "slopes"):
         without = [replace(part.tree.leaves, **{name: np.zeros((0, 0))}) for part in certificate.parts]
         trees = [replace(part.tree, leaves=one) for part, one in zip(certificate.parts, without, strict=True)]
         parts = [replace(part, tree=tree) for part, tree in zip(certificate.parts, trees, strict=True)]

@@ -99,6 +99,21 @@ def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray |
     return Divisions(columns, below, above, np.zeros(model.trees.outputs.size))
 
 
+def widest(model: Model, lower: FloatArray, upper: FloatArray) -> Divisions:
+    """Of a box that is closed, but not for everybody: the widest integer or input, if there is one left."""
+    read = model.host.integer.copy()
+    for columns in (model.trees.inputs, *(one.inputs.ravel() for one in model.networks)):
+        read[columns] = True
+    width = np.where(read, widths(model, lower, upper)[: read.size], 0.0)
+    columns = np.array([np.argmax(width)])[: int(np.any(width > 0.0))]
+    middle = np.clip(0.0, lower, upper)
+    if np.all(np.isfinite(upper[columns] - lower[columns])):
+        middle[columns] = 0.5 * (lower[columns] + upper[columns])
+    integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
+    below, above = _divided(model, columns, lower, upper, middle, integer)
+    return Divisions(columns, below, above, np.zeros(model.trees.outputs.size))
+
+
 def _divided(
     model: Model, columns: IntArray, lower: FloatArray, upper: FloatArray, x: FloatArray, integer: BoolArray
 ) -> tuple[FloatArray, FloatArray]:

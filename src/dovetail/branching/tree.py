@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from dovetail.bounds.box import UNIT
-from dovetail.branching.candidates import anywhere, candidates, remaining
+from dovetail.branching.candidates import anywhere, candidates, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
+from dovetail.branching.record import Place, Record, Shown
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.branching.shrinking import by_prices
 from dovetail.core.arrays import FloatArray
@@ -74,6 +75,10 @@ class Node:
     upper: FloatArray = field(compare=False)
     tightened: tuple[Model, float] | None = field(default=None, compare=False)
     """By what rows, and for which goal, as one of the parts of its parent."""
+    place: Place | None = field(default=None, compare=False)
+    """In the tree's record, if it keeps one."""
+    shown: Shown | None = field(default=None, compare=False)
+    """The multipliers that its bound is by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +96,13 @@ class Tree:
     Whoever runs the loop has a goal: points that cost as much, or more, are of no use.
     """
 
-    def __init__(self, made: Model, *, seed: int, threads: int, counted: bool = True) -> None:
-        """`counted`: its boxes are nodes of the solve, and not a part of one."""
-        self._seed, self._threads, self._counted = seed, threads, counted
+    def __init__(
+        self, made: Model, *, seed: int, threads: int, counted: bool = True, record: Record | None = None
+    ) -> None:
+        """`counted`: its boxes are nodes of the solve, and not a part of one; a `record` keeps its proof."""
+        self._seed, self._threads, self._counted, self._record = seed, threads, counted, record
         self._heap = [Node(-math.inf, 0, made.lower.copy(), made.upper.copy())]
+        self._heap[0].place = None if record is None else record.root
         self._lowest = math.inf
         """The lowest goal so far: boxes were closed, or made smaller, for goals that were no lower."""
         self.leaves = math.inf
@@ -154,16 +162,19 @@ class Tree:
             node = heapq.heappop(self._heap)
             if node.bound < goal:
                 nodes.append(node)
-        if not nodes:
-            return []
+            else:
+                self._close(node)
         try:
-            points = self._process(nodes, goal, budget)
+            points = self._process(nodes, goal, budget) if nodes else []
         except BaseException:
             waiting = {id(node) for node in self._heap}
             for node in nodes:
-                if id(node) not in waiting:
+                if id(node) not in waiting and not (node.place and node.place.done):
                     heapq.heappush(self._heap, node)
             raise
+        if self._record is not None:
+            for place, shown in self._record.looked_at():
+                self._ask_again(place, shown)
         self.boxes += len(nodes)
         if self._counted:
             work.count(nodes=len(nodes))
@@ -195,6 +206,8 @@ class Tree:
         empty = {id(node) for node, kept in zip(moved, alive, strict=True) if not kept}
         for k, node in enumerate(moved):
             node.lower, node.upper = lower[k], upper[k]
+            if not alive[k]:
+                self._close(node)
         return [node for node in nodes if id(node) not in empty]
 
     def _relaxed(self, nodes: list[Node], goal: float, budget: Budget) -> list[_Solved]:
@@ -221,8 +234,12 @@ class Tree:
                 bounds[k] = multipliers.in_fractions(made.host, lower[k], upper[k], goal, k)
         kept = []
         for (node, lp, own), bound, prices in zip(left, bounds, reduced, strict=True):
+            if self._record is not None:
+                node.shown = Shown(own, prices, 0.0 if lp.infeasible else 1.0)
             if lp.infeasible:
-                if not bound > 0.0:
+                if bound > 0.0:
+                    self._close(node)
+                else:
                     self._divide_anywhere(node, lp)
             elif self._shrunk(node, float(bound), prices, own, goal):
                 kept.append((node, lp, prices))
@@ -265,7 +282,9 @@ class Tree:
             if np.array_equal(lower[0], node.lower) and np.array_equal(upper[0], node.upper):
                 self._leave(node, lp)
             else:
-                self._push(node.bound, lower[0], upper[0])
+                self._push(node, node.bound, lower[0], upper[0])
+        else:
+            self._close(node)
 
     def _shrunk(
         self, node: Node, bound: float, prices: FloatArray, multipliers: Multipliers, goal: float
@@ -275,12 +294,23 @@ class Tree:
         if node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
             all_prices = self._prices(prices, multipliers)
             room = goal - bound + 4.0 * UNIT * (abs(goal) + abs(bound))
-            by_prices(self.model, node.lower, node.upper, room, all_prices)
+            lower, upper = node.lower.copy(), node.upper.copy()
+            by_prices(self.model, lower, upper, room, all_prices)
+            if self._record is None:
+                node.lower, node.upper = lower, upper
+            elif node.place and node.shown:
+                node.place = self._record.cut(
+                    node.place, (node.lower, node.upper), (lower, upper), node.shown
+                )
+                return node.place is not None
+        if node.bound >= goal:
+            self._close(node)
         return node.bound < goal and not np.any(node.lower > node.upper)
 
     def _leave(self, node: Node, lp: Solved) -> None:
         """A box that nothing can divide: it keeps its bound."""
         self.leaves = min(self.leaves, node.bound)
+        self._close(node, node.bound)
         if lp.x is not None:
             self.left.append(lp.x)
 
@@ -291,8 +321,44 @@ class Tree:
             self._leave(node, lp)
             return
         lower, upper = divisions.sides(node.lower, node.upper)
-        for side in (0, divisions.columns.size):
-            self._push(node.bound, lower[side], upper[side])
+        for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
+            self._push(part, node.bound, lower[side], upper[side])
+
+    def _close(self, node: Node, bound: float = math.inf) -> None:
+        """In the record, where it should prove the goal or this bound."""
+        if self._record is not None and node.place is not None:
+            self._record.close(node.place, node.shown, bound)
+
+    def _halves(self, node: Node, divisions: Divisions, which: int) -> tuple[Node, Node]:
+        """A box divided in the record: for what is pushed or closed of it."""
+        if self._record is None or node.place is None:
+            return node, node
+        below, above = float(divisions.below[which]), float(divisions.above[which])
+        places = self._record.divided(node.place, int(divisions.columns[which]), below, above)
+        one, other = (replace(node, place=place) for place in places)
+        return one, other
+
+    def _ask_again(self, place: Place, shown: Shown | None) -> None:
+        """A box that a checker does not see closed: first for multipliers of its own, then in two."""
+        node = Node(-math.inf, 0, place.lower, place.upper, None, place, shown)
+        divisions = widest(self.model, place.lower, place.upper)
+        if not place.asked:
+            place.asked = True
+            self._push(node, -math.inf, place.lower, place.upper)
+        elif divisions.columns.size:
+            lower, upper = divisions.sides(place.lower, place.upper)
+            for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
+                self._push(part, math.inf, lower[side], upper[side])
+        else:
+            self._close(node, -math.inf)
+
+    def finish(self) -> None:
+        """What is still open ends as it is, in the record."""
+        for node in self._heap:
+            self._close(node, -math.inf)
+        self._heap.clear()
+        if self._record is not None:
+            self._record.looked_at()
 
     def _prices(self, reduced: FloatArray, multipliers: Multipliers) -> FloatArray:
         """What a unit of each column costs at least: of the host's, and of neurons held at a bound."""
@@ -333,10 +399,16 @@ class Tree:
         bound = np.maximum(bound, node.bound)
         dead = (bound >= goal).reshape(2, count)
         if np.any(dead.all(0)):
+            for part in self._halves(node, one.divisions, int(np.argmax(dead.all(0)))):
+                self._close(part)
             return
         if np.any(dead):
             left = np.concatenate([np.flatnonzero(dead[1]), count + np.flatnonzero(dead[0])])
-            self._push(float(bound[left].max()), lower[left].max(0), upper[left].min(0))
+            for k in np.flatnonzero(dead.any(0)).tolist():
+                parts = self._halves(node, one.divisions, k)
+                self._close(parts[0 if dead[0, k] else 1])
+                node = parts[1 if dead[0, k] else 0]
+            self._push(node, float(bound[left].max()), lower[left].max(0), upper[left].min(0))
             return
         left = remaining(self.model, (node.lower, node.upper), one.lp, one.divisions, lower, upper)
         gain = AREA * (1.0 - left)
@@ -347,17 +419,21 @@ class Tree:
             )
         gain = np.maximum(gain, TINY).reshape(2, count)
         best = int(np.argmax(gain[0] * gain[1]))
-        for side in (best, count + best):
-            self._push(float(bound[side]), lower[side], upper[side], (self.model, goal))
+        for side, part in zip((best, count + best), self._halves(node, one.divisions, best), strict=True):
+            self._push(part, float(bound[side]), lower[side], upper[side], (self.model, goal))
 
     def _push(
         self,
+        of: Node,
         bound: float,
         lower: FloatArray,
         upper: FloatArray,
         tightened: tuple[Model, float] | None = None,
     ) -> None:
+        """A box that is left of a node."""
         if np.any(lower > upper):
+            self._close(of)
             return
-        heapq.heappush(self._heap, Node(bound, self._numbers, lower.copy(), upper.copy(), tightened))
+        box = lower.copy(), upper.copy()
+        heapq.heappush(self._heap, Node(bound, self._numbers, *box, tightened, of.place, of.shown))
         self._numbers += 1

@@ -19,7 +19,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
 from dovetail.core.file_writing import write_file
 
-FORMAT = 1
+FORMAT = 2
 LARGEST = 400_000_000
 """Bytes of arrays that are read: certificates are not kept above a quarter of that."""
 SHORT = 1e-5
@@ -57,7 +57,7 @@ class Certificate:
     @property
     def leaves(self) -> int:
         """Of all parts."""
-        return sum(len(part.tree.leaves) for part in self.parts)
+        return sum(part.tree.used.size for part in self.parts)
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file that `dovetail.read_certificate` reads."""
@@ -117,7 +117,7 @@ def _written(certificate: Certificate, path: Path) -> Path:
 def _arrays(part: ProofPart) -> dict[str, np.ndarray]:
     tree = part.tree
     named: dict[str, np.ndarray] = {"columns": part.columns, "rows": part.rows, "defined": part.defined}
-    named["variable"], named["at"], named["children"] = tree.variable, tree.at, tree.children
+    named |= {"variable": tree.variable, "at": tree.at, "children": tree.children, "uses": tree.uses}
     return named | {f"leaves.{place.name}": getattr(tree.leaves, place.name) for place in fields(Leaves)}
 
 
@@ -144,7 +144,7 @@ def _part(arrays: Any, header: dict[str, Any], k: int) -> ProofPart:
         return _places(arrays[f"{k}.{name}"])
 
     leaves = Leaves(**{place.name: numbers(f"leaves.{place.name}") for place in fields(Leaves)})
-    tree = ProofTree(places("variable"), numbers("at"), places("children"), leaves)
+    tree = ProofTree(places("variable"), numbers("at"), places("children"), leaves, places("uses"))
     value, row = float.fromhex(header["values"][k]), int(header["row"][k])
     return ProofPart(places("columns"), places("rows"), tree, value, places("defined"), row)
 

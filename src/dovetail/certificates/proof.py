@@ -3,9 +3,9 @@
     bound  <=  constant  +  rows' prices  +  free columns at their best  +  the values of the parts
 
 A *part* is some of the columns with the rows and the networks among them, and a tree that divides what they
-can be. Each leaf of the tree has multipliers of rows; they leave a linear function of the columns and of the
-networks' outputs, which is bounded from below on the leaf by planes. A leaf whose objective has weight 0 is
-shown to be empty.
+can be: a box over the columns and over what the networks' nonlinear steps read (their neurons). Each leaf of
+the tree has multipliers of rows; they leave a linear function of the columns and of the networks' outputs,
+which is bounded from below on the leaf by planes. A leaf whose objective has weight 0 is shown to be empty.
 
 All in minimisation form, over rows and bounds as far out as the check accepts.
 """
@@ -42,20 +42,23 @@ def nothing() -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Multipliers of every leaf of a tree. Arrays without columns stand for zeros, or for the usual rule."""
+    """Multipliers that close leaves. Arrays without columns stand for zeros, or for the usual rule."""
 
     objective: FloatArray
-    """(L,) weight of the objective: 1, or 0 where the leaf is shown to be empty."""
+    """(K,) weight of the objective: 1, or 0 where the leaf is shown to be empty."""
     rows: FloatArray
-    """(L, rows of the part)."""
+    """(K, rows of the part)."""
     bounds: FloatArray = field(default_factory=nothing)
-    """(L, regression outputs of the part) of the outputs' own bounds."""
+    """(K, outputs of the part's networks) of the ranges of values and logits: where positive of the lower
+    end, where negative of the upper one."""
     conditions: FloatArray = field(default_factory=nothing)
-    """(L, class outputs of the part) of what a logit must be where its class is fixed, never negative."""
+    """(K, class outputs of the part) of what logits must be. Of a class by one logit: where positive of what
+    holds where the class is 1, where negative of what holds where it is 0; of one by several that of the one
+    that is fixed, never negative."""
     slopes: FloatArray = field(default_factory=nothing)
-    """(L, neurons of the part) lower lines of ReLUs whose sign is open; NaN: the usual rule."""
-    signs: FloatArray = field(default_factory=nothing)
-    """(L, neurons of the part) of the signs that the tree has decided, never negative."""
+    """(K, neurons of the part) lower lines of ReLUs whose sign is open; NaN: the usual rule."""
+    neurons: FloatArray = field(default_factory=nothing)
+    """(K, neurons of the part) of the neurons' ranges, as `bounds`."""
 
     def __len__(self) -> int:
         return len(self.objective)
@@ -65,8 +68,8 @@ class Leaves:
 class ProofTree:
     """Splits, each of one variable at one value, and the leaves that are left; split 0 is the root.
 
-    A variable is a column (by its index) or, from the number of columns on, a neuron of the part, which is
-    split at 0. The first child has what is below, the second what is above; an integer lies in one of them.
+    A variable is a column (by its index) or, from the number of columns on, a neuron of the part. The first
+    child has what is below, the second what is above; an integer lies in one of them.
     """
 
     variable: IntArray
@@ -74,6 +77,13 @@ class ProofTree:
     children: IntArray
     """(splits, 2): a later split, or -1 - k for leaf k."""
     leaves: Leaves
+    uses: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(leaves,) which multipliers close each; none: every leaf has its own, in order."""
+
+    @property
+    def used(self) -> IntArray:
+        """(leaves,) the same, written out."""
+        return self.uses if self.uses.size else np.arange(len(self.leaves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,5 +105,5 @@ class ProofPart:
 def arrays_of(part: ProofPart) -> Iterator[np.ndarray]:
     """Every array of a part."""
     tree = part.tree
-    yield from (part.columns, part.rows, part.defined, tree.variable, tree.at, tree.children)
+    yield from (part.columns, part.rows, part.defined, tree.variable, tree.at, tree.children, tree.uses)
     yield from (getattr(tree.leaves, place.name) for place in fields(Leaves))

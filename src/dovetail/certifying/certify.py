@@ -12,21 +12,24 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
+import torch
 
 from dovetail.bounds.safe_lp import SafeLp
+from dovetail.branching.record import Record
+from dovetail.branching.tree import Tree
 from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.verification import Looking, verify
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, ProofPart
-from dovetail.certifying.growing import grow
 from dovetail.certifying.price_parts import price_parts
 from dovetail.certifying.sign_tree import sign_tree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.methods.branching_model import MOST_ENTRIES, model_of
 from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
 from dovetail.structure.networks import block_graph
@@ -48,8 +51,6 @@ LITTLE, FEW = 5e-4, 16
 so many leaves are."""
 SEARCH_SHARE = 0.4
 """Of the time, for branching over signs in all components; the rest is the checker's, which is slower."""
-MOST_CELLS = 400_000
-"""Rows times columns of the problem: beyond that a leaf takes too long."""
 
 
 def certify(
@@ -69,7 +70,7 @@ def certify(
         if prices is not None:
             made = mine.by_prices(prices)
         else:
-            made = mine.by_signs() if _many_inputs(problem) else mine.by_tree()
+            made = (mine.by_signs() if _many_inputs(problem) else None) or mine.by_tree()
         found += [made] if made is not None else []
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
@@ -91,7 +92,8 @@ class _Making:
     ) -> None:
         self.target, self._source, self._seconds, self._over = target, source, seconds, over
         self._problem, self._graphs = problem, graphs
-        self._loose = Structure(problem).loose
+        self._structure = Structure(problem)
+        self._loose = self._structure.loose
 
     def by_host(self) -> Certificate | None:
         """By prices of all rows alone."""
@@ -129,29 +131,34 @@ class _Making:
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
     def by_tree(self) -> Certificate | None:
-        """By a tree over all columns at once."""
-        mip = self._loose.mip
-        columns, rows = np.arange(mip.n_columns), np.arange(mip.n_rows)
-        if mip.n_columns * (mip.n_rows + 1) > MOST_CELLS:
+        """By branch and bound over all columns at once, which keeps a record."""
+        mip, reached = self._loose.mip, self._structure.reached
+        if reached is None or reached.why_empty:
             return None
+        columns, rows, blocks = np.arange(mip.n_columns), np.arange(mip.n_rows), self._loose.blocks
         lower, upper = root_box(mip)
         if np.any(lower > upper):
             return None
         try:
+            made = model_of(reached.problem, reached.box.lower, reached.box.upper)
             values = PartValues(
                 self._loose, self._graphs, columns, rows, cost=mip.cost, noise=np.zeros(mip.n_columns),
                 lower=lower, upper=upper, defined=np.zeros((0, 2), dtype=np.int64),
+                most=self.target - mip.offset,
             )  # fmt: skip
         except UnsupportedError:
             return None
-        aim = self.target - mip.offset
-        aim += HAIR * (1.0 + abs(aim) + abs(mip.offset))  # the sum of the two is rounded
-        widths = (rows.size, values.joint.regression.size, values.joint.classes.size, 5)
-        most = int(LARGEST_BYTES / (8 * sum(widths)))
-        tree, value = grow(values, aim, self._over, most)
-        if not np.isfinite(value):
+        if made.host.A.nnz + sum(one.samples * one.entries for one in made.networks) > MOST_ENTRIES:
             return None
-        part = ProofPart(columns, rows, tree, min(value, aim))
+        record = Record(made, blocks, values, self.target)
+        with torch.inference_mode(False), torch.no_grad():
+            tree, budget = Tree(made, seed=0, threads=1, counted=False, record=record), Budget(self._seconds)
+            while len(tree) and not self._over() and record.bytes < LARGEST_BYTES:
+                tree.step(min(self.target, tree.leaves), budget)
+            tree.finish()
+        if record.value == -np.inf:
+            return None
+        part = ProofPart(columns, rows, record.tree(), min(record.value, record.aim))
         bound = min(self.target, part.value + mip.offset - HAIR * (1.0 + abs(part.value) + abs(mip.offset)))
         tried = self._certificate(bound, np.zeros(mip.n_rows), (part,))
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)

@@ -98,8 +98,8 @@ def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) 
         Leaves(
             np.append(leaves.objective, 1.0),
             np.vstack([leaves.rows, np.zeros((1, leaves.rows.shape[1]))]),
-            conditions=np.append(price, 0.0)[:, None],
+            conditions=np.append(price if of_class else -price, 0.0)[:, None],
             slopes=np.vstack([leaves.slopes, np.full((1, leaves.slopes.shape[1]), np.nan)]),
-            signs=np.vstack([leaves.signs, np.zeros((1, leaves.signs.shape[1]))]),
+            neurons=np.vstack([leaves.neurons, np.zeros((1, leaves.neurons.shape[1]))]),
         ),
     )

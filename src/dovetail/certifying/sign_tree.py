@@ -72,7 +72,12 @@ def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
         children.append([0, 0])
         waiting.append((which[here[:, neuron] < 0.0], number, 0))
         waiting.append((which[here[:, neuron] > 0.0], number, 1))
-    leaves = Leaves(found.objective, np.zeros((len(signs), rows)), slopes=found.slope, signs=found.multiplier)
+    leaves = Leaves(
+        found.objective,
+        np.zeros((len(signs), rows)),
+        slopes=found.slope,
+        neurons=found.sign * found.multiplier,
+    )
     made = np.array(children, dtype=np.int64).reshape(-1, 2)
     return ProofTree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)
 

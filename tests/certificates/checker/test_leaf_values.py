@@ -25,7 +25,7 @@ def random_boxes(values, rng, count):
     low[:, at], high[:, at] = ends[0], ends[0] + shrink * (ends[1] - ends[0])
     whole = values.integer
     low[:, whole], high[:, whole] = np.floor(low[:, whole]), np.ceil(high[:, whole])
-    return Boxes(low, high, np.zeros((count, 0)))
+    return Boxes(low, high)
 
 
 def random_leaves(values, rng, count):
@@ -33,8 +33,10 @@ def random_leaves(values, rng, count):
     return Leaves(
         np.ones(count),
         rng.normal(0, size, (count, values.rows.size)),
-        rng.normal(0, size, (count, joint.regression.size)),
+        rng.normal(0, size, (count, joint.graph.outputs)),
         rng.normal(0, size, (count, joint.classes.size)),
+        rng.uniform(-0.5, 1.5, (count, values.neurons)),
+        rng.normal(0, 0.1 * size, (count, values.neurons)),
     )
 
 
@@ -146,7 +148,7 @@ def test_small_boxes_have_values_near_the_truth():
     x = problem.predict(np.array([0.2, 0.3, 0.0]))
     lower, upper = x - 1e-4, x + 1e-4
     lower[2], upper[2] = -50.0, 50.0
-    box = Boxes(lower[None], upper[None], np.zeros((1, 0)))
+    box = Boxes(lower[None], upper[None])
     found = values.values(box, Leaves(np.ones(1), np.zeros((1, 1)))).value[0]
     assert found == pytest.approx(problem.mip.objective(x), abs=1e-3)
     assert found <= problem.mip.objective(x)

@@ -68,23 +68,26 @@ def test_signs_slopes_and_multipliers_are_sound(seed):
         np.ones(8),
         np.zeros((8, values.rows.size)),
         slopes=rng.uniform(-0.5, 1.5, (8, values.neurons)),
-        signs=rng.normal(0, 0.3, (8, values.neurons)),
+        neurons=rng.normal(0, 0.3, (8, values.neurons)),
     )
     certificate = certificate_of(problem, ProofTree(variable, at, children, leaves), -100.0, **options)
     found = verify(problem, certificate, graphs_of(problem))
     assert found.holds
+    endless = np.full(values.neurons, np.inf)
     boxes = Boxes(
-        np.tile(values.lower, (8, 1)),
-        np.tile(values.upper, (8, 1)),
-        np.array([[0.0] * values.neurons] * 8),
+        np.tile(np.append(values.lower, -endless), (8, 1)), np.tile(np.append(values.upper, endless), (8, 1))
     )
-    for k, signs in enumerate(itertools.product((-1.0, 1.0), repeat=3)):
-        boxes.signs[k, [0, 2, 5]] = signs
+    three, decided = (
+        values.lower.size + np.array([0, 2, 5]),
+        np.array([*itertools.product((-1.0, 1.0), repeat=3)]),
+    )
+    boxes.lower[:, three] = np.where(decided > 0.0, 0.0, -np.inf)
+    boxes.upper[:, three] = np.where(decided > 0.0, np.inf, 0.0)
     value = values.values(boxes, leaves).value
     assert value.min() <= best
     hidden = preactivations(problem, points)
     for k in range(8):
-        inside = np.all(hidden[:, [0, 2, 5]] * boxes.signs[k, [0, 2, 5]] >= 0.0, axis=1)
+        inside = np.all(hidden[:, [0, 2, 5]] * decided[k] >= 0.0, axis=1)
         assert value[k] <= points[inside, -1].min(initial=np.inf)
 
 
@@ -103,8 +106,7 @@ def test_the_ball_gives_better_bounds_than_the_box():
 
     def root(values):
         rows = np.zeros((1, values.rows.size))
-        box = Boxes(values.lower[None], values.upper[None], np.zeros((1, 0)))
-        return values.values(box, Leaves(np.ones(1), rows)).value[0]
+        return values.values(values.root, Leaves(np.ones(1), rows)).value[0]
 
     assert root(without) < root(with_ball) <= sampled(problem)[:, -1].min()
 

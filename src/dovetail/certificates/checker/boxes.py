@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 Chosen = IntArray | BoolArray | slice
@@ -12,14 +14,17 @@ Chosen = IntArray | BoolArray | slice
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Where the leaves are: bounds of the part's columns, and signs of its neurons."""
+    """Where the leaves are: bounds of the part's columns and, where a tree divides some, of its neurons."""
 
     lower: FloatArray
-    """(N, columns)."""
+    """(N, columns), or (N, columns and neurons)."""
     upper: FloatArray
-    signs: FloatArray
-    """(N, neurons): 1 and -1 where a sign is decided, else 0; no columns where none is."""
+
+    @property
+    def size(self) -> FloatArray:
+        """(N, columns) the largest absolute values."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def take(self, chosen: Chosen) -> Boxes:
         """Some of them."""
-        return Boxes(self.lower[chosen], self.upper[chosen], self.signs[chosen])
+        return Boxes(self.lower[chosen], self.upper[chosen])

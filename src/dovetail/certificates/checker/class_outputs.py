@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.joint_graph import JointGraph, Sample
 from dovetail.certificates.checker.planes import Known, Ranges
-from dovetail.certificates.checker.rounding import down, gamma
+from dovetail.certificates.checker.rounding import down, gamma, up
 from dovetail.core.arrays import BoolArray, FloatArray
 
 
@@ -61,38 +61,39 @@ class ClassOutputs:
             lower[none, at[0]] = 1.0  # one of them has to be 1: there is nothing
         return replace(boxes, lower=lower, upper=upper)
 
-    def sides(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-        """(N, classes) what each logit must be at least, and at most, where its class is fixed.
-
-        Of a class of one logit only.
-        """
-        least = np.full((len(boxes.lower), self.count), -np.inf)
-        most = np.full((len(boxes.lower), self.count), np.inf)
-        first = 0
-        for sample, _, at in self._logits:
-            if at.size == 1:
-                least[:, first] = np.where(boxes.lower[:, at[0]] > 0.5, -sample.slack[0], -np.inf)
-                most[:, first] = np.where(boxes.upper[:, at[0]] < 0.5, sample.slack[1], np.inf)
-            first += at.size
-        return least, most
-
     def add_conditions(
-        self, given: FloatArray, boxes: Boxes, ranges: Ranges, coefficients: FloatArray, moved: FloatArray
+        self,
+        given: FloatArray,
+        boxes: Boxes,
+        ranges: Ranges,
+        rows: FloatArray,
+        off: FloatArray,
+        coefficients: FloatArray,
+        moved: FloatArray,
     ) -> None:
-        """What logits must be where classes are fixed, times a number that is not negative."""
+        """What logits must be, times numbers: added to coefficients of columns (`rows`, which
+        may be `off` by so much) and of logits."""
         first, shift = 0, self._first
         for sample, place, at in self._logits:
             one = boxes.lower[:, at] > 0.5
             mine = given[:, first : first + at.size]
             logits = slice(shift + first, shift + first + at.size)
             if at.size == 1:
-                zero = boxes.upper[:, at] < 0.5
-                slack = np.where(one, sample.slack[0], sample.slack[1])
-                use = np.where((one | zero) & np.isfinite(slack), mine, 0.0)
-                coefficients[:, logits] += np.where(one, -use, use)
-                moved -= (use * np.where(np.isfinite(slack), slack, 0.0) * (1.0 + gamma(1)))[:, 0]
+                # logit >= -slack_0 - far (1 - y)   and   logit <= slack_1 + far y
+                zero, won = boxes.upper[:, at] < 0.5, mine > 0.0
+                slack = np.where(won, sample.slack[0], sample.slack[1])
+                beyond = np.where(won, -ranges.lower[place], ranges.upper[place]) - slack
+                far = np.where(won & one | ~won & zero, 0.0, up(np.maximum(beyond, 0.0)))
+                use = np.where(np.isfinite(slack) & np.isfinite(far), mine, 0.0)
+                slack, far = np.where(use == 0.0, 0.0, slack), np.where(use == 0.0, 0.0, far)
+                off[:, at] += gamma(1) * (np.abs(rows[:, at]) + np.abs(use * far))
+                rows[:, at] += use * far
+                coefficients[:, logits] -= use
+                moved -= (np.abs(use) * (slack + np.where(won, far, 0.0)) * (1.0 + gamma(2)))[:, 0]
             else:
-                self._winners(mine, one, sample, place, ranges, coefficients[:, logits], moved)
+                self._winners(
+                    np.maximum(mine, 0.0), one, sample, place, ranges, coefficients[:, logits], moved
+                )
             first += at.size
 
     @staticmethod

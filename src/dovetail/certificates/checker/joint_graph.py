@@ -22,7 +22,7 @@ from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
-from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
+from dovetail.networks.graph import Affine, Graph, GraphStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
         if not np.all(np.isfinite(slack)):
             raise UnsupportedError(f"the rounding of {block.name} has no bound")
         with np.errstate(invalid="ignore", over="ignore"):  # what is not known is infinite
-            ranges = Planes(graph).ranges(Region(low, high), Known())
+            ranges = Planes(graph, (len(graph.steps),)).ranges(Region(low, high), Known())
         least, most = down(ranges.lower[-1][0] - slack), up(ranges.upper[-1][0] + slack)
     lower[outputs] = np.maximum(lower[outputs], least)
     upper[outputs] = np.minimum(upper[outputs], most)
@@ -122,9 +122,12 @@ class JointGraph:
         self._written: dict[int, tuple[int, int]] = {}
         """Where a regression output is: place and entry."""
         self.neurons: list[tuple[int, int]] = []
-        """Place and size of every vector that ReLUs read, in the order of samples and steps."""
+        """Place and size of every vector that nonlinear steps read, in the order of samples and places; no
+        inputs."""
         self.places: dict[int, IntArray] = {}
         """Columns whose values are a vector of the graph, by place."""
+        self.ends: list[int] = []
+        """The places of all outputs: of `places`, then of `logits`."""
         for sample in samples:
             self._add(sample)
         self._finish()
@@ -162,8 +165,10 @@ class JointGraph:
         for step in sample.graph.steps:
             sources = tuple(places[source] for source in step.sources)
             places.append(self._append(step.operation, sources, step.size))
-            if isinstance(step.operation, Elementwise) and step.operation.kind == "relu":
-                self.neurons.append((sources[0], self._size(sources[0])))
+        bent = {
+            s for step in sample.graph.steps if not isinstance(step.operation, Affine) for s in step.sources
+        }
+        self.neurons += [(places[s], self._size(places[s])) for s in sorted(bent - {0})]
         if sample.block.classifies:
             self.logits.append((sample, places[-1]))
             return
@@ -190,7 +195,7 @@ class JointGraph:
 
     def _finish(self) -> None:
         """One vector of all outputs: regressions in their order, then logits in theirs."""
-        ends = [*self.places, *(place for _, place in self.logits)]
+        ends = self.ends = [*self.places, *(place for _, place in self.logits)]
         total = sum(self._size(place) for place in ends)
         weights, first = [], 0
         for place in ends:

@@ -10,15 +10,17 @@ and that function is least at a corner of the leaf's box. Every rounding is take
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.certificates.checker.boxes import Boxes, Chosen
 from dovetail.certificates.checker.class_outputs import ClassOutputs
 from dovetail.certificates.checker.joint_graph import JointGraph, samples_of
 from dovetail.certificates.checker.planes import Known, Planes, Ranges
 from dovetail.certificates.checker.region import Region
+from dovetail.certificates.checker.root_box import Narrowing
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.checker.substitution import Substitution, definition
 from dovetail.certificates.proof import COST_ROW, Leaves
@@ -26,19 +28,8 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Boxes, and the ranges of everything in the networks on them."""
-
-    given: Boxes
-    boxes: Boxes
-    """With classes that the networks have decided."""
-    ranges: Ranges
-
-    def take(self, chosen: Chosen) -> Prepared:
-        """Some of them."""
-        return Prepared(self.given.take(chosen), self.boxes.take(chosen), self.ranges.take(chosen))
+ROUNDS = 4
+"""Of all rows for a leaf, before a look at its networks and after."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,37 +40,6 @@ class Values:
     """(N,) infinity where nothing is there, minus infinity where nothing is known."""
     slopes: FloatArray
     """(N, variables) of the plane; of variables that no network reads, of what they cost."""
-    apart: FloatArray
-    """(N, variables) how fast the planes below and above the outputs part."""
-    gap: FloatArray
-    """(N,) how far those planes, and bounds of outputs, are apart: what halving a box can gain."""
-    reduced: FloatArray
-    """(N, variables) of the linear function whose least is the value."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlaneRows:
-    """Planes of single outputs on N boxes, for those who look for multipliers."""
-
-    cost: FloatArray
-    A: FloatArray
-    row_lower: FloatArray
-    row_upper: FloatArray
-    lower: FloatArray
-    """(N, columns); outputs as far as the networks can go on the box."""
-    upper: FloatArray
-    variables: IntArray
-    """Places of the columns that slopes are of; unknowns follow."""
-    unknowns: FloatArray
-    regression: IntArray
-    classes: int
-    below: FloatArray
-    """(N, outputs, variables and unknowns)."""
-    below_offset: FloatArray
-    above: FloatArray
-    above_offset: FloatArray
-    logits: tuple[FloatArray, FloatArray]
-    """(N, classes) what each must be at least and at most, infinite where that is open."""
 
 
 class PartValues:
@@ -102,8 +62,8 @@ class PartValues:
     ) -> None:
         """`cost` (and what it may be off by) is that of all columns in minimisation form, prices taken off.
 
-        `lower` and `upper` bound all columns; `problem` has its rows as loose as the check. Where `row` is
-        `COST_ROW` only points that cost no more than `most` are looked at.
+        `lower` and `upper` bound all columns; `problem` has its rows as loose as the check. Only points that
+        cost no more than `most` are looked at.
         """
         mip = problem.mip
         self.columns, self.rows = columns, rows
@@ -115,7 +75,7 @@ class PartValues:
         samples, lower, upper = samples_of(problem, graphs, columns, lower, upper)
         self.lower, self.upper = lower[columns], upper[columns]
         self.joint = JointGraph(columns, samples, definitions)
-        self._planes = Planes(self.joint.graph)
+        self._planes = Planes(self.joint.graph, self.joint.ends)
         self._place = {int(j): k for k, j in enumerate(columns)}
         self._columns = Substitution(self.joint, self._place, definitions)
         self._classes = ClassOutputs(self.joint, self._place)
@@ -127,6 +87,7 @@ class PartValues:
             else self._columns.region_row(mip, row, self.root)
         )
         self.neurons = sum(size for _, size in self.joint.neurons)
+        self._rows = self._narrowing(most)
         self.variables = self._columns.variables
         """Of the part's columns, those that are variables."""
         self._reads = self._read()
@@ -136,35 +97,59 @@ class PartValues:
     @property
     def root(self) -> Boxes:
         """All there is."""
-        return Boxes(self.lower[None], self.upper[None], np.zeros((1, 0)))
+        return Boxes(self.lower[None], self.upper[None])
+
+    def _narrowing(self, most: float) -> Narrowing:
+        """The part's rows and what it may cost, with room for what that may be off by."""
+        with np.errstate(invalid="ignore"):
+            room = np.where(self._noise > 0.0, self._noise * self.root.size[0], 0.0).sum()
+        room = most + room + gamma(self._noise.size) * (abs(most) + room)
+        A = sp.csr_array(np.vstack([self._A, self._cost]))
+        lower, upper = np.append(self._row_lower, -np.inf), np.append(self._row_upper, room)
+        return Narrowing(A, lower, np.where(np.isnan(upper), np.inf, upper), self.integer)
 
     # ---- values
 
-    def prepared(self, boxes: Boxes) -> Prepared:
-        """The ranges on some boxes."""
-        with np.errstate(invalid="ignore", over="ignore"):
+    def prepared(self, boxes: Boxes) -> tuple[Boxes, Ranges]:
+        """Some boxes, as rows and networks narrow them, and the ranges of everything in the networks."""
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            boxes = self._narrowed(boxes)
+            empty = (boxes.lower > boxes.upper).any(axis=1)
+            boxes = replace(boxes, upper=np.maximum(boxes.lower, boxes.upper))
             lower, upper = self._columns.box(boxes)
-            region = Region(lower, upper, *self._cut)
-            ranges = self._planes.ranges(self._finite(region), self._known(boxes))
-            return Prepared(boxes, self._classes.decided(boxes, ranges), ranges)
+            ranges = self._planes.ranges(self._finite(Region(lower, upper, *self._cut)), self._known(boxes))
+            boxes = self._classes.decided(boxes, ranges)
+            low, high = boxes.lower.copy(), boxes.upper.copy()
+            for place, columns in self.joint.places.items():
+                at = _places(self._place, columns)
+                low[:, at] = np.maximum(low[:, at], ranges.lower[place])
+                high[:, at] = np.minimum(high[:, at], ranges.upper[place])
+            boxes = self._narrowed(Boxes(low, high))
+            for place, columns in self.joint.places.items():
+                at = _places(self._place, columns)
+                ranges.lower[place] = np.maximum(ranges.lower[place], boxes.lower[:, at])
+                ranges.upper[place] = np.minimum(ranges.upper[place], boxes.upper[:, at])
+            ranges.empty |= empty | (boxes.lower > boxes.upper).any(axis=1)
+            return boxes, ranges
+
+    def _narrowed(self, boxes: Boxes) -> Boxes:
+        """By rows, and by what the part may cost."""
+        n, lower, upper = self.columns.size, boxes.lower.copy(), boxes.upper.copy()
+        lower[:, :n], upper[:, :n] = self._rows.narrowed(lower[:, :n], upper[:, :n], ROUNDS)
+        return Boxes(lower, upper)
 
     def values(self, boxes: Boxes, leaves: Leaves) -> Values:
         """Of some leaves at a time."""
-        return self.values_of(self.prepared(boxes), leaves)
-
-    def values_of(self, prepared: Prepared, leaves: Leaves, *, both: bool = False) -> Values:
-        """The same; `both` asks how planes part as well."""
+        box, ranges = self.prepared(boxes)
         with np.errstate(invalid="ignore", over="ignore"):
-            return self._values(prepared, leaves, both)
+            return self._values(box, ranges, leaves)
 
-    def _values(self, prepared: Prepared, leaves: Leaves, both: bool) -> Values:
-        box, ranges = prepared.boxes, prepared.ranges
-        known = self._chosen(prepared.given, leaves)
-        empty = ranges.empty | (box.lower > box.upper).any(axis=1)
+    def _values(self, box: Boxes, ranges: Ranges, leaves: Leaves) -> Values:
         rows, constant, off = self._coefficients(leaves)
-        coefficients, moved = self._outputs(rows, box, leaves, ranges)
-        sides = np.stack([coefficients, -coefficients], axis=1) if both else coefficients[:, None]
-        slopes, offset = self._planes.backward(len(self.joint.graph.steps), sides, ranges, known)
+        coefficients, moved = self._outputs(rows, off, box, leaves, ranges)
+        slopes, offset = self._planes.backward(
+            len(self.joint.graph.steps), coefficients[:, None], ranges, self._chosen(leaves)
+        )
         total = slopes[:, 0] + self._columns.rows(rows)
         variables, noise = Region(*self._columns.box(box)), self._columns.noise(rows, off, slopes[:, 0])
         value = _least(total, noise, variables, self._classes.groups)
@@ -175,47 +160,9 @@ class PartValues:
         terms = np.stack([value, constant, moved, offset[:, 0], self._columns.constant(rows, off)])
         value = terms.sum(axis=0) - gamma(len(terms)) * np.abs(terms).sum(axis=0)
         value = value - self._sizes(off, ranges)
-        value = np.where(empty, np.inf, np.where(np.isnan(value), -np.inf, value))
+        value = np.where(ranges.empty, np.inf, np.where(np.isnan(value), -np.inf, value))
         n = self.variables.size
-        apart, gap = np.zeros((len(value), n)), np.full(len(value), np.inf)
-        if both:
-            apart = slopes.sum(axis=1)[:, :n]
-            region = self._finite(variables)
-            gap = -region.least(slopes.sum(axis=1, keepdims=True), offset.sum(axis=1, keepdims=True))[:, 0]
-            gap = gap + self._spread(leaves, ranges)
-        steep = np.where(self.read, slopes[:, 0, :n], total[:, :n])
-        return Values(value, steep, apart, gap, total[:, :n])
-
-    def _spread(self, leaves: Leaves, ranges: Ranges) -> FloatArray:
-        """(N,) what the ranges of outputs, times their multipliers, leave open."""
-        if not leaves.bounds.shape[1]:
-            return np.zeros(len(leaves))
-        width = np.hstack([ranges.upper[place] - ranges.lower[place] for place in self.joint.places])
-        return np.asarray((np.abs(leaves.bounds) * width).sum(axis=1))
-
-    def plane_rows(self, prepared: Prepared) -> PlaneRows:
-        """Planes below and above every output on each box."""
-        box, ranges = prepared.boxes, prepared.ranges
-        n, total = len(box.lower), self.joint.graph.outputs
-        both = np.broadcast_to(np.concatenate([np.eye(total), -np.eye(total)]), (n, 2 * total, total))
-        with np.errstate(invalid="ignore", over="ignore"):
-            slopes, offset = self._planes.backward(len(self.joint.graph.steps), both, ranges, Known())
-        lower, upper = box.lower.copy(), np.maximum(box.upper, box.lower)
-        first = 0
-        for place, columns in self.joint.places.items():
-            at = self._regression[first : first + columns.size]
-            lower[:, at], upper[:, at] = ranges.lower[place], ranges.upper[place]
-            first += columns.size
-        return PlaneRows(
-            self._cost, self._A, self._row_lower, self._row_upper, lower, upper, self.variables,
-            self.joint.unknowns, self._regression, self._classes.count, slopes[:, :total], offset[:, :total],
-            -slopes[:, total:], -offset[:, total:], self._classes.sides(box),
-        )  # fmt: skip
-
-    @property
-    def split_worthy(self) -> BoolArray:
-        """(variables,) those that a network reads, or that are integers."""
-        return np.asarray(self.read | self.integer[self.variables])
+        return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
 
     def _known(self, boxes: Boxes) -> Known:
         """What is known on the boxes: outputs within their columns' bounds, classes, signs."""
@@ -224,24 +171,24 @@ class PartValues:
             at = _places(self._place, columns)
             known.lower[place], known.upper[place] = boxes.lower[:, at], boxes.upper[:, at]
         self._classes.know(boxes, known)
-        for place, span in self._spans() if boxes.signs.shape[1] else ():
-            sign = boxes.signs[:, span]
-            known.lower[place] = np.where(sign > 0.0, 0.0, -np.inf)
-            known.upper[place] = np.where(sign < 0.0, 0.0, np.inf)
+        n = self.columns.size
+        for place, span in self._spans() if boxes.lower.shape[1] > n else ():
+            known.lower[place], known.upper[place] = boxes.lower[:, n:][:, span], boxes.upper[:, n:][:, span]
         return known
 
-    def _chosen(self, boxes: Boxes, leaves: Leaves) -> Known:
-        """What a leaf chooses: lines of ReLUs, and multipliers of signs that its box has decided."""
+    def _chosen(self, leaves: Leaves) -> Known:
+        """What a leaf chooses: lines of ReLUs, and multipliers of the neurons' ranges."""
         known = Known()
         for place, span in self._spans():
             if leaves.slopes.shape[1]:
                 known.slopes[place] = leaves.slopes[:, span]
-            if leaves.signs.shape[1] and boxes.signs.shape[1]:
-                known.multipliers[place] = boxes.signs[:, span] * np.maximum(leaves.signs[:, span], 0.0)
+            if leaves.neurons.shape[1]:
+                given = leaves.neurons[:, span]
+                known.multipliers[place] = np.where(np.isfinite(given), given, 0.0)
         return known
 
     def _spans(self) -> Iterator[tuple[int, slice]]:
-        """Places that ReLUs read, and which neurons they are."""
+        """Places that nonlinear steps read, and which neurons they are."""
         first = 0
         for place, size in self.joint.neurons:
             yield place, slice(first, first + size)
@@ -278,28 +225,26 @@ class PartValues:
         return rows, constant, off + np.abs(weight) * self._noise
 
     def _outputs(
-        self, rows: FloatArray, boxes: Boxes, leaves: Leaves, ranges: Ranges
+        self, rows: FloatArray, off: FloatArray, boxes: Boxes, leaves: Leaves, ranges: Ranges
     ) -> tuple[FloatArray, FloatArray]:
-        """(N, outputs of the graph) their coefficients, and (N,) what their bounds and conditions give."""
+        """(N, outputs of the graph) their coefficients, and (N,) what their bounds and conditions give;
+        conditions may add to `rows`, and to what these are `off` by."""
         coefficients = np.zeros((len(rows), self.joint.graph.outputs))
         moved = np.zeros(len(rows))
-        q = self._regression.size
-        coefficients[:, :q] = rows[:, self._regression]
+        coefficients[:, : self._regression.size] = rows[:, self._regression]
+        if leaves.conditions.shape[1]:
+            given = np.where(np.isfinite(leaves.conditions), leaves.conditions, 0.0)
+            self._classes.add_conditions(given, boxes, ranges, rows, off, coefficients, moved)
         if leaves.bounds.shape[1]:
             given = np.where(np.isfinite(leaves.bounds), leaves.bounds, 0.0)
             low, high = (
-                np.hstack([side[place] for place in self.joint.places])
-                for side in (ranges.lower, ranges.upper)
+                np.hstack([side[place] for place in self.joint.ends]) for side in (ranges.lower, ranges.upper)
             )
-            parts = np.where(given > 0.0, given * low, given * high)
-            moved += parts.sum(axis=1) - gamma(q) * np.abs(parts).sum(axis=1)
-            coefficients[:, :q] -= given
-            apart = np.abs(given) + np.abs(rows[:, self._regression])
+            parts = np.where(given > 0.0, given * low, np.where(given < 0.0, given * high, 0.0))
+            moved += parts.sum(axis=1) - gamma(given.shape[1]) * np.abs(parts).sum(axis=1)
+            apart = np.abs(given) + np.abs(coefficients)
+            coefficients -= given
             moved -= gamma(1) * (apart * np.maximum(np.abs(low), np.abs(high))).sum(axis=1)
-        if leaves.conditions.shape[1]:
-            self._classes.add_conditions(
-                np.maximum(leaves.conditions, 0.0), boxes, ranges, coefficients, moved
-            )
         return coefficients, moved
 
     def _sizes(self, off: FloatArray, ranges: Ranges) -> FloatArray:

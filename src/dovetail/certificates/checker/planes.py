@@ -6,6 +6,7 @@ rounding can add is taken off where it happens, from sizes of numbers that the r
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,14 +50,16 @@ class Known:
     slopes: dict[int, FloatArray] = field(default_factory=dict)
     """(N, size) lower lines of ReLUs that read the place; NaN: the usual rule."""
     multipliers: dict[int, FloatArray] = field(default_factory=dict)
-    """(N, size) of conditions sign z >= 0 that hold on the leaf: sign times a number >= 0."""
+    """(N, size) of the ranges of nonlinear steps' sources: of the lower ends where positive, else of the
+    upper ones."""
 
 
 class Planes:
     """Planes of one graph."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, ends: Collection[int] = ()) -> None:
+        """`ends` are places of vectors whose ranges are wanted."""
+        self._graph, self._ends = graph, frozenset(ends)
         self._nonlinear = {
             source
             for step in graph.steps
@@ -75,7 +78,7 @@ class Planes:
             ranges.upper.append(np.where(np.isnan(high), np.inf, high))
             self._intersect(place, ranges, known)
             affine = isinstance(self._graph.steps[place - 1].operation, Affine)
-            if affine and place in self._nonlinear:
+            if affine and (place in self._nonlinear or place in self._ends):
                 self._tighten(place, region, ranges)
                 self._intersect(place, ranges, known)
         return ranges
@@ -129,7 +132,7 @@ class Planes:
         """
         low, high = ranges.lower[place], ranges.upper[place]
         asked = np.ones(low.shape, dtype=bool)
-        if self._rectified(place):
+        if place not in self._ends and self._rectified(place):
             asked = (low < 0.0) & (high > 0.0)
         rows = np.flatnonzero(asked.any(axis=0))
         if rows.size == 0:
@@ -164,8 +167,11 @@ class Planes:
             if here in known.multipliers:
                 given = known.multipliers[here][:, None]
                 A = -given if A is None else A - given
+                held = known.multipliers[here]
+                ends = np.where(held > 0.0, ranges.lower[here], np.where(held < 0.0, ranges.upper[here], 0.0))
                 size = (np.abs(A) + np.abs(given)) @ ranges.size(here)[:, :, None]
-                offset = offset - gamma(1) * size[:, :, 0]  # the difference is rounded
+                offset = offset + (held * ends).sum(axis=1)[:, None]
+                offset = offset - gamma(held.shape[1]) * (size[:, :, 0] + np.abs(offset))
             if A is None:
                 continue
             carried, moved = self._through(here, A, ranges, known)

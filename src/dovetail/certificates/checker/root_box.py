@@ -1,52 +1,88 @@
-"""Bounds of all columns, narrowed by rows: where the trees of a certificate begin."""
+"""Boxes narrowed by rows, many at a time: where the trees of a certificate begin, and all their leaves."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.certificates.checker.rounding import gamma
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 from dovetail.core.sparse import row_of_entries
 
 ROUNDS = 10
-"""Of all rows; what more of them bring is left to the trees."""
+"""Of all rows for the first box; what more of them bring is left to the trees."""
 PAD = 1e-9
 """Relative: limits are put a little farther out than computed."""
+WHOLE = 1e-7
+"""How far beyond a whole number an integer's limit may be and still be it."""
+
+Box = tuple[FloatArray, FloatArray]
 
 
-def root_box(mip: Mip) -> tuple[FloatArray, FloatArray]:
+def root_box(mip: Mip) -> Box:
     """Bounds that hold for every point within rows and bounds, which are as loose as the check's already."""
-    lower, upper = mip.lower.copy(), mip.upper.copy()
-    row, column, a = row_of_entries(mip.A), mip.A.indices, mip.A.data
-    terms = int(np.max(np.diff(mip.A.indptr), initial=0))
-    for _ in range(ROUNDS if a.size else 0):
-        before = lower, upper
-        low = np.where(a > 0.0, a * lower[column], a * upper[column])
-        high = np.where(a > 0.0, a * upper[column], a * lower[column])
-        most = _rest(mip.row_upper, low, row, gamma(terms), 1.0)
-        least = _rest(mip.row_lower, high, row, gamma(terms), -1.0)
-        new_upper = np.where(a > 0.0, most / a, least / a)
-        new_lower = np.where(a > 0.0, least / a, most / a)
-        new_upper = np.where(np.isnan(new_upper), np.inf, new_upper + PAD * (1.0 + np.abs(new_upper)))
-        new_lower = np.where(np.isnan(new_lower), -np.inf, new_lower - PAD * (1.0 + np.abs(new_lower)))
-        lower, upper = lower.copy(), upper.copy()
-        np.minimum.at(upper, column, new_upper)
-        np.maximum.at(lower, column, new_lower)
-        upper = np.where(mip.integer, np.floor(upper + 1e-7), upper)
-        lower = np.where(mip.integer, np.ceil(lower - 1e-7), lower)
-        if np.array_equal(before[0], lower) and np.array_equal(before[1], upper):
-            break
-    return lower, upper
+    rows = Narrowing(mip.A, mip.row_lower, mip.row_upper, mip.integer)
+    lower, upper = rows.narrowed(mip.lower[None], mip.upper[None], ROUNDS)
+    return lower[0], upper[0]
 
 
-def _rest(side: FloatArray, parts: FloatArray, row: np.ndarray, noise: float, outward: float) -> FloatArray:
-    """What is left for each entry: the side less all other entries' parts; infinite where one of those is."""
-    endless = ~np.isfinite(parts)
-    finite = np.where(endless, 0.0, parts)
-    total = np.bincount(row, finite, side.size)
-    size = np.bincount(row, np.abs(finite), side.size)
-    others = np.bincount(row, endless, side.size)[row] - endless
-    left = side[row] - (total[row] - finite)
-    left = left + outward * noise * (size[row] + np.where(np.isfinite(side[row]), np.abs(side[row]), 0.0))
-    return np.where(others > 0, outward * np.inf, left)
+class Narrowing:
+    """Each row on its own says where a column can be, given where all others are."""
+
+    def __init__(
+        self, A: sp.csr_array, row_lower: FloatArray, row_upper: FloatArray, integer: BoolArray
+    ) -> None:
+        kept = A.data != 0.0
+        row, self._column, self._a = row_of_entries(A)[kept], A.indices[kept], A.data[kept]
+        first = np.append(True, np.diff(row) > 0)[: row.size]
+        self._start, self._group = np.flatnonzero(first), np.cumsum(first) - 1
+        self._sides = row_lower[row[first]], row_upper[row[first]]
+        self._noise = gamma(int(np.max(np.bincount(row), initial=0)))
+        self._order = np.argsort(self._column, kind="stable")
+        ordered = self._column[self._order]
+        self._first = np.flatnonzero(np.append(True, np.diff(ordered) > 0)[: row.size])
+        self._columns, self._whole = ordered[self._first], np.flatnonzero(integer)
+
+    def narrowed(self, lower: FloatArray, upper: FloatArray, rounds: int) -> Box:
+        """N boxes (N, columns); bounds that cross say that nothing is there."""
+        for _ in range(rounds if self._a.size else 0):
+            before = lower, upper
+            lower, upper = self._once(lower, upper)
+            if np.array_equal(before[0], lower) and np.array_equal(before[1], upper):
+                break
+        return lower, upper
+
+    def _once(self, lower: FloatArray, upper: FloatArray) -> Box:
+        a, low, high = self._a, lower[:, self._column], upper[:, self._column]
+        most = self._rest(self._sides[1], np.where(a > 0.0, a * low, a * high), 1.0)
+        least = self._rest(self._sides[0], np.where(a > 0.0, a * high, a * low), -1.0)
+        above, below = np.where(a > 0.0, most, least) / a, np.where(a > 0.0, least, most) / a
+        above = np.where(np.isnan(above), np.inf, above + PAD * (1.0 + np.abs(above)))
+        below = np.where(np.isnan(below), -np.inf, below - PAD * (1.0 + np.abs(below)))
+        lower, upper, at, whole = lower.copy(), upper.copy(), self._columns, self._whole
+        upper[:, at] = np.minimum(
+            upper[:, at], np.minimum.reduceat(above[:, self._order], self._first, axis=1)
+        )
+        lower[:, at] = np.maximum(
+            lower[:, at], np.maximum.reduceat(below[:, self._order], self._first, axis=1)
+        )
+        upper[:, whole], lower[:, whole] = (
+            np.floor(upper[:, whole] + WHOLE),
+            np.ceil(lower[:, whole] - WHOLE),
+        )
+        return lower, upper
+
+    def _rest(self, side: FloatArray, parts: FloatArray, outward: float) -> FloatArray:
+        """(N, entries) what is left for each: the side less all other entries' parts; infinite where one of
+        those is."""
+        endless = ~np.isfinite(parts)
+        finite = np.where(endless, 0.0, parts)
+        total, size, count = (
+            np.add.reduceat(one, self._start, axis=1)[:, self._group]
+            for one in (finite, np.abs(finite), endless.astype(np.int64))
+        )
+        left = side[self._group] - (total - finite)
+        sides = np.where(np.isfinite(side), np.abs(side), 0.0)[self._group]
+        left = left + outward * self._noise * (size + sides)
+        return np.where(count - endless > 0, outward * np.inf, left)

@@ -169,9 +169,10 @@ class Looking:
             part.tree, part.columns, values.integer, values.lower, values.upper, values.neurons,
             self._mip.n_columns,
         )  # fmt: skip
-        for first in range(0, len(part.tree.leaves), BATCH):
-            chosen = np.arange(first, min(first + BATCH, len(part.tree.leaves)))
-            yield values, boxes.take(chosen), take(part.tree.leaves, chosen)
+        used = part.tree.used
+        for first in range(0, used.size, BATCH):
+            chosen = np.arange(first, min(first + BATCH, used.size))
+            yield values, boxes.take(chosen), take(part.tree.leaves, used[chosen])
 
     def _part(self, part: ProofPart, cost: FloatArray, noise: FloatArray) -> float:
         least = np.inf
@@ -221,14 +222,14 @@ def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> tuple[Boxes
     upper, lower = boxes.upper.copy(), boxes.lower.copy()
     upper[k, column] = np.where(whole, np.floor(middle), middle)
     lower[k, column] = np.where(whole, np.floor(middle) + 1.0, middle)
-    return Boxes(boxes.lower, upper, boxes.signs), Boxes(lower, boxes.upper, boxes.signs)
+    return Boxes(boxes.lower, upper), Boxes(lower, boxes.upper)
 
 
 def _require_shapes(part: ProofPart, values: PartValues) -> None:
     leaves, joint = part.tree.leaves, values.joint
     wanted = {
-        "rows": part.rows.size, "bounds": joint.regression.size, "conditions": joint.classes.size,
-        "slopes": values.neurons, "signs": values.neurons,
+        "rows": part.rows.size, "bounds": joint.graph.outputs, "conditions": joint.classes.size,
+        "slopes": values.neurons, "neurons": values.neurons,
     }  # fmt: skip
     for name, size in wanted.items():
         array = getattr(leaves, name)
@@ -280,29 +281,32 @@ def leaf_boxes(
     """
     _require_sound(tree)
     place = {int(j): k for k, j in enumerate(columns)}
-    signs = neurons if np.any(tree.variable >= total) else 0
-    boxes = Boxes(*(np.empty((len(tree.leaves), n)) for n in (len(lower), len(lower), signs)))
-    waiting = [(0 if len(tree.variable) else -1, lower, upper, np.zeros(signs))]
+    if np.any(tree.variable >= total):
+        place |= {total + k: columns.size + k for k in range(neurons)}
+        endless = np.full(neurons, np.inf)
+        lower, upper = np.append(lower, -endless), np.append(upper, endless)
+        integer = np.append(integer, np.zeros(neurons, dtype=bool))
+    boxes = Boxes(*(np.empty((tree.used.size, len(lower))) for _ in range(2)))
+    waiting = [(0 if len(tree.variable) else -1, lower, upper)]
     while waiting:
-        node, low, high, sign = waiting.pop()
+        node, low, high = waiting.pop()
         if node < 0:
-            boxes.lower[-1 - node], boxes.upper[-1 - node], boxes.signs[-1 - node] = low, high, sign
+            boxes.lower[-1 - node], boxes.upper[-1 - node] = low, high
             continue
         variable, at = int(tree.variable[node]), float(tree.at[node])
+        if variable not in place:
+            raise BrokenTree(f"split {node} is of column {variable}, which is not among the part's")
+        k = place[variable]
         for child, side in zip(tree.children[node].tolist(), (-1.0, 1.0), strict=True):
-            if variable >= total:
-                waiting.append((child, low, high, _signed(sign, variable - total, side)))
-            elif variable in place:
-                k = place[variable]
-                waiting.append((child, *_cut(low, high, k, at, side, bool(integer[k])), sign))
-            else:
-                raise BrokenTree(f"split {node} is of column {variable}, which is not among the part's")
+            waiting.append((child, *_cut(low, high, k, at, side, bool(integer[k]))))
     return boxes
 
 
 def _require_sound(tree: ProofTree) -> None:
     """Every split and every leaf is reached once, from a split before it."""
-    splits, leaves = len(tree.variable), len(tree.leaves)
+    splits, leaves = len(tree.variable), tree.used.size
+    if tree.uses.ndim != 1 or np.any(tree.uses < 0) or np.any(tree.uses >= len(tree.leaves)):
+        raise BrokenTree("a leaf has multipliers that are not there")
     if tree.children.shape != (splits, 2) or len(tree.at) != splits:
         raise BrokenTree("its arrays do not fit together")
     if splits == 0:
@@ -319,14 +323,6 @@ def _require_sound(tree: ProofTree) -> None:
         raise BrokenTree("a leaf or a split is missing, or is there twice")
     if not np.all(np.isfinite(tree.at)):
         raise BrokenTree("a split is at no number")
-
-
-def _signed(sign: FloatArray, neuron: int, side: float) -> FloatArray:
-    if neuron >= len(sign):
-        raise BrokenTree(f"there is no neuron {neuron}")
-    sign = sign.copy()
-    sign[neuron] = side
-    return sign
 
 
 def _cut(

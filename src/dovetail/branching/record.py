@@ -1,0 +1,285 @@
+"""What a tree of boxes leaves behind for somebody who looks at it again: its divisions, its leaves, and the
+multipliers that close each.
+
+A *place* is where a box of the tree is, as its divisions alone have made it. Whatever else has made the box
+smaller (rows, networks, the goal) the checker finds out for itself; what reduced costs cut off is a leaf of
+its own. The checker looks at every leaf as soon as the tree closes it. One that it does not see closed is
+open again: for an LP of its own, and then for a division.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dovetail.bounds.box import UNIT
+from dovetail.branching.model import Model
+from dovetail.branching.relaxation import Multipliers
+from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.checker.leaf_values import PartValues
+from dovetail.certificates.checker.verification import what_is_proved
+from dovetail.certificates.proof import Leaves, ProofTree
+from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
+
+CLOSE = 1e-7
+"""Relative: what the tree and the checker compute of the same bound may differ by so much."""
+SPARE = 1e-9
+"""A leaf says by so much that nothing is there: a checker that computes in other batches, or on another
+processor, must see it too."""
+WORTH = 0.2
+"""Of a column's width: less is not cut off, since every piece is a leaf to be kept and looked at."""
+INSIDE = 1e-6
+"""Of a column's width: so far beyond what is excluded a piece begins, lest rounding keeps it open."""
+
+
+@dataclass(eq=False)
+class Shown:
+    """Multipliers of one LP, and what they leave of the costs of columns."""
+
+    multipliers: Multipliers
+    reduced: FloatArray
+    objective: float
+    """1, or 0: they show that nothing is there."""
+    number: int = -1
+    """Among those that leaves use."""
+
+
+@dataclass(eq=False)
+class Place:
+    """A box as divisions have made it, over all columns of the model, and where it hangs in the tree."""
+
+    split: int
+    side: int
+    lower: FloatArray
+    upper: FloatArray
+    asked: bool = False
+    """Whether it has had an LP of its own because the checker wanted more."""
+    done: bool = False
+    """Whether it was divided or closed."""
+
+
+class Record:
+    """The divisions and leaves of one tree; `values` is the checker of the part that all columns are."""
+
+    def __init__(self, model: Model, blocks: Sequence[Block], values: PartValues, goal: float) -> None:
+        """`blocks` are those of the model's networks; `goal` is what each leaf should prove, constant
+        included."""
+        self._values, self.value, self._columns = values, math.inf, values.columns.size
+        self._offset = model.host.offset
+        self.aim = self._required(goal)
+        self._translation = _Translation(model, blocks, values)
+        self._inner = self._translation.neurons
+        self._number = {int(j): self._columns + k for k, j in enumerate(self._inner)}
+        self._variable, self._at, self._children = list[int](), list[float](), list[list[int]]()
+        self._kept, self._uses = [self._translation.leaves(None)], list[int]()
+        self._waiting: list[tuple[Place, Shown | None, float]] = []
+        endless = np.full(model.lower.size - self._columns, np.inf)
+        self.root = Place(-1, 0, np.append(values.lower, -endless), np.append(values.upper, endless))
+
+    @property
+    def bytes(self) -> int:
+        """Of what is kept."""
+        numbers = sum(int(getattr(self._kept[0], f.name).size) for f in fields(Leaves))
+        return 8 * (numbers * len(self._kept) + 5 * len(self._uses))
+
+    def divided(self, place: Place, column: int, below: float, above: float) -> tuple[Place, Place]:
+        """In two at a column: up to `below`, and from `above` on."""
+        at = below + 0.5 if above - below >= 1.0 and self._whole(column) else below
+        number, place.done = len(self._variable), True
+        self._hang(place, number)
+        self._variable.append(self._number.get(column, column))
+        self._at.append(at)
+        self._children.append([0, 0])
+        upper, lower = place.upper.copy(), place.lower.copy()
+        upper[column], lower[column] = min(upper[column], below), max(lower[column], above)
+        return Place(number, 0, place.lower, upper), Place(number, 1, lower, place.upper)
+
+    def cut(
+        self,
+        place: Place,
+        box: tuple[FloatArray, FloatArray],
+        ends: tuple[FloatArray, FloatArray],
+        shown: Shown,
+    ) -> Place | None:
+        """What is left of a place when pieces of its box beyond these ends, which are worth it, are closed;
+        the box gets smaller in place. None: nothing is left."""
+        width = box[1] - box[0]
+        pad, open_ = INSIDE * width, np.isfinite(width) & (width > 0.0)
+        for j in np.flatnonzero(open_ & (np.maximum(ends[0] - box[0], box[1] - ends[1]) >= WORTH * width)):
+            if j >= self._columns and j not in self._number:
+                continue
+            whole = self._whole(int(j))
+            for side, end in ((1, ends[1][j]), (0, ends[0][j])):
+                if (box[1][j] - end if side else end - box[0][j]) < WORTH * width[j]:
+                    continue
+                if whole:
+                    below, above = (end, end + 1.0) if side else (end - 1.0, end)
+                else:
+                    below = above = float(np.clip(end + (pad[j] if side else -pad[j]), box[0][j], box[1][j]))
+                parts = self.divided(place, int(j), below, above)
+                self.close(parts[side], shown)
+                place = parts[1 - side]
+                if side:
+                    box[1][j] = min(box[1][j], below)
+                else:
+                    box[0][j] = max(box[0][j], above)
+            if ends[0][j] > ends[1][j]:
+                self.close(place, shown)
+                return None
+        return place
+
+    def _whole(self, column: int) -> bool:
+        return bool(column < self._columns and self._values.integer[column])
+
+    def close(self, place: Place, shown: Shown | None, bound: float = math.inf) -> None:
+        """By these multipliers, if they prove to the checker what is aimed at, or this bound."""
+        place.done = True
+        self._waiting.append((place, shown, self._required(bound)))
+
+    def _required(self, bound: float) -> float:
+        """Of the checker, which has the costs without their constant, and other last digits."""
+        if not math.isfinite(bound):
+            return bound
+        without = bound - self._offset
+        return without - CLOSE * (1.0 + abs(without)) - 8.0 * UNIT * (abs(bound) + abs(self._offset))
+
+    def looked_at(self) -> list[tuple[Place, Shown | None]]:
+        """What of that the checker does not see closed, which is open again."""
+        waiting, self._waiting, failed = self._waiting, [], []
+        if not waiting:
+            return []
+        places, numbers = [place for place, *_ in waiting], [self._numbered(shown) for _, shown, _ in waiting]
+        found = self._proved(places, numbers)
+        if any(bound == -math.inf for *_, bound in waiting):
+            plain = self._proved(places, [0] * len(places))
+            numbers = [0 if other > mine else n for n, mine, other in zip(numbers, found, plain, strict=True)]
+            found = np.maximum(found, plain)
+        for (place, shown, bound), number, proved in zip(waiting, numbers, found, strict=True):
+            if proved >= min(self.aim, bound):
+                self._hang(place, -1 - len(self._uses))
+                self._uses.append(number)
+                self.value = min(self.value, proved)
+                self.aim = min(self.aim, self.value)  # no other leaf has to prove more
+            else:
+                place.done = False
+                failed.append((place, shown))
+        return failed
+
+    def tree(self) -> ProofTree:
+        """As a certificate has it."""
+        used, uses = np.unique(np.array(self._uses, dtype=np.int64), return_inverse=True)
+        children = np.array(self._children, dtype=np.int64).reshape(-1, 2)
+        leaves = _joined([self._kept[k] for k in used])
+        return ProofTree(
+            np.array(self._variable, np.int64), np.array(self._at, float), children, leaves, uses
+        )
+
+    def _hang(self, place: Place, child: int) -> None:
+        if place.split >= 0:
+            self._children[place.split][place.side] = child
+
+    def _numbered(self, shown: Shown | None) -> int:
+        if shown is None:
+            return 0
+        if shown.number < 0:
+            shown.number = len(self._kept)
+            self._kept.append(self._translation.leaves(shown))
+        return shown.number
+
+    def _proved(self, places: Sequence[Place], numbers: Sequence[int]) -> FloatArray:
+        some = np.arange(self._columns)
+        if any(variable >= self._columns for variable in self._variable):
+            some = np.append(some, self._inner)
+        boxes = Boxes(np.stack([p.lower[some] for p in places]), np.stack([p.upper[some] for p in places]))
+        leaves = _joined([self._kept[number] for number in numbers])
+        value = self._values.values(boxes, leaves).value
+        return what_is_proved(leaves, np.where(leaves.objective == 1.0, value, value - SPARE))
+
+
+class _Translation:
+    """From multipliers of the tree's LP to those that the checker takes."""
+
+    def __init__(self, model: Model, blocks: Sequence[Block], values: PartValues) -> None:
+        joint, self._rows = values.joint, values.rows.size
+        self._regression = joint.regression
+        self._neurons, self._conditions = joint.neurons, joint.classes.size
+        network = {block.name: k for k, block in enumerate(blocks)}
+        self._samples = [(network[one.block.name], one.number) for one in joint.samples]
+        inner = [model.networks[k].inner for k, _ in self._samples]
+        self._places = [sorted(places) for places in inner]
+        self.neurons = np.concatenate(
+            [
+                np.empty(0, dtype=np.int64),
+                *(
+                    places[p][i]
+                    for places, (_, i) in zip(inner, self._samples, strict=True)
+                    for p in sorted(places)
+                ),
+            ]
+        )
+        """The model's columns of the checker's neurons."""
+        first, links = self._rows, {}
+        for block in blocks:
+            q = block.outputs.shape[1]
+            for i in range(block.samples if block.classifies else 0):
+                links[network[block.name], i] = first
+                first += 2 if q == 1 else 1 + q * (q - 1)
+        self._classes = [
+            (
+                network[one.block.name],
+                one.number,
+                links[network[one.block.name], one.number],
+                one.outputs.size,
+            )
+            for one, _ in joint.logits
+        ]
+
+    def leaves(self, shown: Shown | None) -> Leaves:
+        """One, with what closes it; without multipliers it has the costs alone."""
+        size = self.neurons.size
+        if shown is None:
+            return Leaves(
+                np.ones(1), np.zeros((1, self._rows)),
+                np.zeros((1, self._regression.size + self._conditions)),
+                np.zeros((1, self._conditions)), np.full((1, size), np.nan), np.zeros((1, size)),
+            )  # fmt: skip
+        y, networks = shown.multipliers.rows[0], shown.multipliers.networks
+        conditions, logits = [np.empty(0)], [np.empty(0)]
+        for k, i, first, q in self._classes:
+            given, moved = _of_class(y[first:], q)
+            conditions.append(given)
+            logits.append(moved - networks[k].outputs[0, i].numpy())
+        slopes, held = [np.empty(0)], [np.empty(0)]
+        for (k, i), places in zip(self._samples, self._places, strict=True):
+            for place in places:
+                held.append(networks[k].held[place][0, i].numpy())
+                none = np.full(held[-1].shape, np.nan)
+                slopes.append(
+                    networks[k].slopes[place][0, i].numpy() if place in networks[k].slopes else none
+                )
+        bounds = np.concatenate([shown.reduced[self._regression], *logits])
+        parts = (y[: self._rows], bounds, *(np.concatenate(one) for one in (conditions, slopes, held)))
+        return Leaves(np.array([shown.objective]), *(part[None] for part in parts))
+
+
+def _of_class(y: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
+    """(q,) multipliers of one class's conditions from those of its rows (`class_links`), and what they make
+    of the logits' coefficients."""
+    if q == 1:
+        given = y[:1] + y[1:2]  # at most one of the two rows says anything
+        return given, -given
+    pairs = np.zeros((q, q))
+    pairs[~np.eye(q, dtype=bool)] = np.maximum(-y[1 : 1 + q * (q - 1)], 0.0)
+    winner = int(np.argmax(pairs.sum(1)))
+    moved = pairs[winner].copy()
+    moved[winner] = -moved.sum()
+    return pairs[winner], moved
+
+
+def _joined(parts: Sequence[Leaves]) -> Leaves:
+    names = [place.name for place in fields(Leaves)]
+    return Leaves(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
