@@ -42,12 +42,8 @@ ALLOWED = {
     "bounds": {"core", "networks", "run", "mip"},
     "structure": {"core", "networks", "run", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
-<<<<<<< HEAD
-    "branching": {"core", "networks", "run", "mip", "bounds", "structure"},
-    "decomposition": {"core", "networks", "run", "mip", "coupling", "structure"},
-=======
     "branching": {"core", "networks", "run", "mip", "bounds", "structure", "certificates"},
->>>>>>> 389d6026 (Certificates come from the branching engine: its tree keeps a record, which the checker confirms leaf by leaf)
+    "decomposition": {"core", "networks", "run", "mip", "coupling", "structure"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "branching", "structure", "certificates", "methods"},
     "modelling": {

@@ -20,7 +20,7 @@ from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues
-from dovetail.certificates.checker.verification import what_is_proved
+from dovetail.certificates.checker.verification import looked_at
 from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
@@ -147,6 +147,16 @@ class Record:
         without = bound - self._offset
         return without - CLOSE * (1.0 + abs(without)) - 8.0 * UNIT * (abs(bound) + abs(self._offset))
 
+    def closes(self, boxes: Sequence[tuple[Place, Shown]]) -> list[bool]:
+        """Which of some places their multipliers close, halved by the checker a few times."""
+        numbers = [self._numbered(shown) for _, shown in boxes]
+        found = self._proved([place for place, _ in boxes], numbers)
+        for (place, _), number, proved in zip(boxes, numbers, found, strict=True):
+            if proved >= self.aim:
+                place.done = True
+                self._leaf(place, number, proved)
+        return [bool(proved >= self.aim) for proved in found]
+
     def looked_at(self) -> list[tuple[Place, Shown | None]]:
         """What of that the checker does not see closed, which is open again."""
         waiting, self._waiting, failed = self._waiting, [], []
@@ -160,10 +170,7 @@ class Record:
             found = np.maximum(found, plain)
         for (place, shown, bound), number, proved in zip(waiting, numbers, found, strict=True):
             if proved >= min(self.aim, bound):
-                self._hang(place, -1 - len(self._uses))
-                self._uses.append(number)
-                self.value = min(self.value, proved)
-                self.aim = min(self.aim, self.value)  # no other leaf has to prove more
+                self._leaf(place, number, proved)
             else:
                 place.done = False
                 failed.append((place, shown))
@@ -182,6 +189,12 @@ class Record:
         if place.split >= 0:
             self._children[place.split][place.side] = child
 
+    def _leaf(self, place: Place, number: int, proved: float) -> None:
+        self._hang(place, -1 - len(self._uses))
+        self._uses.append(number)
+        self.value = min(self.value, proved)
+        self.aim = min(self.aim, self.value)  # no other leaf has to prove more
+
     def _numbered(self, shown: Shown | None) -> int:
         if shown is None:
             return 0
@@ -196,8 +209,8 @@ class Record:
             some = np.append(some, self._inner)
         boxes = Boxes(np.stack([p.lower[some] for p in places]), np.stack([p.upper[some] for p in places]))
         leaves = _joined([self._kept[number] for number in numbers])
-        value = self._values.values(boxes, leaves).value
-        return what_is_proved(leaves, np.where(leaves.objective == 1.0, value, value - SPARE))
+        found = looked_at(self._values, boxes, leaves, self.aim)
+        return np.where(np.isinf(found) | (leaves.objective == 1.0), found, -math.inf)
 
 
 class _Translation:

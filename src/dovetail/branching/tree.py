@@ -190,6 +190,12 @@ class Tree:
         if not solved:
             return []
         solved.sort(key=lambda one: one.node.bound)
+        if self._record is not None:
+            pairs = [(one.node.place, one.node.shown) for one in solved]
+            closed = self._record.closes([(place, shown) for place, shown in pairs if place and shown])
+            solved = [one for one, done in zip(solved, closed, strict=True) if not done]
+            if not solved:
+                return []
         for one, parts in zip(solved, self._parts(solved, goal), strict=True):
             self._divide(one, *parts, goal)
         solved.sort(key=lambda one: one.lp.worth)

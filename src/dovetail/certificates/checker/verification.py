@@ -112,7 +112,8 @@ class Looking:
         mip = self._mip
         none = ((prices > 0.0) & np.isneginf(mip.row_lower)) | ((prices < 0.0) & np.isposinf(mip.row_upper))
         prices = np.where(none, 0.0, prices)
-        noise = gamma(mip.n_rows) * (np.abs(mip.cost) + abs(mip.A).T @ np.abs(prices))
+        moved = abs(mip.A).T @ np.abs(prices)
+        noise = np.where(moved > 0.0, gamma(mip.n_rows) * (np.abs(mip.cost) + moved), 0.0)
         return prices, mip.cost - mip.A.T @ prices, noise
 
     def one_by_one(self) -> list[FloatArray]:
@@ -197,16 +198,18 @@ def looked_at(
     if not np.all((leaves.objective == 1.0) | (leaves.objective == 0.0)):
         raise _Failure("the objective of a leaf has a weight that is neither 0 nor 1")
     short = np.flatnonzero(proved < target - CLOSE * (1.0 + abs(target)))
-    if depth == 0 or short.size == 0 or short.size > BATCH:
+    if depth == 0 or short.size == 0:
         return proved
     at = values.variables
-    width = boxes.upper[short][:, at] - boxes.lower[short][:, at]
+    with np.errstate(invalid="ignore"):
+        width = boxes.upper[short][:, at] - boxes.lower[short][:, at]
     score = np.where(np.isfinite(width), width, 0.0) * (np.abs(found.slopes[short]) + 1e-12)
     best = at[np.argmax(score, axis=1)]
-    one, other = _halves(values, boxes.take(short), best)
-    part = take(leaves, short)
-    halves = [looked_at(values, half, part, target, depth - 1) for half in (one, other)]
-    proved[short] = np.maximum(proved[short], np.minimum(*halves))
+    halves, twice = _halves(values, boxes.take(short), best), np.tile(short, 2)
+    some = range(0, twice.size, BATCH)
+    parts = [(halves.take(slice(k, k + BATCH)), take(leaves, twice[k : k + BATCH])) for k in some]
+    found_in = np.concatenate([looked_at(values, *part, target, depth - 1) for part in parts])
+    proved[short] = np.maximum(proved[short], found_in.reshape(2, -1).min(axis=0))
     return proved
 
 
@@ -215,14 +218,15 @@ def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
     return np.where(leaves.objective == 1.0, value, np.where(value > 0.0, np.inf, -np.inf))
 
 
-def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> tuple[Boxes, Boxes]:
+def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> Boxes:
+    """The lower ones, then the upper ones."""
     k = np.arange(len(column))
     middle = 0.5 * (boxes.lower[k, column] + boxes.upper[k, column])
     whole = values.integer[column]
     upper, lower = boxes.upper.copy(), boxes.lower.copy()
     upper[k, column] = np.where(whole, np.floor(middle), middle)
     lower[k, column] = np.where(whole, np.floor(middle) + 1.0, middle)
-    return Boxes(boxes.lower, upper), Boxes(lower, boxes.upper)
+    return Boxes(np.concatenate([boxes.lower, lower]), np.concatenate([upper, boxes.upper]))
 
 
 def _require_shapes(part: ProofPart, values: PartValues) -> None:
