@@ -105,7 +105,9 @@ class TableRows:
             for k in np.flatnonzero(weights).tolist():
                 self._used[k] = self._boxes
             node.bound = max(node.bound, bound)
-            if node.bound >= goal or not self._leave_out(node, bound, weights, goal) or solved.x is None:
+            if node.bound < goal and not self._leave_out(node, bound, weights, goal):
+                node.bound = goal  # what one table leaves of a column, another leaves out
+            if node.bound >= goal or solved.x is None:
                 return
             self._last = node, tuple(self._rows), weights
             gap = goal - node.bound if math.isfinite(goal) else abs(node.bound)
@@ -136,7 +138,6 @@ class TableRows:
             known, first = table.known(values, some, lower[j], upper[j])
             kept = known - said <= room + HAIR * abs(said)
             if not np.any(kept):
-                node.bound = goal
                 return False
             low, high = table.within(first, kept)
             node.lower[j], node.upper[j] = np.maximum(node.lower[j], low), np.minimum(node.upper[j], high)
