@@ -5,7 +5,7 @@ from scipy.optimize import linprog
 
 from dovetail.branching.host import host_rows
 from dovetail.branching.model import Model
-from dovetail.branching.shrinking import by_prices
+from dovetail.branching.tree import by_prices
 from dovetail.core.mip import Mip
 from tests.conftest import FULL
 

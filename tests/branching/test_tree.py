@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.branching.network_rows import NetworkRows
-from dovetail.branching.shrinking import by_lps
+from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
 from dovetail.methods.branching_model import model_of
@@ -23,6 +22,7 @@ PARTS = 40 if FULL else 1
 SEEDS = range(2000) if FULL else range(3)
 EXACT = 1e-7
 """Relative: the LP's value, and what its multipliers prove."""
+ROUNDING = 1e-9
 ACTIVATIONS = (torch.nn.ReLU, torch.nn.Tanh, torch.nn.SiLU)
 
 
@@ -102,12 +102,13 @@ def test_no_bound_is_above_a_point(activation, seed):
     """After every step of the tree, whatever shrank its first box before: below the goal, nothing is lost."""
     problem = several_networks(activation, seed)
     best = min(problem.mip.objective(x) for x in points(problem))
-    tree, root = tree_of(problem)
+    tree, _ = tree_of(problem)
     goal = best + 0.5
     with torch.no_grad():
-        assert by_lps(tree.model, tree.lp, root.lower, root.upper, goal, Budget())
-        NetworkRows().add(tree, root, goal, Budget())
-        assert root.bound <= best
+        smaller = Root(tree.model, seed=0, threads=1)
+        smaller.shrink(goal, Budget())
+        assert smaller.done and smaller.bound <= best
+        tree.use(smaller.model, smaller.bound)
         for _ in range(20 if FULL else 4):
             tree.step(goal, Budget())
             assert tree.bound <= best
@@ -117,12 +118,44 @@ def test_rows_of_single_networks_raise_the_bound():
     problem = several_networks(count=3)
     goal = min(problem.mip.objective(x) for x in points(problem))
     tree, root = tree_of(problem)
+    smaller = Root(tree.model, seed=0, threads=1)
     with torch.no_grad():
         solved = tree.lp.solve(root.lower[None], root.upper[None], Budget())[0]
         host = tree.model.host
-        NetworkRows().add(tree, root, goal, Budget())
-    assert tree.model.host.A.shape[0] > host.A.shape[0]
-    assert root.bound > host.cost @ solved.x[: host.columns] + 0.01
+        smaller.shrink(goal, Budget())
+    assert smaller.model.host.A.shape[0] > host.A.shape[0]
+    assert smaller.bound > host.cost @ solved.x[: host.columns] + 0.01
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS if FULL else ACTIVATIONS[:2])
+@pytest.mark.parametrize("seed", range(20 if FULL else 2))
+@pytest.mark.parametrize("inputs", [2, 5])
+def test_the_first_box_holds_every_point_that_is_better(activation, seed, inputs):
+    """Five inputs are too many for cells: their networks have neurons in every LP."""
+    problem = several_networks(activation, seed, inputs=inputs)
+    known = points(problem)
+    values = np.array([problem.mip.objective(x) for x in known])
+    goal = float(np.quantile(values, 0.3))
+    tree, _ = tree_of(problem)
+    smaller = Root(tree.model, seed=0, threads=1)
+    with torch.no_grad():
+        smaller.shrink(goal, Budget())
+    n, better = problem.mip.n_columns, np.array(known)[values < goal]
+    assert np.all(better >= smaller.lower[:n] - ROUNDING) and np.all(better <= smaller.upper[:n] + ROUNDING)
+    assert np.all(smaller.lower >= tree.model.lower) and np.all(smaller.upper <= tree.model.upper)
+    assert smaller.bound <= values.min()
+
+
+def test_below_every_point_the_first_box_is_empty():
+    problem = several_networks(count=3)
+    tree, _ = tree_of(problem)
+    goal = min(problem.mip.objective(x) for x in points(problem)) - 100.0
+    smaller = Root(tree.model, seed=0, threads=1)
+    with torch.no_grad():
+        smaller.shrink(goal, Budget())
+        tree.use(smaller.model, smaller.bound)
+        assert tree.step(goal, Budget()) == [] and not len(tree)
+    assert smaller.done and tree.bound == goal
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS if FULL else ACTIVATIONS[:2])

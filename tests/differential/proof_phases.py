@@ -8,7 +8,6 @@ from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.planes_lp import PlanesLp
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
@@ -16,7 +15,6 @@ PHASES: tuple[Method, ...] = (
     InputBranching(),
     Branching(),
     CertifiedPrices(),
-    PlanesLp(),
     BlockPrices(),
     ExactMip(),
 )

@@ -9,9 +9,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.methods import exact_mip
-from dovetail.methods.branching import InputBranching
+from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.planes_lp import PlanesLp
 from dovetail.structure import boxes
 from tests.conftest import FULL
 from tests.differential.reach_claims import judged
@@ -93,7 +92,7 @@ def apart(gap, dtype=torch.float64):
     return problem
 
 
-METHODS = (InputBranching(), ExactMip(), PlanesLp(), dt.Auto(effort=1))
+METHODS = (InputBranching(), ExactMip(), Branching(), dt.Auto(effort=1))
 
 
 @pytest.mark.parametrize("dtype", TYPES)

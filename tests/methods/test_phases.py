@@ -17,7 +17,7 @@ from dovetail.methods.phases import (
 
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
-    "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
+    "certified": False, "small_networks": False, "exact_blocks": 0, "unstable": 10**6,
     "tree_samples": 0, "cuts": 0, "tree_components": 0, "curves": 0, "only_curves": False,
 }  # fmt: skip
 
@@ -90,8 +90,8 @@ def names_of(**facts):
             ["template pricing", "column generation", "last descents"],
         ),
         (
-            {"integers": MANY_INTEGERS + 1, "small_networks": 24},
-            ["relaxation", "planes LP", "neighbourhoods"],
+            {"integers": MANY_INTEGERS + 1, "branched": True},
+            ["relaxation", "branching", "neighbourhoods"],
         ),
     ],
 )

@@ -37,9 +37,6 @@ STEEPEST = 100.0
 likes, and engines like no steeper ones."""
 VIOLATED = 1e-4
 """Of the spread of the values: points that are nearer to what the vertices allow are left."""
-LITTLE, PATIENCE = 0.005, 4
-"""Of the gap: so many LPs with new rows, one after the other, that gain less are the last. One that moves
-nothing may come before one that does."""
 MORE = 8
 """Operations beside a sum itself, when a plane is evaluated."""
 

@@ -229,10 +229,20 @@ class NetworkWeights:
 
     @classmethod
     def joined(cls, parts: Sequence[NetworkWeights]) -> NetworkWeights:
-        """Those of several boxes, one after the other; what one has of a vector, all have."""
+        """Those of several boxes, one after the other; what one has not of a vector is 0."""
 
         def together(dicts: list[dict[int, Tensor]]) -> dict[int, Tensor]:
-            return {place: torch.cat([tensors[place] for tensors in dicts]) for place in dicts[0]}
+            like = {place: tensor for tensors in dicts for place, tensor in tensors.items()}
+            nothing = {place: tensor.new_zeros(1, *tensor.shape[1:]) for place, tensor in like.items()}
+            return {
+                place: torch.cat(
+                    [
+                        tensors.get(place, nothing[place].expand(len(part.outputs), -1, -1))
+                        for part, tensors in zip(parts, dicts, strict=True)
+                    ]
+                )
+                for place in like
+            }
 
         return cls(
             torch.cat([part.outputs for part in parts]),

@@ -26,9 +26,9 @@ from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.record import Place, Record, Shown
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
-from dovetail.branching.shrinking import by_prices
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
+from dovetail.core.mip import TOLERANCE
 from dovetail.run import work
 from dovetail.run.budget import Budget
 
@@ -116,9 +116,12 @@ class Tree:
         """Rows for open boxes, where there are any."""
         self.use(made)
 
-    def use(self, made: Model) -> None:
-        """The same problem with other rows: open boxes stay."""
+    def use(self, made: Model, bound: float = -math.inf) -> None:
+        """The same problem with other rows, in a smaller box: open boxes stay; no point costs less than this,
+        unless it costs as much as the goal."""
         self.model = made
+        for node in self._heap:
+            node.bound = max(node.bound, bound)
         self.lp = TriangleLp(
             made.host, made.networks, made.lower, made.upper, seed=self._seed, threads=self._threads
         )
@@ -443,3 +446,19 @@ class Tree:
         box = lower.copy(), upper.copy()
         heapq.heappush(self._heap, Node(bound, self._numbers, *box, tightened, of.place, of.shown))
         self._numbers += 1
+
+
+HAIR = 1e-9
+"""Relative: what a quotient and a sum round off, many times over."""
+
+
+def by_prices(model: Model, lower: FloatArray, upper: FloatArray, room: float, prices: FloatArray) -> None:
+    """In place: a column that costs more than the room that is left, away from its cheaper bound, stays near
+    that one."""
+    up = np.flatnonzero((prices > 0.0) & np.isfinite(lower))
+    down = np.flatnonzero((prices < 0.0) & np.isfinite(upper))
+    high = lower[up] + (room / prices[up] * (1.0 + HAIR) + HAIR * np.maximum(1.0, np.abs(lower[up])))
+    low = upper[down] + (room / prices[down] * (1.0 + HAIR) - HAIR * np.maximum(1.0, np.abs(upper[down])))
+    upper[up], lower[down] = np.minimum(upper[up], high), np.maximum(lower[down], low)
+    whole = np.flatnonzero(model.host.integer)
+    lower[whole], upper[whole] = np.ceil(lower[whole] - TOLERANCE), np.floor(upper[whole] + TOLERANCE)

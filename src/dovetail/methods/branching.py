@@ -1,32 +1,29 @@
 """Branch and bound over boxes of columns, as a method of a solve: goals, points, and what is proved.
 
-The tree itself is `tree.py`. Its first box is made smaller before it is divided: by LPs for single columns
-(`shrinking.py`), and by rows that hold for one network each (`network_rows.py`).
+The tree itself is `tree.py`. Its first box is made smaller before it is divided (`root.py`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from dovetail.branching.model import Model
-from dovetail.branching.network_rows import NetworkRows
 from dovetail.branching.planes.plan import Plan, input_plan
 from dovetail.branching.planes.tree import PlanesTree
-from dovetail.branching.shrinking import by_lps
+from dovetail.branching.root import Root
 from dovetail.branching.table_rows import TableRows
-from dovetail.branching.tree import Node, Tree
+from dovetail.branching.tree import Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.box_points import RARER, BoxPoints
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
-from dovetail.methods.planes_lp.method import cell_planes
 from dovetail.run import work
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
@@ -36,10 +33,8 @@ from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
-LPS_SHARE = 0.2
-"""Of the time left, for LPs that shrink the first box: on wine they took all of it."""
 POINT_SHARE = 0.1
-"""The same, for a point of tables."""
+"""Of the time left, for a point of tables."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 MOST_BOXES = 4_000_000
@@ -167,9 +162,8 @@ class _LpRun(_Run):
     smaller before it is divided."""
 
     def __init__(self, context: SolveContext, made: Model) -> None:
-        self._rows = NetworkRows()
-        self._steps: list[Callable[[Node | None, float], None]] = []
-        """That make the first box smaller, before it is divided."""
+        self._root: Root | None = None
+        """Makes the first box smaller, where a point is known."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
         self._due = 1
         if made.trees.samples:
@@ -198,7 +192,8 @@ class _LpRun(_Run):
             self._offer([] if point is None else [point])
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
-        self._shrink()
+        if self._root is not None and not self._root.done:
+            self._shrink(self._root)
 
     def _write(self) -> None:
         """A point is known, and what follows bounds the problem as it is written: points that use up the
@@ -206,34 +201,16 @@ class _LpRun(_Run):
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
-        self._steps = [self._by_cells, self._by_rows, self._by_lps]
+        self._root = Root(tree.model, seed=context.seed, threads=context.threads)
 
-    def _shrink(self) -> None:
-        """The first box, step by step; the steps go on where their time was over."""
-        while self._steps and not self._context.over:
-            root, goal = self._tree.root, self._tree.aim(self._goal)
-            if root is None or self._tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
-                self._steps[0](root, goal)
-            if not self._context.over:
-                self._steps.pop(0)
-
-    def _by_cells(self, root: Node | None, goal: float) -> None:
-        """Planes over cells of inputs that networks read, in an LP of the host alone."""
-        cells = self._context.once(cell_planes)
-        if cells is not None:
-            with expendable("planes over cells"):
-                self._tree.use(self._tree.model.within(*cells.box(self._context)))
-
-    def _by_rows(self, root: Node | None, goal: float) -> None:
-        if root is not None:
-            self._rows.add(self._tree, root, goal, self._context.budget)
+    def _shrink(self, root: Root) -> None:
+        """The first box; it goes on where its time was over."""
+        with expendable("first box"):
+            root.shrink(self._tree.aim(self._goal), self._context.budget)
+            self._tree.use(root.model, root.bound)
             self._raise()
-
-    def _by_lps(self, root: Node | None, goal: float) -> None:
-        if root is not None:
-            budget = self._context.budget
-            part = budget.part(LPS_SHARE * budget.left)
-            by_lps(self._tree.model, self._tree.lp, root.lower, root.upper, goal, part)
+            return
+        root.done = True
 
 
 class _CellPoints:

@@ -4,7 +4,7 @@
     points:  the MIP whose rows keep margins, so that what it finds passes the check
     bound:   the MIP whose rows hold at every point that the networks can give; the same one where that is no
              difference. Where a point is known, only those that cost no more matter: neurons are tightened
-             under that cutoff (`cutoff_tightening`), and the engine prunes by it
+             under that cutoff (`branching/root.py`), and the engine prunes by it
 
 Idea: where it can be done at all, one exact MIP beats any search, and proves. Weakness: rows for every neuron
 that may change sign; beyond a few hundred of them engines find nothing.
@@ -18,15 +18,14 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.bounds.box import Box
 from dovetail.branching.confirmed import NODES, Confirmed, EngineSettings, has_no_point, hidden, stands
 from dovetail.branching.mip_tree import branch_and_bound
+from dovetail.branching.root import NothingLeft
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
-from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft, room_of
+from dovetail.methods.branching_model import tightened
 from dovetail.methods.elastic import nearest_point
-from dovetail.methods.planes_lp.method import cell_planes
 from dovetail.mip.turns import loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, written_out
@@ -258,22 +257,12 @@ class _WholeMip:
         given = self.written.for_bounds.previous
         assert given is not None
         with context.stopwatch.measure("engine"):
-            tight = CutoffTightening(context, given, cutoff, layers, self._box(budget)).run(budget)
+            box = context.once(structure_of).tight_box
+            tight = tightened(given.problem, layers, box, cutoff, context, budget)
         context.monitor.say(
             f"  proof: {layers.unstable} neurons may change sign, {tight.unstable} in better points"
         )
         return written_out(tight, given)
-
-    def _box(self, budget: Budget) -> Box:
-        """Of points up to the cutoff, by cells of the inputs where networks read few."""
-        context = self.context
-        box, cells = context.once(structure_of).tight_box, context.once(cell_planes)
-        if cells is not None:
-            with expendable("planes over cells"):
-                lower, upper = cells.box(context.turn(budget.left))
-                lower, upper = lower - room_of(lower), upper + room_of(upper)
-                return Box(np.maximum(box.lower, lower), np.minimum(box.upper, upper))
-        return box
 
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
         """Offer a point and put the solve on record."""

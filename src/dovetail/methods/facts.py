@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from dovetail.branching.network_cells import few_inputs
 from dovetail.branching.planes.plan import MOST_INPUTS, input_plan
 from dovetail.branching.planes.plan import Plan as InputPlan
 from dovetail.core.options import require_choice, require_count, require_flags
@@ -15,7 +16,6 @@ from dovetail.decomposition.plan import template_plan
 from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import applies
-from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -126,6 +126,15 @@ class Case(NamedTuple):
         return None if plan is None or plan.unstable > MOST_NEURONS else plan
 
     @property
+    def small_networks(self) -> bool:
+        """Whether each sample of networks reads few inputs, so that branching takes cells of these."""
+        box, blocks = self.structure.loose_box, self.structure.loose.blocks
+        return bool(blocks) and all(
+            not block.classifies and np.all(few_inputs(box.lower[block.inputs], box.upper[block.inputs]))
+            for block in blocks
+        )
+
+    @property
     def joint_inputs(self) -> int:
         """Free inputs of all networks together; 0 where there are too many beside another proof."""
         plan = self.plan(input_plan, self.may.exact)
@@ -189,8 +198,8 @@ class Facts:
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
-    small_networks = Fact(0, lambda at: at.counted(planes_plan, at.may.exact))
-    """Samples, where each reads few inputs and is known operation by operation; else 0."""
+    small_networks = Fact(False, lambda at: at.may.exact and at.small_networks)
+    """Networks that read few inputs each, and no classes."""
     exact_blocks = Fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
     """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
@@ -208,8 +217,8 @@ class Facts:
     joint_inputs = Fact(0, lambda at: at.joint_inputs)
     """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
     proves a bound; else 0."""
-    branched = Fact(False, lambda at: at.written_out and at.known.slopes)
-    """Networks beside no more than a few integers, where anything is to be proved."""
+    branched = Fact(False, lambda at: at.may.exact and at.known.slopes)
+    """Not only trees, where anything is to be proved."""
     on_gpu = Fact(False, lambda at: (at.context.device or "cpu") != "cpu")
     """Whether proofs of many components run on a GPU."""
 

@@ -30,7 +30,6 @@ from dovetail.methods.facts import (
 from dovetail.methods.in_turn import InTurn
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
-from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
@@ -52,8 +51,6 @@ BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 CURVES_SHARE = 0.5
 """Of the time left: convex ones close in the first second, others at leisure or never."""
-PLANES_SHARE = 0.5
-"""Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.75
 """Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
 20 s ended one or two samples short (water)."""
@@ -318,14 +315,6 @@ PHASES = (
         BRANCHING_SHARE,
         lambda options: Branching(),
         "branch and bound over columns, neurons and cuts of trees",
-    ),
-    Phase(
-        "planes LP",
-        "networks that read few inputs each (at most 4)",
-        lambda facts: facts.small_networks > 0,
-        PLANES_SHARE,
-        lambda options: PlanesLp(),
-        "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
     ),
     Phase(
         "middle descents",

@@ -14,9 +14,10 @@ import numpy as np
 from dovetail.bounds.box import Box
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.branching.confirmed import hidden
+from dovetail.branching.root import NothingLeft
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
-from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.methods.branching_model import tightened
 from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import written_out
@@ -77,13 +78,11 @@ class BlockProgram:
 
     def tightened(self, context: SolveContext, budget: Budget) -> BlockProgram:
         """The same with ranges that hold for all of its points."""
-        given = Reformulated.start(self.problem, self.box)
-        tightening = CutoffTightening(context, given, np.inf, self.layers, self.box)
         try:
-            layers = tightening.run(budget)
+            layers = tightened(self.problem, self.layers, self.box, np.inf, context, budget)
         except NothingLeft:  # an empty component: the engine may say so
             return self
-        return replace(self, layers=layers, box=tightening.box)
+        return replace(self, layers=layers, box=layers.box or self.box)
 
     def least(
         self, cost: FloatArray, known: FloatArray, engine: str, context: SolveContext, budget: Budget
@@ -93,9 +92,9 @@ class BlockProgram:
         given = Reformulated.start(problem, self.box)
         value = float(cost @ known)
         cutoff = value + CUTOFF_ROOM * (1.0 + abs(value))
-        tightening = CutoffTightening(context, given, cutoff, self.layers, self.box)
+        part = budget.part(TIGHTEN_SHARE * budget.left)
         try:
-            layers = tightening.run(budget.part(TIGHTEN_SHARE * budget.left))
+            layers = tightened(problem, self.layers, self.box, cutoff, context, part)
         except NothingLeft:
             return BlockAnswer(cutoff, known, True)
         written = written_out(layers, given)

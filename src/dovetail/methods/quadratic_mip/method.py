@@ -19,12 +19,11 @@ from importlib.util import find_spec
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import PAD, Box, narrow, propagate
+from dovetail.bounds.box import PAD, UNIT, Box, narrow, propagate
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.branching.confirmed import EngineSettings, hidden, stands
 from dovetail.core.arrays import FloatArray
-from dovetail.core.mip import Mip
-from dovetail.methods.cutoff_tightening import with_cutoff
+from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
@@ -332,3 +331,15 @@ def _root(curve: QuadCurve, box: Box) -> None:
     low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)
     if low <= high:  # where nothing is left, the rows will say so
         box.lower[j], box.upper[j] = low, high
+
+
+def with_cutoff(mip: Mip, cutoff: float) -> Mip:
+    """A program in minimisation form with cost'x <= cutoff as its last row.
+
+    Costs too small for a row are left out; what they may add up to is added to the limit.
+    """
+    small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
+    size = np.maximum(np.abs(mip.lower[small]), np.abs(mip.upper[small]))
+    limit = cutoff - mip.offset + float(np.abs(mip.cost[small]) @ size)
+    row = sp.csr_array(np.where(small, 0.0, mip.cost)[None])
+    return mip.with_rows(row, [-np.inf], [limit + UNIT * 8.0 * abs(limit)])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.branching.root import NothingLeft
+from dovetail.methods.branching_model import tightened
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.mip.highs import HighsEngine
 from dovetail.reformulations.reformulated import Reformulated
@@ -21,11 +22,12 @@ LOWER, UPPER = [-2.0, -1.0], [2.0, 3.0]
 
 
 def tightening(problem, cutoff):
+    """The networks below a cutoff, before and after, and the problem that they are written into."""
     context = context_of(problem)
     box = context.once(structure_of).tight_box
     layers = relu_layers(problem, box)
-    given = Reformulated.start(problem, box)
-    return CutoffTightening(context, given, cutoff, layers, box), given
+    after = tightened(problem, layers, box, cutoff, context, Budget(60.0))
+    return layers, after, Reformulated.start(problem, box)
 
 
 def costs(problem, points):
@@ -41,8 +43,8 @@ def test_every_point_up_to_the_cutoff_stays(kind, seed):
     points, values = costs(problem, choices(problem))
     least = values.min()
     for above in (1e-6, 0.3, 2.0):
-        found, given = tightening(problem, least + above)
-        written = written_out(found.run(Budget(60.0)), given)  # NothingLeft would be wrong
+        _, after, given = tightening(problem, least + above)  # NothingLeft would be wrong
+        written = written_out(after, given)
         for x in points[values <= least + above]:
             z = written.lift(x)
             assert breach(written.problem.mip, z) <= 1e-6
@@ -59,7 +61,7 @@ def test_far_below_the_optimum_nothing_is_left(kind):
     problem = kind(LOWER, UPPER, True, 0, 1)
     _, values = costs(problem, choices(problem))
     with pytest.raises(NothingLeft):
-        tightening(problem, values.min() - 100.0)[0].run(Budget(60.0))
+        tightening(problem, values.min() - 100.0)
 
 
 def test_it_fixes_neurons():
@@ -69,9 +71,8 @@ def test_it_fixes_neurons():
         context = context_of(problem)
         ExactMip().solve(context)
         cutoff = problem.mip.sign * context.incumbent.objective + 1e-6
-        found, _ = tightening(problem, cutoff)
-        before = found.layers.unstable
-        fewer += found.run(Budget(60.0)).unstable < before
+        before, after, _ = tightening(problem, cutoff)
+        fewer += after.unstable < before.unstable
     assert fewer
 
 
