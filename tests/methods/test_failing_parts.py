@@ -236,7 +236,7 @@ def test_a_phase_that_fails(number, monkeypatch):
     monkeypatch.setattr(phases_file, "PHASES", (failing, *rest))
     result = solved(make)
     assert [failure.part for failure in result.failures] == [phase.name]
-    verified(make, result)
+    verified(make, result, proved=phase.name != "cell branching")  # nothing else proves trees
 
 
 @pytest.mark.parametrize("make", PROBLEMS)
