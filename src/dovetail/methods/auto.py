@@ -220,7 +220,7 @@ class _Plan:
         context, last = self._context, None
         if not context.monitor.silent:
             steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in planned(self._facts)]
-            context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
+            context.monitor.fact("plan", "; ".join(steps) + "; then the unfinished parts, in turn")
         waiting, again = [(phase, phase.share) for phase in phases.PHASES], False
         while waiting and not context.over and not self._infeasible:
             cut_short = []

@@ -158,7 +158,7 @@ _COLUMNS = Phase(
 )
 _YIELDING = replace(
     _COLUMNS,
-    when="such, where certified prices follow; less where it brings nothing for as long as it took before",
+    when="the same components, where certified prices follow; it stops early when it no longer improves",
     applies=lambda facts: facts.priced and facts.slopes and facts.certified and not facts.on_gpu,
     method=lambda options: ColumnGeneration(rounds=options.effort, yields=True),
 )
@@ -236,7 +236,7 @@ PHASES = (
     ),
     Phase(
         "cell columns",
-        "such",
+        "all predictors are tree ensembles, in components that share rows",
         lambda facts: facts.tree_components > 0,
         CELL_COLUMNS_SHARE,
         lambda options: CellColumns(),
@@ -261,7 +261,7 @@ PHASES = (
     ),
     Phase(
         "quadratic MIP",
-        f"such, beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        f"quadratic functions beside networks of at most {MOST_NEURONS} neurons that can change sign",
         lambda facts: facts.curves > 0 and not facts.only_curves and not facts.trees_beside_others,
         CURVES_SHARE,
         lambda options: QuadraticMip(),
@@ -296,13 +296,13 @@ PHASES = (
     _YIELDING,
     replace(
         _YIELDING,
-        when="the same, on a GPU",
+        when="the same components, where certified prices run on a GPU",
         applies=lambda facts: facts.priced and facts.slopes and facts.certified and facts.on_gpu,
         share=GPU_COLUMNS_SHARE,
     ),
     Phase(
         "certified prices",
-        "such components, each a ReLU network over a box, a simplex or a ball",
+        "the same components, each a ReLU network over a box, a simplex or a ball",
         lambda facts: facts.priced and facts.certified,
         PRICES_SHARE,
         lambda options: CertifiedPrices(),

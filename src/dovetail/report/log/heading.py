@@ -76,7 +76,7 @@ def _block(block: Block) -> str:
 def legend(*, residuals: bool, width: int) -> Iterator[str]:
     """How to read the rows."""
     words = [
-        "rows come where the best verified point (incumbent) or the proven bound changes, else seldom",
+        "a line is printed when the best verified solution (incumbent) or the proven bound improves",
         "rows only: a bound that has not seen the networks",
         "evaluations: samples that predictors were asked about",
         "--: a part begins, or ends after so many seconds",
