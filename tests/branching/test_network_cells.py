@@ -41,7 +41,7 @@ def test_rows_hold_for_the_network_in_every_part_of_the_box(seed, integer):
     made = cells()
     for _ in range(10):
         slopes, weights = rng.normal(size=3), rng.normal(size=2)
-        row, values = X @ slopes + Y @ weights, made.least(slopes, weights)
+        row, values = X @ slopes + Y @ weights, made.least(slopes[None], weights[None])[0]
         ends = np.sort(rng.uniform([-1.0, 0.0, -1.0], [1.0, 2.0, 2.0], (2, 3)), axis=0)
         inside = np.all((ends[0] <= X) & (ends[1] >= X), axis=1)
         met = made.met(ends[:1], ends[1:])[0]
@@ -57,7 +57,7 @@ def test_points_off_the_network_are_cut_off_and_its_own_are_not(seed, integer):
     assert made.separated(X[0], Y[0], Budget()) is None
     for off in (np.array([2.0, 0.0]), np.array([0.0, -2.0]), np.array([2.0, 2.0])):
         slopes, weights = made.separated(X[0], Y[0] + off * spread, Budget())
-        least = made.least(slopes, weights).min()
+        least = made.least(slopes[None], weights[None]).min()
         assert slopes @ X[0] + weights @ (Y[0] + off * spread) < least
         assert np.all(X @ slopes + Y @ weights >= least - ROUNDING)
 

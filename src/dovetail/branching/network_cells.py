@@ -80,8 +80,9 @@ class NetworkCells:
         kept = ~np.any((above.max(1) < limits[0]) | (below.min(1) > limits[1]), axis=1)  # NaN says nothing
         self.low, self.high = low[kept], high[kept]
         self._ranges = ranges.take(torch.from_numpy(np.flatnonzero(kept)))
-        number = (places[kept][:, None] + turns[None]).reshape(-1, d)
-        _, first, inverse = np.unique(number, axis=0, return_index=True, return_inverse=True)
+        strides = np.cumprod([1, *(len(end) + 1 for end, _ in ends[:-1])])
+        number = ((places[kept][:, None] + turns[None]) @ strides).ravel()
+        _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
         self._vertices = corners[kept].reshape(-1, d)[first]
         self.below, self.above = np.full((first.size, q), np.inf), np.full((first.size, q), -np.inf)
         np.minimum.at(self.below, inverse.ravel(), below[kept].reshape(-1, q))
@@ -96,14 +97,15 @@ class NetworkCells:
         return bool(np.all(np.isfinite(self.below)) and np.all(np.isfinite(self.above)))
 
     def least(self, slopes: FloatArray, weights: FloatArray) -> FloatArray:
-        """(cells,) what slopes x + weights y is at least on each."""
-        found = self._planes.planes(torch.from_numpy(weights[None]), self._ranges)
-        a, b = found.slopes.numpy()[:, 0] + slopes, found.offset.numpy()[:, 0]
-        value = np.minimum(a * self.low, a * self.high).sum(1) + b
-        size = (np.abs(a) + np.abs(slopes)) * np.maximum(np.abs(self.low), np.abs(self.high))
-        moved = float(np.abs(weights) @ self._slack)
-        value = value - gamma(slopes.size + MORE) * (size.sum(1) + np.abs(b) + moved) - moved
-        return np.where(np.isnan(value), -np.inf, value)
+        """(rows, cells) what each of some rows slopes x + weights y is at least on each."""
+        found = self._planes.planes(torch.from_numpy(weights), self._ranges)
+        a, b = found.slopes.numpy() + slopes, found.offset.numpy()
+        low, high = self.low[:, None], self.high[:, None]
+        value = np.minimum(a * low, a * high).sum(2) + b
+        size = (np.abs(a) + np.abs(slopes)) * np.maximum(np.abs(low), np.abs(high))
+        moved = np.abs(weights) @ self._slack
+        value = value - gamma(slopes.shape[1] + MORE) * (size.sum(2) + np.abs(b) + moved) - moved
+        return np.where(np.isnan(value), -np.inf, value).T
 
     def met(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
         """(N, cells) which of them N boxes (N, inputs) meet."""
@@ -115,7 +117,8 @@ class NetworkCells:
         found = self.separated(x, y, budget)
         if found is None:
             return None
-        entries, values = np.concatenate(found), self.least(*found)
+        slopes, weights = found
+        entries, values = np.concatenate(found), self.least(slopes[None], weights[None])[0]
         return (entries, values) if entries @ np.append(x, y) < values.min() else None
 
     def separated(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:

@@ -197,13 +197,12 @@ class Root:
             ):
                 if narrow(self.lower, self.upper, columns, bottom, top) is not None:
                     raise NothingLeft
-        d = inputs.size
-        self._rows = [
-            row._replace(values=cells.least(row.entries[:d], row.entries[d:]))
-            if row.sample is sample
-            else row
-            for row in self._rows
-        ]
+        mine = [k for k, row in enumerate(self._rows) if row.sample is sample]
+        if mine:
+            entries = np.stack([self._rows[k].entries for k in mine])
+            values = cells.least(entries[:, : inputs.size], entries[:, inputs.size :])
+            for k, value in zip(mine, values, strict=True):
+                self._rows[k] = self._rows[k]._replace(values=value)
 
     def _add(self, found: list[_Row]) -> None:
         """More rows. None goes: what says nothing in the first box does so in smaller ones (control, size 2:
