@@ -1,6 +1,7 @@
 """Random small problems of many kinds of blocks, against enumeration of what the blocks can do."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,13 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing, plan
+from dovetail.decomposition.choice import ColumnChoice
+from dovetail.decomposition.hiring import shares_of
+from dovetail.decomposition.rounds import CHOICE_SHARE, Rounds
+from dovetail.decomposition.shard import PricingOptions, Shard
+from dovetail.run import budget
+from dovetail.run.budget import StopReason
+from tests.contexts import context_of
 
 BLOCKS = 6
 CASES = 24
@@ -140,3 +148,34 @@ def test_numbers_beside_integers(seed, monkeypatch):
     if optimum is not None:
         assert result.objective is not None
         assert result.objective >= optimum - 0.02 * (1.0 + abs(optimum))
+
+
+def test_near_is_said_of_each_side_of_the_rows():
+    """Two columns that hardly differ are near for the side that they differ in, and no other."""
+    choice = ColumnChoice.__new__(ColumnChoice)
+    use = torch.tensor([[[1.0, 0.0], [1.01, 0.0], [1.0, 1.0]], [[1.0, 0.0], [2.0, 1.0], [0.0, 0.0]]])
+    choice._shard = SimpleNamespace(pool=SimpleNamespace(use=use), everyone=torch.arange(2))
+    choice.priced = torch.tensor([[0.0, 1e-4, 3.0], [0.0, 2.0, torch.inf]])
+    choice.place = torch.zeros(2, dtype=torch.int64)
+    expected = np.array([[1e-2, 3.0], [2.0, 2.0]])
+    np.testing.assert_allclose(choice.margins().numpy(), expected, rtol=1e-3)
+
+
+def test_the_search_leaves_the_choice_its_part_of_the_time(monkeypatch):
+    """Also where pricing takes all the time it is given: the clock stands where it left it."""
+    problem, clock = problem_of(3, continuous=True), [0.0]
+    monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: clock[0])
+
+    def price(self, which, anchors, noise, unit, rng, mine):
+        clock[0] += mine.left
+
+    monkeypatch.setattr(Shard, "price", price)
+    context = context_of(problem, 100.0)
+    found = context.once(plan.template_plan)
+    totals = [program.count for program in found.programs]
+    with shares_of(context, found, PricingOptions()) as shares:
+        rounds = Rounds(shares, found.sides.limit, totals, context.budget, context.stopwatch, 0)
+        done = list(rounds.all(5))
+    assert len(done) == 1 and done[0].last and done[0].over is StopReason.TIME
+    assert context.budget.left == pytest.approx(100.0 * CHOICE_SHARE)

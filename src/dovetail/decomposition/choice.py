@@ -16,10 +16,12 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.decomposition.block_data import of
 from dovetail.decomposition.shard import Shard
 
+PIECE = 1 << 18
+"""Blocks whose columns are compared side by side of the coupling rows at a time."""
 ROUNDS = 3
 """Of confirming: a column that its owner's predictor refuses gives way to the next best."""
 WIDER = 2.0
-"""Times the border of the core: columns that are dearer by more are not looked at again."""
+"""Times the border of the core: columns that ask for a larger change of a price are not looked at again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,19 +105,33 @@ class ColumnChoice:
         return self.use
 
     def margins(self) -> Tensor:
-        """(N,) between the two cheapest columns; infinite where there is only one."""
-        two = self.priced.topk(min(2, self.priced.shape[1]), dim=1, largest=False).values
-        margin = two[:, -1] - two[:, 0] if two.shape[1] > 1 else torch.full_like(two[:, 0], torch.inf)
-        return torch.where(torch.isfinite(margin), margin, torch.inf)
+        """(N, R) by how much the price of a side has to change until a block takes another column; infinite
+        where no column of it uses more or less of the side.
 
-    def core(self, border: float, most: int) -> CoreColumns:
-        """Of `most` blocks whose margin is within the border: all columns not much dearer than that."""
+        The cost between two columns alone would not do: two that hardly differ are close at any prices. Of
+        100,000 customers the nearest 4,000 were such, and none of them could serve a row.
+        """
+        parts = self._shard.everyone.split(PIECE)  # type: ignore[no-untyped-call]
+        return torch.cat([self._changes(part).amin(dim=1) for part in parts])
+
+    def _changes(self, blocks: Tensor) -> Tensor:
+        """(n, K, R) by how much the price of a side has to change for each column."""
+        own, use = self.place[blocks, None], self._shard.pool.use[blocks]
+        beyond = self.priced[blocks] - self.priced[blocks].gather(1, own)
+        apart = (use - use.gather(1, own[:, :, None].expand(-1, -1, use.shape[2]))).abs()
+        change = beyond.to(use.dtype).clamp(min=0.0)[:, :, None] / apart
+        return torch.where((apart > 0.0) & torch.isfinite(change), change, torch.inf)
+
+    def core(self, border: FloatArray, most: int) -> CoreColumns:
+        """Of the `most` blocks nearest to indifference for each side, within its border: all columns that do
+        not ask for much more."""
         shard, margin = self._shard, self.margins()
-        mine = (margin <= border).nonzero().ravel()
-        mine = mine[margin[mine].argsort(stable=True)[:most]].sort().values
+        borders = torch.as_tensor(border, dtype=margin.dtype, device=margin.device)
+        nearest = margin.topk(min(most, len(margin)), dim=0, largest=False)
+        near = torch.isfinite(nearest.values) & (nearest.values <= borders)
+        mine: Tensor = torch.unique(nearest.indices[near])
         own = self.place[mine, None]
-        beyond = self.priced[mine] - self.priced[mine].gather(1, own)
-        near = torch.isfinite(beyond) & (beyond <= WIDER * border)
+        near = (self._changes(mine) <= WIDER * borders).any(dim=2) & torch.isfinite(self.priced[mine])
         near.scatter_(1, own, torch.ones_like(own, dtype=torch.bool))
         at, column = near.nonzero(as_tuple=True)
         holds, _, parts = shard.confirm(mine[at], column, lasting=self.lasting)

@@ -20,7 +20,9 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 LP_BLOCKS, LP_BLOCKS_PER_ROW = 4_000, 100
-"""Blocks in the LP."""
+"""Blocks in the LP: an equal part for each side of the coupling rows, and for each at least so many."""
+MORE = 4
+"""Times as many blocks where the choice misses a row."""
 MIP_BLOCKS, MIP_BLOCKS_PER_ROW = 250, 6
 """Blocks in the MIP beside the fractional ones: with ten times 250 it brings no more in its seconds (water,
 n = 2,000, 18 rows)."""
@@ -35,20 +37,27 @@ POLISHED, POLISHES, REACH = 400, 6, 0.2
 
 
 def choose(
-    shares: Shares, prices: FloatArray, limit: FloatArray, highest: FloatArray, budget: Budget, seed: int,
-    *, worth: float, rough: bool = False,
+    shares: Shares, prices: FloatArray, limit: FloatArray, highest: FloatArray, budget: Budget, extra: Budget,
+    seed: int, *, worth: float, rough: bool = False,
 ) -> bool:  # fmt: skip
     """Choose a column for each block within the limits, or what misses them least; False where some block
-    has none. A gain of less than `worth` is not looked for; a `rough` choice goes without the MIP."""
+    has none. A gain of less than `worth` is not looked for; a `rough` choice goes without the MIP. `extra` is
+    the part of the budget for the MIP, and for more blocks where rows are missed with few."""
     if shares.begin(prices, lasting=not rough) is None:
         return False
-    nearest = shares.core(max(LP_BLOCKS, LP_BLOCKS_PER_ROW * len(limit)))
-    core = Core(nearest, limit, highest, shares.steerable)
-    if len(core.cost):
-        core.relax(prices, budget)
+    most, count, best = max(LP_BLOCKS // max(1, len(limit)), LP_BLOCKS_PER_ROW), 0, None
+    while best is None or (best.missed() > 0.0 and not extra.over):
+        core = Core(shares.core(most), limit, highest, shares.steerable)
+        if core.count == count:
+            break
+        core.relax(prices, extra if best else budget)
         if not rough or core.missed() > 0.0:
-            core.decide(budget, seed, worth)
-        shares.put(core.moves())
+            core.decide(extra, seed, worth)
+        if best is None or core.missed() < best.missed():
+            best = core
+        most, count = MORE * most, core.count
+    if best is not None:
+        shares.put(best.moves())
     if np.any(shares.steerable):
         polish(shares, limit, highest, budget)
     return True
@@ -68,6 +77,7 @@ class Core:
         )
         kept = np.sum([part.kept for part in parts], axis=0)
         self.left, self._limit, self._highest, self._parts = limit - kept, limit, highest, len(parts)
+        self.count = 0
         if not len(self.cost):
             return
         self.band = np.where(steerable & self._equations, np.abs(self.use).max(axis=0), 0.0)

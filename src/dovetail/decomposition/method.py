@@ -130,7 +130,7 @@ class _Pricing:
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         how = self._shares.in_words
         said += f"; {how}" if how else ""
-        reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
+        reason = outcome.stop_reason if outcome is not None else done.over or StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
     @property

@@ -28,11 +28,11 @@ class PointShares(Shares):
         workers: Workers,
         where: Sequence[Range],
         plan: TemplatePlan,
-        budget: Budget,
+        patience: Budget,
         device: str | None = None,
     ) -> None:
         """`device`: that of shares which are in this process; points are made there."""
-        super().__init__(workers, len(where), budget)
+        super().__init__(workers, len(where), patience)
         self._where, self._plan, self._device = where, plan, device
 
     def least_costs(self, prices: FloatArray) -> FloatArray:

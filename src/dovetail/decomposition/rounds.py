@@ -17,7 +17,7 @@ from dovetail.decomposition.core import choose
 from dovetail.decomposition.prices import SMOOTHING, Smoothed, Sum, best_prices, highest
 from dovetail.decomposition.share import BlockSample, Which
 from dovetail.decomposition.shares import Shares
-from dovetail.run.budget import Budget
+from dovetail.run.budget import Budget, StopReason
 from dovetail.run.stopwatch import Stopwatch
 
 SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
@@ -30,6 +30,9 @@ off by a thousandth then. Those of the last round are found over all."""
 NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
 """Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
 that differ, near ones good ones."""
+CHOICE_SHARE = 0.1
+"""Of the time, kept for the choice and its check; the first choice says whether it needs more. (Customers,
+n = 100,000, limit 90 s: the last round ended 4 s after the limit, and nothing was chosen.)"""
 CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 """For the MIP over the last few blocks; no more than a share of the time left."""
 CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
@@ -57,6 +60,8 @@ class Round:
     value: float
     """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
     last: bool
+    over: StopReason | None
+    """Why there is no time for another."""
 
 
 class Rounds:
@@ -74,6 +79,8 @@ class Rounds:
         self._shares, self._limit, self._totals = shares, limit, totals
         self._budget, self._stopwatch, self._seed = budget, stopwatch, seed
         self._rng = np.random.default_rng(seed)
+        self._search = budget.part((1.0 - CHOICE_SHARE) * budget.left)
+        """Of it the part for columns: what is left is the choice's."""
         self._unit = shares.stake
         usual = shares.usual_use
         self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
@@ -99,11 +106,12 @@ class Rounds:
             if losses < self._shares.workers.losses:  # columns were lost and others found in their place
                 little = False
             quiet = quiet + 1 if little else 0
-            last = bool(self._budget.over) or quiet == 2 or number == most - 1
+            over = self._search.over
+            last = bool(over) or quiet == 2 or number == most - 1
             if last and self.count > PRICED:
                 self._price_exactly()
                 value = self._value()
-            yield Round(number, value, last)
+            yield Round(number, value, last, over)
             if last:
                 return
 
@@ -139,10 +147,12 @@ class Rounds:
             return self._shares.smoothed(prices, tau, second, sample)
 
         with self._stopwatch.measure("nn"):
-            self._shares.price(which, np.stack([self.prices, self._last]), noise, self._unit, seed)
+            asked = np.stack([self.prices, self._last]), noise, self._unit, seed, self._search
+            self._shares.price(which, *asked)
         self._last = self.prices
         self.undisturbed(partial(self._find_prices, of_blocks, limit))
-        self._shares.renew_at(which, np.stack([self.prices, self._last]), noise, self._unit, seed)
+        asked = np.stack([self.prices, self._last]), noise, self._unit, seed, self._search
+        self._shares.renew_at(which, *asked)
 
     def _find_prices(self, of_blocks: Sum, limit: FloatArray, smoothing: Sequence[float] = SMOOTHING) -> None:
         self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
@@ -166,13 +176,16 @@ class Rounds:
     def choose(self, *, last: bool) -> bool:
         """A choice within the rows; False where some block has no column. The last one takes a MIP over a few
         blocks, others only where rows are missed without."""
-        most = CORE_SECONDS
+        most, before = CORE_SECONDS, self._budget.seconds
         if self.count >= CORE_BLOCKS:
             most = min(most, max(CORE_LEAST, CORE_PART * self._budget.seconds))
         part = self._budget.part(min(most, max(CORE_SHARE * self._budget.left, CORE_LEAST)))
         worth = WORTH * self._size(self._value())
         with self._stopwatch.measure("engine"):
-            return choose(
-                self._shares, self.prices, self._limit, highest(self._usual_prices), part, self._seed,
-                worth=worth, rough=not last,
+            made = choose(
+                self._shares, self.prices, self._limit, highest(self._usual_prices), self._budget, part,
+                self._seed, worth=worth, rough=not last,
             )  # fmt: skip
+        took = self._budget.seconds - before
+        self._search = self._search.part(max(0.0, self._budget.left - took))
+        return made

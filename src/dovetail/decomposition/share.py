@@ -141,13 +141,12 @@ class Share:
         return self._begun
 
     def nearest(self, most: int) -> FloatArray:
-        """The least margins between a block's two cheapest columns, `most` of them at most."""
+        """(R, at most `most`) the least margins of blocks for each side."""
         found = self._choice.margins()
-        least = found[torch.isfinite(found)]
-        return least.topk(min(most, len(least)), largest=False).values.cpu().numpy()
+        return found.topk(min(most, len(found)), dim=0, largest=False).values.T.cpu().numpy()
 
-    def core(self, border: float, most: int) -> CoreColumns:
-        """Columns of blocks with a margin within the border."""
+    def core(self, border: FloatArray, most: int) -> CoreColumns:
+        """Columns of blocks with a margin within the border of some side."""
         return self._choice.core(border, most)
 
     def used(self) -> FloatArray:

@@ -57,12 +57,9 @@ def recipes(
 class Shares:
     """See above; one method for each of `Share`."""
 
-    def __init__(
-        self, workers: Workers, size: int, budget: Budget, *, patience: Budget | None = None
-    ) -> None:
-        """`size` of them; `patience` says how long answers are waited for, if not to the end of the time."""
-        self.workers, self._size, self._budget = workers, size, budget
-        self._patience = patience or budget
+    def __init__(self, workers: Workers, size: int, patience: Budget) -> None:
+        """`size` of them; `patience` says how long answers are waited for."""
+        self.workers, self._size, self._patience = workers, size, patience
         self._usual: list[Usual] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
         self.places = max(usual.places for usual in self._usual)
@@ -86,15 +83,19 @@ class Shares:
         """(R,) of a usual block."""
         return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
 
-    def price(self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int) -> None:
+    def price(
+        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
+    ) -> None:
         """New columns at the first of the prices, kept for all of them."""
-        self.renew_at(which, anchors, noise, unit, seed)
-        self._same("price", which, anchors, noise, unit, seed, self._budget)
+        self.renew_at(which, anchors, noise, unit, seed, budget)
+        self._same("price", which, anchors, noise, unit, seed, budget)
 
-    def renew_at(self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int) -> None:
+    def renew_at(
+        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
+    ) -> None:
         """A share that is lost and made again has no columns: it is priced at these prices first."""
         again = which if isinstance(which, BlockSample) else "all"
-        asked = (again, anchors, noise, unit, seed, self._budget)
+        asked = (again, anchors, noise, unit, seed, budget)
         self.workers.renew_by("price", [asked] * self._size)
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
@@ -113,9 +114,10 @@ class Shares:
         return uses if all(complete for _, complete in begun) else None
 
     def core(self, most: int) -> list[CoreColumns]:
-        """Of each share, those of the `most` blocks of all that are nearest to indifference."""
-        nearest = np.sort(np.concatenate(self._same("nearest", most)))[:most]
-        return self._same("core", float(nearest[-1]) if nearest.size else -np.inf, most)
+        """Of each share, those of the `most` blocks of all that are nearest to indifference for each side."""
+        nearest = np.sort(np.concatenate(self._same("nearest", most), axis=1), axis=1)[:, :most]
+        border = np.where(np.isfinite(nearest), nearest, -np.inf).max(axis=1, initial=-np.inf)
+        return self._same("core", border, most)
 
     def uses(self) -> FloatArray:
         """What all blocks use as they have chosen."""

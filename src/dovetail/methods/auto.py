@@ -215,9 +215,10 @@ class _Plan:
     def run(self) -> MethodOutcome:
         """Until something is proved, the time is over, or no phase has anything left to do.
 
-        A phase whose share of the time was over goes on, in turn with the others, after the last one.
+        A phase whose share of the time was over goes on, in turn with the others, after the last one; not one
+        that had all of it, for which a moment is left where the last check turns out quicker than foreseen.
         """
-        context, last = self._context, None
+        context, last, cut = self._context, None, False
         if not context.monitor.silent:
             steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in planned(self._facts)]
             context.monitor.fact("plan", "; ".join(steps) + "; then the unfinished parts, in turn")
@@ -236,10 +237,11 @@ class _Plan:
                     last = last or StopReason.ERROR
                 else:
                     last = outcome.stop_reason
+                    cut = last is StopReason.TIME and share < 1.0
                     if outcome.closed:
                         context.incumbent.settle()
                     self._infeasible |= outcome.infeasible
-                    cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
+                    cut_short += [phase] if cut or outcome.yielded else []
                 if context.over or self._infeasible:
                     break
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
@@ -248,7 +250,7 @@ class _Plan:
         if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
             return self._block_by_block()
         # a phase may have had its share of the time, and then have been left out: the time was not over
-        reason = context.over or (StopReason.STALLED if last in (None, StopReason.TIME) else last)
+        reason = context.over or (StopReason.STALLED if last is None or cut else last)
         notes, none = "; ".join(self._notes), self._infeasible
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
 

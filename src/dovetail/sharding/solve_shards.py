@@ -96,7 +96,7 @@ class _Solve:
     ) -> None:
         self._sources, self._workers, self._budget, self._monitor = sources, workers, budget, monitor
         self._agreed = Agreement.of(self._ask("facts"))
-        shares = Shares(workers, len(sources), budget, patience=Budget(FOREVER))
+        shares = Shares(workers, len(sources), Budget(FOREVER))
         limit, totals = self._agreed.limit, self._agreed.totals
         self._rounds = Rounds(shares, limit, totals, budget, Stopwatch(), seed)
         monitor.say(
@@ -115,7 +115,7 @@ class _Solve:
                 f"  round {done.number + 1}: no choice of the columns found is beyond "
                 f"{sign * done.value:.8g}; {self._budget.seconds:.1f} s"
             )
-        reason = self._budget.over or StopReason.STALLED
+        reason = done.over or StopReason.STALLED
         answers = self._rounds.undisturbed(self._answers)
         violation = None if answers is None else self._agreed.violation(answers)
         objective, files = None, list[Path]()
