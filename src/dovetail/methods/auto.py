@@ -216,7 +216,7 @@ class _Plan:
         """Until something is proved, the time is over, or no phase has anything left to do.
 
         A phase whose share of the time was over goes on, in turn with the others, after the last one; not one
-        that had all of it, for which a moment is left where the last check turns out quicker than foreseen.
+        that had all of it, for which there is at most a moment left.
         """
         context, last, cut = self._context, None, False
         if not context.monitor.silent:
