@@ -277,7 +277,7 @@ PHASES = (
     ),
     Phase(
         "early exact MIP",
-        f"integers, and at most {EASY_NEURONS} neurons can change sign",
+        f"integers, or blocks as for block prices, and at most {EASY_NEURONS} neurons can change sign",
         lambda facts: facts.easy,
         EARLY_SHARE,
         lambda options: ExactMip(),
