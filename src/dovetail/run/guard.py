@@ -22,6 +22,7 @@ from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
+from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.failures import users_code
 
@@ -166,6 +167,7 @@ class Guard:
 
     def _count(self, rows: int) -> None:
         self.evaluations += rows
+        work.count(evaluations=rows)
 
     def _asked(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call into the user's code, watched; what it raises is the user's."""

@@ -167,23 +167,38 @@ class Monitor:
     @contextmanager
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
-        part = SolvePart(name, self._state(), len(self.trace), residuals)
+        part = SolvePart(name, residuals)
+        try:
+            with self.turn(part, why):
+                yield part
+        finally:
+            self.ended(part)
+
+    @contextmanager
+    def turn(self, part: SolvePart, why: str = "") -> Iterator[None]:
+        """While a part is at work, once or again: a line at its first turn, and rows."""
         self._began = True
-        self._journal.explain(RESIDUALS if residuals else PARTS)
-        self._show_prepared(residuals)
-        self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
+        self._journal.explain(RESIDUALS if part.residuals else PARTS)
+        self._show_prepared(part.residuals)
+        if not part.begun:
+            self._journal.say(f"{part.name}: {why}" if why else part.name, SECTION, UNDER, "section")
+        before, rounds = self._state(), len(self.trace)
         with self._lock:  # the ticker looks at the parts, too
             self._parts.append(part)
             self._changed()
         try:
-            yield part
+            yield
         finally:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            came = self.trace.incumbents
-            first = came[0].value if came else math.nan
-            self._journal.say(part.summary(self._state(), len(self.trace), first), SECTION, UNDER, "section")
+            part.add(before, self._state(), len(self.trace) - rounds)
+
+    def ended(self, part: SolvePart) -> None:
+        """The line that says what a part brought in all its turns."""
+        came = self.trace.incumbents
+        first = came[0].value if came else math.nan
+        self._journal.say(part.summary(self._state(), first), SECTION, UNDER, "section")
 
     # ---- rows
 

@@ -24,27 +24,40 @@ ENDS = {
 
 @dataclass
 class SolvePart:
-    """One method at work."""
+    """One method at work, in one turn or in several."""
 
     name: str
-    began: State
-    rounds: int
-    """On record before it began."""
     residuals: bool = False
     """Whether its rows show residuals."""
     note: str = ""
     """What the method says of itself at its end."""
     stop_reason: StopReason | None = None
+    begun: bool = False
+    seconds: float = 0.0
+    rounds: int = 0
+    """On record."""
+    _before: State | None = None
+    """Incumbent and bound before the first turn that made them better."""
+    _after: State | None = None
+    """The same after the last such turn."""
 
-    def summary(self, now: State, rounds: int, first: float = math.nan) -> str:
+    def add(self, before: State, after: State, rounds: int) -> bool:
+        """Put a turn on record; whether it made the incumbent or the bound better."""
+        self.begun = True
+        self.seconds, self.rounds = self.seconds + after.elapsed - before.elapsed, self.rounds + rounds
+        known = self._before, self._after
+        gained = bool(gain(before, after))
+        if gained or None in known:
+            self._before, self._after = self._before or before, after
+        return gained
+
+    def summary(self, now: State, first: float = math.nan) -> str:
         """What it brought; `first` is the objective of the first point of all."""
-        said = [several(rounds - self.rounds, "round"), *_brought(self.began, now, first)]
+        said = [several(self.rounds, "round"), *_brought(self._before or now, self._after or now, first)]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
-        return f"{now.elapsed - self.began.elapsed:.1f} s {self.name}: {', '.join(said)}" + (
-            f"; {note}" if note else ""
-        )
+        return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
 
 
 def _brought(before: State, now: State, first: float) -> list[str]:
