@@ -37,7 +37,7 @@ from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.solve_part import SolvePart
 from dovetail.run.stopping import worthwhile
-from dovetail.run.turns import Clock, Computation, next_of
+from dovetail.run.turns import GAINED, Clock, Computation, next_of
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -189,10 +189,6 @@ def _by_tables(context: SolveContext) -> tuple[SolveContext, MethodOutcome | Non
     return context, replace(outcome, message=said)
 
 
-GAINED = 0.01
-"""Of the gap: a turn that raised the bound by less has gained nothing."""
-
-
 class _Running(Computation):
     """A phase at work."""
 
@@ -287,13 +283,9 @@ class _Plan:
                 outcome: MethodOutcome | None = one.turn(seconds)
         finally:
             context.stopwatch.now = time.perf_counter
-        rise = incumbent.bound - bound
-        one.gained(
-            worthwhile(objective, incumbent.objective)
-            or (
-                rise > 0.0 and not rise <= GAINED * apart
-            )  # not, of a bound or an incumbent for the first time
-        )
+        closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
+        better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
+        one.gained(max(closed, 2.0 * GAINED if better else 0.0))
         return outcome
 
     def _left(self, one: _Running) -> MethodOutcome:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dovetail.branching.planes.plan import MOST_INPUTS
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
 from dovetail.methods.block_prices.method import BlockPrices
@@ -56,7 +57,7 @@ class Phase:
     as_given: bool = False
     """Whether it takes tree ensembles as predictors, also where they were written as rows for the others."""
     of_blocks: bool = False
-    """Whether it takes all of many equal blocks at once; then it has no turns, but all the time that it wants."""
+    """Whether it takes all of many equal blocks at once: it has all the time that it wants, and no turns."""
 
     def suits(self, facts: Facts) -> bool:
         """Whether it takes part; with many equal blocks only what takes all of them at once does."""
@@ -151,8 +152,8 @@ PHASES = (
     ),
     Phase(
         "input branching",
-        "networks that read few inputs together",
-        lambda facts: facts.joint_inputs > 0,
+        f"networks that read at most {MOST_INPUTS} inputs together",
+        lambda facts: 0 < facts.joint_inputs <= MOST_INPUTS,
         lambda options: InputBranching(),
         "{joint_inputs} inputs of all networks together: branch and bound over them",
     ),
@@ -166,7 +167,7 @@ PHASES = (
     ),
     Phase(
         "certified prices",
-        "components that share rows and have class outputs, each a ReLU network over a box, a simplex or a ball",
+        "the same components, each a ReLU network over a box, a simplex or a ball",
         lambda facts: facts.priced and facts.certified,
         lambda options: CertifiedPrices(),
         "each component's least cost at the prices, proved by branch and bound over signs",

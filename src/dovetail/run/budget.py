@@ -87,7 +87,7 @@ class Budget:
         """
         self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
-        self._clock = parent._clock if clock is None and parent is not None else clock
+        self._clock: Clock | None = parent._clock if clock is None and parent is not None else clock
         self._start = self._now() - spent
         self._seconds = seconds
         self._most_reserved = MOST_RESERVED * (seconds - spent)
@@ -172,7 +172,7 @@ class Budget:
 
     @property
     def slice(self) -> float:
-        """Seconds until others have a turn: for an engine, which cannot rest. Infinite where there are none."""
+        """Seconds until others have a turn, for an engine, which cannot rest; infinite without others."""
         return math.inf if self._clock is None else self._clock.slice
 
     def undivided(self) -> AbstractContextManager[None]:
@@ -181,7 +181,7 @@ class Budget:
 
     @property
     def over(self) -> StopReason | None:
-        """Why the work must end now, or None while it may go on. Where others have a turn, they have it here."""
+        """Why the work must end now, or None while it may go on. It rests here while others have turns."""
         if self._clock is not None:
             self._clock.rest()
         return self.ended

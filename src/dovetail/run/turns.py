@@ -2,12 +2,13 @@
 
 Which of several computations will end first cannot be told beforehand. So they take turns:
 
-    next    the one that has worked least for its weight; of equals the first
+    next    the same again, while each of its turns halves the gap; else the one that has worked least for its
+            weight, of equals the first
     slice   as long as it has worked so far, and FIRST at least: turns double
-    weight  1 after a turn that gained something, half of it after one that did not, LEAST at least
+    weight  1 after a turn that gained something; half of it after one that did not, LEAST at least
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
-counted, not timed (`work.effort`), so that a solve takes the same turns on every machine and under every load;
+counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
 only where the count is far off does the processor's time end a slice.
 
 A computation rests where it asks its budget whether the time is over. It runs on a stack of its own (a
@@ -19,23 +20,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from greenlet import getcurrent, greenlet
 
 from dovetail.run import work
 
-FIRST = 0.2
+FIRST = 0.1
 """Seconds of effort of a first turn."""
-LEAST = 0.125
-"""Of the weight of one that gains: what the others leave it at least."""
+LEAST = 0.25
+"""Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
+GAINED, HALF = 0.01, 0.5
+"""Of the gap: a turn that closes less has gained nothing; one that closes as much is followed by another."""
 MISCOUNTED = 4.0
-"""Times its effort, in processor seconds, that a slice may take: effort leaves out what Python does."""
+"""Times its effort, in processor seconds, that a slice may take: four of five take at most three times."""
 
 
 class Clock:
@@ -105,6 +108,8 @@ class Computation:
     """Asks budgets of `clock` whether to go on; what it returns is no None."""
     clock: Clock = field(default_factory=Clock)
     weight: float = 1.0
+    leads: bool = False
+    """Whether its last turn halved the gap."""
     _stack: greenlet | None = None
 
     @property
@@ -119,9 +124,10 @@ class Computation:
             self._stack.gr_context = copy_context()
         return self.clock.go_on(self._stack, seconds)
 
-    def gained(self, something: bool) -> None:
-        """Say after a turn whether it was worth it."""
-        self.weight = 1.0 if something else max(LEAST, 0.5 * self.weight)
+    def gained(self, part: float) -> None:
+        """Say after a turn which part of the gap it closed."""
+        self.weight = 1.0 if part > GAINED else max(LEAST, 0.5 * self.weight)
+        self.leads = part >= HALF
 
     def close(self) -> Any:
         """Let it end, as if its time were over; what it returns, None where it never began."""
@@ -132,6 +138,9 @@ class Computation:
         return self.clock.go_on(stack, math.inf)
 
 
-def next_of(computations: list[Computation]) -> Computation:
+Some = TypeVar("Some", bound=Computation)
+
+
+def next_of(computations: Sequence[Some]) -> Some:
     """The one whose turn it is."""
-    return min(computations, key=lambda one: one.clock.used / one.weight)
+    return min(computations, key=lambda one: (not one.leads, one.clock.used / one.weight))
