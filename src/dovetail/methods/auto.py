@@ -276,11 +276,11 @@ class _Plan:
         """One turn of a phase; what it came to, if that was its end."""
         context, incumbent, phase = self._context, self._context.incumbent, one.phase
         objective, bound, apart = incumbent.objective, incumbent.bound, incumbent.cutoff - incumbent.bound
-        seconds = math.inf if phase.of_blocks or self._options.effort is not None else one.slice
+        effort = math.inf if phase.of_blocks or self._options.effort is not None else one.slice
         context.stopwatch.now = one.clock.now
         try:
             with context.monitor.turn(one.part, in_words(phase.why, self._facts)):
-                outcome: MethodOutcome | None = one.turn(seconds)
+                outcome: MethodOutcome | None = one.turn(effort)
         finally:
             context.stopwatch.now = time.perf_counter
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0

@@ -31,8 +31,8 @@ from greenlet import getcurrent, greenlet
 
 from dovetail.run import work
 
-FIRST = 0.1
-"""Seconds of effort of a first turn."""
+FIRST = 100_000
+"""Microseconds of effort of a first turn."""
 LEAST = 0.25
 """Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
 GAINED, HALF = 0.01, 0.5
@@ -47,8 +47,8 @@ class Clock:
     def __init__(self) -> None:
         self._stack: Any = None
         self._elsewhere, self._rested_at = 0.0, time.perf_counter()
-        self._slice, self._begin, self._cpu = 0.0, 0.0, 0.0
-        self._held, self.used = 0, 0.0
+        self._slice, self._begin, self._cpu = 0.0, 0, 0.0
+        self._held, self.used = 0, 0
         """Effort so far."""
         self.closed = False
         """Whether there are no more turns, so that the computation has to end."""
@@ -60,14 +60,14 @@ class Clock:
     @property
     def slice(self) -> float:
         """Seconds of its turn that are left, and those of a first turn at least."""
-        return max(FIRST, self._slice - (work.total().effort - self._begin))
+        return 1e-6 * max(FIRST, self._slice - (work.total().effort - self._begin))
 
     def rest(self) -> None:
         """Let others work, if the slice is used up; called by the computation itself."""
         if self._held or self.closed or getcurrent() is not self._stack:
             return
         spent = work.total().effort - self._begin
-        if spent < self._slice and time.process_time() - self._cpu < MISCOUNTED * self._slice:
+        if spent < self._slice and 1e6 * (time.process_time() - self._cpu) < MISCOUNTED * self._slice:
             return
         gradients = torch.is_grad_enabled()
         try:
@@ -84,20 +84,20 @@ class Clock:
         finally:
             self._held -= 1
 
-    def go_on(self, stack: greenlet, seconds: float, *arguments: Any) -> Any:
-        """One turn of so many seconds of effort; what the computation returns, None where it rests."""
-        self._stack, self._slice = stack, seconds
+    def go_on(self, stack: greenlet, effort: float) -> Any:
+        """One turn of so much effort; what the computation returns, None where it rests."""
+        self._stack, self._slice = stack, effort
         self._begin, self._cpu = work.total().effort, time.process_time()
         self._elsewhere += time.perf_counter() - self._rested_at
         gradients = torch.is_grad_enabled()
         try:
-            return stack.switch(*arguments)
+            return stack.switch()
         finally:
             torch.set_grad_enabled(gradients)
             self._rested_at = time.perf_counter()
             # what could not be counted is charged by the processor's time
-            counted, spent = work.total().effort - self._begin, time.process_time() - self._cpu
-            self.used += max(counted, spent / MISCOUNTED)
+            counted, spent = work.total().effort - self._begin, 1e6 * (time.process_time() - self._cpu)
+            self.used += max(counted, int(spent / MISCOUNTED))
 
 
 @dataclass(eq=False)
@@ -114,15 +114,15 @@ class Computation:
 
     @property
     def slice(self) -> float:
-        """Seconds of effort of its next turn."""
+        """Effort of its next turn."""
         return max(FIRST, self.clock.used)
 
-    def turn(self, seconds: float) -> Any:
+    def turn(self, effort: float) -> Any:
         """Let it work; what it returns, or None where it rests."""
         if self._stack is None:
             self._stack = greenlet(self.run)
             self._stack.gr_context = copy_context()
-        return self.clock.go_on(self._stack, seconds)
+        return self.clock.go_on(self._stack, effort)
 
     def gained(self, part: float) -> None:
         """Say after a turn which part of the gap it closed."""
