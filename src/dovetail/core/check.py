@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
-from dovetail.core.batch_rounding import Said, double_copy
+from dovetail.core.batch_rounding import NOTHING, Said, double_copy, largest, worst_in_pieces, worst_of
+from dovetail.core.batch_rounding import Worst as Worst
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
-from dovetail.core.worst import Worst as Worst
 
 SLOW = 0.001
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick

@@ -18,9 +18,9 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray, resolve
 from dovetail.core.containers import RaggedError
 from dovetail.core.errors import ModelError
-from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import Indicator
 
 NUMBER = -1
 """Stands for a column where there is a number instead of a variable."""

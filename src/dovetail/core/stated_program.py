@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.core.column_part import ColumnPart, column_parts
 from dovetail.core.errors import ModelError
 from dovetail.core.mip import Mip
 from dovetail.core.names import label_of
-from dovetail.core.row_part import RowPart, row_parts
+from dovetail.core.row_part import ColumnPart, RowPart, column_parts, row_parts
 from dovetail.core.template import Template
 from dovetail.core.template_expansion import column_names, columns_of, expanded, row_names, sides_of
 

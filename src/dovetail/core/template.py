@@ -14,8 +14,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import ModelError
-from dovetail.core.families import FamilyRow
-from dovetail.core.family_arrays import FamilyArrays, RowArrays
+from dovetail.core.family_arrays import FamilyArrays, FamilyRow, RowArrays
 from dovetail.core.options import require_count
 
 

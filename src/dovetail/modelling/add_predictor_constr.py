@@ -17,11 +17,21 @@ from dovetail.core.arrays import IntArray, ObjectArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.errors import ModelError, PredictorError
-from dovetail.core.feature_order import labels_of
 from dovetail.core.foreign import ForeignModel, Places, Reading
+from dovetail.core.names import labels_of
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
-from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.attachment import (
+    Attachment,
+    OwnSolves,
+    Registry,
+    columns_of,
+    input_entries,
+    input_places,
+    registry_of,
+    sample_places,
+    with_numbers,
+)
 from dovetail.modelling.peer_options import (
     PeerOutputType,
     asked_output_type,
@@ -31,12 +41,9 @@ from dovetail.modelling.peer_options import (
     require_probability,
 )
 from dovetail.modelling.predictor_constr import PredictorConstr
-from dovetail.modelling.registry import OwnSolves, Registry, registry_of
-from dovetail.modelling.shapes import columns_of, input_entries, input_places, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
-from dovetail.predictors import PREDICTORS
-from dovetail.predictors.names import categories_of
+from dovetail.predictors import PREDICTORS, categories_of
 
 Found = TypeVar("Found")
 

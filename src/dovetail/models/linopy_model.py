@@ -23,11 +23,10 @@ from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading, Ties
-from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.core.special_constraints import SpecialConstraints
+from dovetail.core.special_constraints import Indicator, SpecialConstraints
 from dovetail.models.tool_model import ToolModel, ask_first, tell_copies
 
 MASKED = -1

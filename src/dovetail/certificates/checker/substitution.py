@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.joint_graph import Definition, JointGraph
-from dovetail.certificates.checker.region import Region
+from dovetail.certificates.checker.region import Boxes, Region
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
-from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues, take
+from dovetail.certificates.checker.region import Boxes
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.fingerprint import fingerprint

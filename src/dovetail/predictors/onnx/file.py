@@ -19,7 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.graph_traits import OnnxGraph
 from dovetail.predictors.onnx.reader import ModelReader
 
 LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)

@@ -20,8 +20,12 @@ from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.networks.layers import ACTIVATIONS as KINDS
 from dovetail.networks.layers import Activation, Dense, Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
-from dovetail.predictors.onnx.graph import OnnxGraph
-from dovetail.predictors.onnx.graph_traits import RESHAPING, ends_in_sigmoid, piecewise_constant_nodes
+from dovetail.predictors.onnx.graph_traits import (
+    RESHAPING,
+    OnnxGraph,
+    ends_in_sigmoid,
+    piecewise_constant_nodes,
+)
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node

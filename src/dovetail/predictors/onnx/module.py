@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.graph import OnnxGraph
-from dovetail.predictors.onnx.graph_traits import require_gradient, row_shape
+from dovetail.predictors.onnx.graph_traits import OnnxGraph, require_gradient, row_shape
 from dovetail.predictors.onnx.memory import room
-from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.operator import Kernel
+from dovetail.predictors.onnx.node import Kernel, OnnxNode
 from dovetail.predictors.onnx.operators.table import compiled, operator_of
 
 TRIAL = 3

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.linear import as_linear
 from dovetail.predictors.plain_callable import ByNumpy
@@ -79,3 +81,118 @@ class Steps(nn.Module):
             raise UnsupportedError("a function with jumps has no bound")
         made: Tensor = ByNumpy.apply(values.double(), self._function, None).to(values.dtype)  # type: ignore[no-untyped-call]
         return made
+
+
+WriteTransform = Callable[[Any], Iterator[nn.Module]]
+"""What the `transform` of an estimator computes, as torch modules, first to last."""
+Branch = tuple[Any, list[nn.Module]]
+"""The columns that are read, and what is made of them."""
+
+
+def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
+    """Branches one beside the other; linear layers and ReLUs stay such, so that all can read them."""
+    kept = [(np.asarray(columns, dtype=np.int64), modules) for columns, modules in branches]
+    if all(isinstance(module, (nn.Linear, nn.ReLU)) for _, modules in kept for module in modules):
+        yield picked(np.concatenate([columns for columns, _ in kept]), features)
+        yield from _side_by_side([_Sections(columns.size, modules) for columns, modules in kept])
+    else:
+        yield Joined([(columns, nn.Sequential(*modules)) for columns, modules in kept])
+
+
+class Joined(nn.Module):
+    """Branches that read some columns each; their values one beside the other."""
+
+    def __init__(self, branches: Sequence[tuple[IntArray, nn.Module]]) -> None:
+        super().__init__()
+        self._branches = nn.ModuleList([branch for _, branch in branches])
+        for place, (columns, _) in enumerate(branches):
+            self.register_buffer(f"_columns{place}", torch.tensor(columns, dtype=torch.int64))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """One row per sample."""
+        columns = [getattr(self, f"_columns{place}") for place in range(len(self._branches))]
+        parts = [branch(values[:, at]) for branch, at in zip(self._branches, columns, strict=True)]
+        return torch.cat(parts, dim=1)
+
+
+class _Sections:
+    """A branch cut at its ReLUs: linear layers between them, which may be none."""
+
+    def __init__(self, width: int, modules: Sequence[nn.Module]) -> None:
+        self.sections: list[list[nn.Linear]] = [[]]
+        for module in modules:
+            if isinstance(module, nn.Linear):
+                self.sections[-1].append(module)
+            else:
+                self.sections.append([])
+        self.width = width
+
+    def lengthened(self, bends: int) -> None:
+        """With so many ReLUs: v is relu(v) - relu(-v), to the last digit."""
+        while len(self.sections) <= bends:
+            width = next((layer.out_features for layer in self._backwards()), self.width)
+            eye = np.eye(width)
+            self.sections[-1].append(dense(np.concatenate([eye, -eye]), 0.0))
+            self.sections.append([dense(np.concatenate([eye, -eye], axis=1), 0.0)])
+
+    def _backwards(self) -> Iterator[nn.Linear]:
+        return (layer for section in reversed(self.sections) for layer in reversed(section))
+
+
+def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
+    """As many ReLUs as the branch with the most."""
+    bends = max(len(branch.sections) for branch in branches) - 1
+    for branch in branches:
+        branch.lengthened(bends)
+    widths = [branch.width for branch in branches]
+    for number in range(bends + 1):
+        if number:
+            yield nn.ReLU()
+        yield from _linear_layers([branch.sections[number] for branch in branches], widths)
+
+
+def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> Iterator[nn.Module]:
+    """As deep as the deepest, so that no digit is lost by multiplying out; others hand values on."""
+    for depth in range(max(map(len, sections))):
+        layers = [
+            section[depth] if depth < len(section) else shift(np.zeros(width))
+            for width, section in zip(widths, sections, strict=True)
+        ]
+        weights = [layer.weight.detach() for layer in layers]
+        bias = torch.cat([layer.bias.detach() for layer in layers])
+        yield dense(torch.block_diag(*weights).numpy(), bias.numpy())  # type: ignore[no-untyped-call]
+        widths[:] = [layer.out_features for layer in layers]
+
+
+def column_transformer(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
+    """In the order of its list; what is dropped is not there, and the remainder comes last."""
+    branches = []
+    for name, inner, _ in estimator.transformers_:
+        places = estimator._transformer_to_input_indices[name]  # columns by number, however they were named
+        if len(places) == 0 or (isinstance(inner, str) and inner == "drop"):
+            continue
+        weight = (estimator.transformer_weights or {}).get(name)
+        branches.append((places, _weighted([] if isinstance(inner, str) else write(inner), weight)))
+    yield from joined(branches, estimator.n_features_in_)
+
+
+def feature_union(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
+    """All read the same features."""
+    branches = []
+    every = np.arange(estimator.n_features_in_)
+    for name, inner in estimator.transformer_list:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        weight = (estimator.transformer_weights or {}).get(name)
+        branches.append((every, _weighted([] if isinstance(inner, str) else write(inner), weight)))
+    yield from joined(branches, every.size)
+
+
+def _weighted(modules: Iterator[nn.Module] | list[nn.Module], weight: float | None) -> list[nn.Module]:
+    """What comes out, times a weight if there is one."""
+    made = [*modules]
+    if weight is None:
+        return made
+    if made and all(isinstance(module, nn.Linear) for module in made):
+        return [*made, scale(np.full(made[-1].out_features, weight))]
+    return [*made, Pointwise(partial(torch.mul, torch.tensor(float(weight), dtype=torch.float64)))]

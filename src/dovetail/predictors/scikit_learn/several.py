@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.scikit_learn.branches import joined
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     features_of,
@@ -23,7 +22,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     last_step,
     way_out,
 )
-from dovetail.predictors.scikit_learn.modules import Steps, dense
+from dovetail.predictors.scikit_learn.modules import Steps, dense, joined
 
 
 class Write(Protocol):

@@ -19,16 +19,11 @@ from torch import Tensor
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.program import Program, Recording
-from dovetail.predictors.torch import (
-    traced_affine,
-    traced_functions,
-    traced_groups,
-    traced_views,
-)
+from dovetail.predictors.torch import traced_affine, traced_functions
 from dovetail.predictors.torch.frozen_copy import as_table
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
 
-RULES = (traced_affine, traced_functions, traced_groups, traced_views)
+RULES = (traced_affine, traced_functions)
 """Their handlers are entered as they are imported."""
 
 

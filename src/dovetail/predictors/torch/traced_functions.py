@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.functions import FUNCTIONS
-from dovetail.predictors.torch.traced import Traced, handles, numbers
+from dovetail.networks.program import NOTHING
+from dovetail.predictors.torch.traced import Traced, as_traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
 
@@ -167,3 +169,172 @@ def _pow(func: Any, tensor: Any, power: Any) -> Any:
 @handles("addcmul")
 def _addcmul(func: Any, tensor: Any, left: Any, right: Any, value: float = 1.0) -> Any:
     return tensor + value * (left * right)
+
+
+LSTM = 2
+"""oneDNN's number for it; torch gives it no other kind of layer."""
+
+
+@handles("maximum", "minimum")
+def _maximum(func: Any, left: Any, right: Any) -> Any:
+    like = left if isinstance(left, Traced) else right
+    rivals = as_traced(left, like).places, as_traced(right, like).places
+    table = torch.stack(torch.broadcast_tensors(*rivals), dim=-1)  # type: ignore[no-untyped-call]
+    sign = -1.0 if func.overloadpacket.__name__.startswith("min") else 1.0
+    return _largest(like.like(table), sign)
+
+
+def _largest(table: Traced, sign: float = 1.0) -> Traced:
+    """Along the last dimension; the least with sign -1."""
+    table = scaled(table, sign)
+    rows = table.places.reshape(-1, table.shape[-1]).numpy().copy()
+    return scaled(table.new(table.recording.maxima(rows), table.shape[:-1]), sign)
+
+
+@handles("amax", "amin")
+def _amax(func: Any, tensor: Traced, dim: Any = (), keepdim: bool = False) -> Any:
+    given = [dim] if isinstance(dim, int) else dim
+    dims = sorted(d % tensor.ndim for d in given) or list(range(tensor.ndim))
+    kept = [d for d in range(tensor.ndim) if d not in dims]
+    table = tensor.places.permute(*kept, *dims).reshape(*(tensor.shape[d] for d in kept), -1)
+    made = _largest(tensor.like(table), -1.0 if func.overloadpacket.__name__ == "amin" else 1.0)
+    shape = [1 if d in dims else tensor.shape[d] for d in range(tensor.ndim)]
+    return made.reshape(shape) if keepdim else made
+
+
+@handles("max_pool2d_with_indices")
+def _max_pool(
+    func: Any,
+    tensor: Traced,
+    size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:
+    """Windows of places; outside the image there is nothing, which is 0 once the places are moved by one."""
+    if ceil_mode:
+        raise UnsupportedError("max pooling with ceil_mode has no bound")
+    window, step, pad, apart = (_pair(one) for one in (size, stride or size, padding, dilation))
+    height, width = tensor.shape[-2:]
+    images = tensor.places.reshape(-1, 1, height, width).to(torch.float64) - NOTHING
+    windows = torch.nn.functional.unfold(images, window, dilation=apart, padding=pad, stride=step)
+    rows = windows.transpose(1, 2).reshape(-1, math.prod(window)).to(torch.int64).numpy() + NOTHING
+    high = (height + 2 * pad[0] - apart[0] * (window[0] - 1) - 1) // step[0] + 1
+    shape = (*tensor.shape[:-2], high, windows.shape[2] // high)
+    return tensor.new(tensor.recording.maxima(rows), shape), torch.zeros(shape, dtype=torch.int64)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values[0], values[-1]
+
+
+@handles("_softmax", "_log_softmax", "_safe_softmax", "softmax", "log_softmax")
+def _softmax(func: Any, tensor: Traced, dim: int, *args: Any, **kwargs: Any) -> Any:
+    last = tensor.places.movedim(dim, -1)
+    logarithm = "log" in func.overloadpacket.__name__
+    rows = last.reshape(-1, last.shape[-1]).numpy().copy()
+    made = tensor.new(tensor.recording.shares(rows, logarithm=logarithm), last.shape)
+    return tensor.like(made.places.movedim(-1, dim))
+
+
+@handles("native_layer_norm")
+def _layer_norm(func: Any, tensor: Traced, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, ...]:
+    rows = tensor.places.reshape(-1, math.prod(shape)).numpy().copy()
+    made: Any = tensor.new(tensor.recording.normalised(rows, eps), tensor.shape)
+    if weight is not None:
+        made = made * weight.detach()
+    if bias is not None:
+        made = made + bias.detach()
+    return made, torch.empty(0), torch.empty(0)
+
+
+@handles("native_group_norm")
+def _group_norm(
+    func: Any,
+    tensor: Traced,
+    weight: Any,
+    bias: Any,
+    samples: int,
+    channels: int,
+    size: int,
+    groups: int,
+    eps: float,
+) -> tuple[Any, ...]:
+    rows = tensor.reshape(samples, groups, -1)
+    made, mean, rate = _layer_norm(None, rows, rows.shape[2:], None, None, eps)
+    made = made.reshape(tensor.shape)
+    shape = (1, channels, *(1,) * (tensor.ndim - 2))
+    made = made if weight is None else made * weight.detach().reshape(shape)
+    return made if bias is None else made + bias.detach().reshape(shape), mean, rate
+
+
+@handles("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math")
+def _attention(func: Any, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs.get("dropout_p") or kwargs.get("is_causal") or kwargs.get("attn_mask") is not None:
+        raise UnsupportedError("attention with a mask has no bound")
+    scale = kwargs.get("scale") or 1.0 / math.sqrt(query.shape[-1])
+    shape = query.shape
+    q, k, v = (one.reshape(-1, *one.shape[-2:]) for one in (query, key, value))
+    shares = _softmax_last(torch.bmm(q, k.transpose(1, 2)) * scale)
+    return torch.bmm(shares, v).reshape(*shape[:-1], value.shape[-1]), torch.empty(0)
+
+
+def _softmax_last(tensor: Any) -> Any:
+    return torch.softmax(tensor, dim=-1)
+
+
+@handles("_fused_sdp_choice")
+def _no_fusion(func: Any, *args: Any, **kwargs: Any) -> int:
+    return 0
+
+
+@handles("var", "std")
+def _var(
+    func: Any, tensor: Traced, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> Any:
+    dims = list(range(tensor.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    count = math.prod(tensor.shape[d] for d in dims)
+    centred: Any = tensor - tensor.mean(dims, keepdim=True)
+    total: Any = function("square", centred).sum(dims, keepdim=keepdim)
+    made = scaled(total, 1.0 / (count - (1.0 if correction is None else correction)))
+    return made if func.overloadpacket.__name__ == "var" else function("sqrt", made)
+
+
+@handles("glu")
+def _glu(func: Any, tensor: Traced, dim: int = -1) -> Any:
+    left, right = tensor.chunk(2, dim)
+    return left * torch.sigmoid(right)
+
+
+@handles("mkldnn_rnn_layer")
+def _one_layer(
+    func: Any,
+    given: Any,
+    input_weight: Any,
+    hidden_weight: Any,
+    input_bias: Any,
+    hidden_bias: Any,
+    hidden: Any,
+    cell: Any,
+    reverse: bool,
+    batch_sizes: Any,
+    mode: int,
+    hidden_size: int,
+    num_layers: int,
+    has_biases: bool,
+    *args: Any,
+) -> tuple[Any, ...]:
+    """One layer in one direction, times first; without biases their places hold the weights once more."""
+    if mode != LSTM or batch_sizes:
+        raise UnsupportedError("there is no bound for this recurrent layer of oneDNN")
+    biases = (input_bias.detach(), hidden_bias.detach()) if has_biases else (None, None)
+    outputs: list[Any] = [None] * len(given)
+    for time in reversed(range(len(given))) if reverse else range(len(given)):
+        gates = torch.nn.functional.linear(given[time], input_weight.detach(), biases[0])
+        gates = gates + torch.nn.functional.linear(hidden, hidden_weight.detach(), biases[1])
+        kept, forgotten, new, shown = gates.chunk(4, dim=-1)
+        cell = torch.sigmoid(forgotten) * cell + torch.sigmoid(kept) * torch.tanh(new)
+        outputs[time] = hidden = torch.sigmoid(shown) * torch.tanh(cell)
+    return torch.stack(outputs), hidden, cell, torch.empty(0)

@@ -30,13 +30,19 @@ from dovetail.predictors.scikit_learn.answer import as_read, own_answer
 from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
-from dovetail.predictors.trees.catboost_model import CatboostTrees
-from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
-from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    largest_going_left,
+    threshold_piece,
+)
+from dovetail.predictors.trees.catboost import CatboostTrees
+from dovetail.predictors.trees.lightgbm import LightgbmTrees
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.xgboost_model import XgboostTrees
+from dovetail.predictors.trees.xgboost import XgboostTrees
 
 
 class PipelineTrees(ScikitLearnTrees):

@@ -23,8 +23,7 @@ from dovetail.predictors.scikit_learn.answer import own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most
-from dovetail.predictors.trees.pieces import category_pieces
+from dovetail.predictors.trees.assembly import ReadTree, assembled, category_pieces, float32_at_most
 from dovetail.predictors.trees.predictor import TreePredictor
 
 LINKS: dict[str, tuple[Link, float]] = {

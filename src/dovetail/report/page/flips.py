@@ -1,6 +1,6 @@
 """What classifiers say now and said before: which samples flipped, and what was changed for it.
 
-*Before* is where nothing is done (`core/untouched.py`): the values that the rows give a sample's inputs.
+*Before* is where nothing is done (`run/problem_facts.py`): the values that the rows give a sample's inputs.
 """
 
 from __future__ import annotations

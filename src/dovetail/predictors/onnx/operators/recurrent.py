@@ -11,9 +11,8 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.onnx.memory import LONGEST
-from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.activation import softplus
-from dovetail.predictors.onnx.operators.operator import Kernel, Operator
+from dovetail.predictors.onnx.node import Kernel, OnnxNode, Operator
+from dovetail.predictors.onnx.operators.elementwise import softplus
 
 Function = Callable[[Tensor], Tensor]
 

@@ -3,6 +3,11 @@
 x goes left where float32(x) < threshold, both in float32, and a category where it is not in the split's set;
 sums are in float32. Base scores are kept as the
 answer they would give alone, so that a probability has to become a logit first.
+
+XGBoost's estimators and boosters, asked as they are and read off what they save of themselves.
+
+An estimator answers with the rounds up to the best one where training was stopped early, a raw booster with
+all of them: the object that was passed decides.
 """
 
 from __future__ import annotations
@@ -10,15 +15,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most, float32_below
-from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
+from dovetail.predictors.silence import DEVICES, silenced
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    float32_at_most,
+    float32_below,
+    threshold_piece,
+)
+from dovetail.predictors.trees.predictor import TreePredictor
 
 Margin = Callable[[FloatArray], FloatArray]
 
@@ -208,3 +222,211 @@ def _only(tree: ReadTree, kept: np.ndarray) -> ReadTree:
     left, right = (np.where(side < 0, -1, number[side])[kept] for side in (tree.left, tree.right))
     pieces = {int(number[node]): asked for node, asked in tree.pieces.items() if kept[node]}
     return ReadTree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept], pieces)
+
+
+NUMBERS: dict[bytes, np.dtype[Any]] = {
+    b"i": np.dtype(">i1"),
+    b"U": np.dtype(">u1"),
+    b"I": np.dtype(">i2"),
+    b"l": np.dtype(">i4"),
+    b"L": np.dtype(">i8"),
+    b"d": np.dtype(">f4"),
+    b"D": np.dtype(">f8"),
+}
+DEEPEST = 64
+"""Containers within containers; a model has ten."""
+
+
+def parse(content: bytes) -> Any:
+    """The one value that `content` holds."""
+    return _Reader(content).value()
+
+
+class _Reader:
+    def __init__(self, content: bytes) -> None:
+        self._content, self._at = content, 0
+
+    def value(self, depth: int = 0) -> Any:
+        """The next value, whatever it is."""
+        return self._of(self._marker(), depth)
+
+    def _of(self, marker: bytes, depth: int) -> Any:
+        if marker in NUMBERS:
+            return self._number(marker)
+        if marker == b"S":
+            return self._text()
+        if marker == b"C":
+            return self._take(1).decode("ascii")
+        if marker in (b"Z", b"T", b"F"):
+            return {b"Z": None, b"T": True, b"F": False}[marker]
+        if depth > DEEPEST:
+            raise ValueError("too many containers within each other")
+        if marker == b"[":
+            return self._array(depth + 1)
+        if marker == b"{":
+            return self._object(depth + 1)
+        raise ValueError(f"no value begins with {marker!r}")
+
+    def _array(self, depth: int) -> Any:
+        kind, count = self._header()
+        if kind in NUMBERS:
+            assert count is not None
+            dtype = NUMBERS[kind]
+            numbers = np.frombuffer(self._take(count * dtype.itemsize), dtype=dtype)
+            return numbers.astype(dtype.newbyteorder("="))
+        found: list[Any] = []
+        while len(found) < count if count is not None else self._peek() != b"]":
+            found.append(self._of(kind, depth) if kind else self.value(depth))
+        self._end(count)
+        return found
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        kind, count = self._header()
+        found: dict[str, Any] = {}
+        read = 0
+        while read < count if count is not None else self._peek() != b"}":
+            name = self._text()
+            found[name] = self._of(kind, depth) if kind else self.value(depth)
+            read += 1
+        self._end(count)
+        return found
+
+    def _header(self) -> tuple[bytes, int | None]:
+        """The type of all values and how many there are, where that is said."""
+        kind, count = b"", None
+        if self._peek() == b"$":
+            self._at += 1
+            kind = self._marker()
+        if self._peek() == b"#":
+            self._at += 1
+            count = self._count()
+        if kind and count is None:
+            raise ValueError("a container of one type says how many values it has")
+        if kind in (b"Z", b"T", b"F"):
+            raise ValueError("values that take no bytes can be any number of them")
+        return kind, count
+
+    def _end(self, count: int | None) -> None:
+        """Containers that do not say their length have an end marker."""
+        if count is None:
+            self._at += 1
+
+    def _count(self) -> int:
+        marker = self._marker()
+        count = self._number(marker) if marker in NUMBERS else -1
+        if not isinstance(count, int) or not 0 <= count <= len(self._content):
+            raise ValueError(f"{count} is no length")
+        return count
+
+    def _text(self) -> str:
+        return self._take(self._count()).decode("utf-8")
+
+    def _number(self, marker: bytes) -> int | float:
+        dtype = NUMBERS[marker]
+        taken = self._take(dtype.itemsize)
+        if dtype.kind != "f":
+            return int.from_bytes(taken, "big", signed=dtype.kind == "i")
+        found: float = np.frombuffer(taken, dtype=dtype)[0].item()
+        return found
+
+    def _marker(self) -> bytes:
+        marker = b"N"
+        while marker == b"N":  # no operation
+            marker = self._take(1)
+        return marker
+
+    def _peek(self) -> bytes:
+        return self._content[self._at : self._at + 1]
+
+    def _take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > len(self._content):
+            raise ValueError("it ends too early")
+        taken = self._content[self._at : end]
+        self._at = end
+        return taken
+
+
+def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if "c" not in (booster.feature_types or ()):
+        return {}
+    return category_names(parse(bytes(booster.save_raw("ubj"))))
+
+
+class Saved(NamedTuple):
+    """What a booster saved of itself, and what it says."""
+
+    content: bytes
+    rounds: int | None
+    missing: float | None
+    objective: str
+    ensemble: TreeEnsemble
+
+
+class XgboostTrees(TreePredictor):
+    """An estimator in scikit-learn's manner, or a raw booster."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._estimator = hasattr(model, "get_booster")
+        self._last: Saved | None = None
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """If it was trained on a frame."""
+        names = self._booster.feature_names if self._trained else None
+        return None if names is None else tuple(map(str, names))
+
+    @property
+    def is_classifier(self) -> bool:
+        """By an estimator's method; by a booster's objective, which training goes on with."""
+        if self._estimator:
+            return hasattr(self._model, "predict_proba")
+        return (self._last or self._saved()).objective in CLASSES  # every answer asks for it
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """Of an estimator `predict_proba`, or `predict` where it has no classes; of a booster its prediction
+        with all rounds, of two classes both."""
+        if self._estimator:
+            ask = self._model.predict_proba if self.is_classifier else self._model.predict
+            with silenced(DEVICES):
+                return np.asarray(ask(X, validate_features=False), dtype=np.float64)
+        said = np.asarray(self._model.inplace_predict(X, validate_features=False), dtype=np.float64)
+        return np.column_stack([1.0 - said, said]) if said.ndim == 1 and self.is_classifier else said
+
+    def read(self) -> TreeEnsemble:
+        """The rounds that its own answer takes."""
+        if not self._trained:
+            raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
+        return self._saved().ensemble
+
+    def _saved(self) -> Saved:
+        """Read again only where the booster saves something else than last time."""
+        content, rounds, missing = bytes(self._booster.save_raw("ubj")), self._rounds, self._missing
+        if self._last is None or self._last[:3] != (content, rounds, missing):
+            document = parse(content)
+            ensemble = xgboost_ensemble(document, rounds, missing)
+            self._last = Saved(content, rounds, missing, objective_of(document), ensemble)
+        return self._last
+
+    @property
+    def _booster(self) -> Any:
+        return self._model.get_booster() if self._estimator else self._model
+
+    @property
+    def _missing(self) -> float | None:
+        """A number that counts as missing for an estimator, and has a way of its own through the trees."""
+        missing = self._model.missing if self._estimator else None
+        return None if missing is None or np.isnan(missing) else float(missing)
+
+    @property
+    def _rounds(self) -> int | None:
+        """Of an estimator up to the best round, where training was stopped early; None: all."""
+        best = getattr(self._model, "best_iteration", None) if self._estimator else None
+        return None if best is None else int(best) + 1
+
+    @property
+    def _trained(self) -> bool:
+        return not self._estimator or bool(self._model.__sklearn_is_fitted__())
