@@ -1,13 +1,12 @@
-"""What a result keeps of the problem that it answers, so that it can be read without it.
+"""What a result keeps of the problem that it answers, so that it can be read without the problem.
 
-The limits of columns say which values are at a bound; what the classes were when nothing was done says what
-the answer changed. All of it goes into the result's file: a page made of the file is the page of the solve.
+The bounds of columns say which values are at a bound; the classes before the decision say what the decision
+changed. All of it goes into the result's file: a page made of the file is the page of the solve.
 
-What the inputs of a block are when nothing is done: the values that the rows give them.
-
-A treatment is mostly stated as ``x - up + down = w``: with all else at 0 the input x is w. So is a distance,
+`untouched_inputs` are the inputs of a block when nothing is done: the values that the rows give them. A
+treatment is mostly stated as ``x - up + down = w``: with all else at 0 the input x is w. So is a distance,
 ``x - d <= w`` and ``x + d >= w``. The rows of an input that hold no other input and no output, and whose
-other columns may be 0, limit it to an interval there; where that is a single value, it is known.
+other columns may be 0, limit the input to an interval there; where that is a single value, it is known.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
 from dovetail.core.stated_program import StatedProgram
 from dovetail.core.template import FamilyColumns, Template
-from dovetail.run.record import require, texts
+from dovetail.run.record import read, sayable
 
 MOST_ASKED = 100_000
 """Samples whose class is asked for once more, and that a file gets the values of."""
@@ -102,12 +101,12 @@ class ProblemFacts:
 
     @property
     def lower(self) -> FloatArray:
-        """(columns,) limits."""
+        """(columns,) lower bounds."""
         return self.limits.lower
 
     @property
     def upper(self) -> FloatArray:
-        """(columns,) limits."""
+        """(columns,) upper bounds."""
         return self.limits.upper
 
     @property
@@ -139,7 +138,7 @@ class ProblemFacts:
             "lower": _runs(self.lower),
             "upper": _runs(self.upper),
             **{name: _runs(getattr(self, name).astype(np.int64)) for name in FLAGS},
-            "blocks": [_block_record(block) for block in self.blocks],
+            "blocks": sayable(self.blocks),
         }
 
     @classmethod
@@ -150,27 +149,25 @@ class ProblemFacts:
         columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
         lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
         flags = {name: _spread(record[name], columns, np.int64).astype(bool) for name in FLAGS}
-        blocks = tuple(_read_block(block, columns) for block in record["blocks"])
-        sense = require("sense", record["sense"], str)
+        blocks = read("blocks", record["blocks"], tuple[BlockFacts, ...])
+        for block in blocks:
+            if block.untouched is not None:
+                _require_fitting(block.untouched, columns)
+        sense = read("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
-        limits, (read, written) = Limits(lower, upper, flags["integer"]), (flags["read"], flags["written"])
-        return cls(
-            sense, int(record["n_rows"]), limits, (np.flatnonzero(read),), (np.flatnonzero(written),), blocks
-        )
+        inputs, outputs = ((np.flatnonzero(flags[name]),) for name in ("read", "written"))
+        limits = Limits(lower, upper, flags["integer"])
+        return cls(sense, int(record["n_rows"]), limits, inputs, outputs, blocks)
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
-    description = block.description
+    known = block.description
+    (samples, n_inputs), n_outputs = block.inputs.shape, block.outputs.shape[1]
+    untouched = _untouched(problem, block, ask) if block.classifies else None
+    features = known.feature_names or ()
     return BlockFacts(
-        block.name,
-        description.name,
-        block.samples,
-        block.inputs.shape[1],
-        block.outputs.shape[1],
-        block.classifies,
-        description.feature_names or (),
-        _untouched(problem, block, ask) if block.classifies else None,
+        block.name, known.name, samples, n_inputs, n_outputs, block.classifies, features, untouched
     )
 
 
@@ -198,38 +195,14 @@ def _classes(block: Block, values: FloatArray) -> FloatArray:
     return np.where(finite, block.decode(said), np.nan)
 
 
-def _block_record(block: BlockFacts) -> dict[str, Any]:
-    record = {**vars(block), "features": list(block.features)}
-    if block.untouched is not None:
-        record["untouched"] = {name: array.tolist() for name, array in vars(block.untouched).items()}
-    return record
-
-
-def _read_block(record: Any, columns: int) -> BlockFacts:
-    untouched = None if record["untouched"] is None else _read_untouched(record["untouched"], columns)
-    samples, n_inputs, n_outputs = (int(record[name]) for name in ("samples", "n_inputs", "n_outputs"))
-    return BlockFacts(
-        require("name", record["name"], str),
-        require("predictor", record["predictor"], str),
-        samples,
-        n_inputs,
-        n_outputs,
-        bool(record["classifies"]),
-        tuple(texts("features", record["features"])),
-        untouched,
-    )
-
-
-def _read_untouched(record: Any, columns: int) -> Untouched:
-    inputs, outputs = (np.array(record[name], dtype=np.int64) for name in ("inputs", "outputs"))
-    values, classes = (np.array(record[name], dtype=np.float64) for name in ("values", "classes"))
+def _require_fitting(untouched: Untouched, columns: int) -> None:
+    inputs, outputs = untouched.inputs, untouched.outputs
     fits = inputs.ndim == outputs.ndim == 2 and len(inputs) == len(outputs)
-    if not fits or inputs.shape != values.shape or outputs.shape != classes.shape:
+    if not fits or inputs.shape != untouched.values.shape or outputs.shape != untouched.classes.shape:
         raise ValueError("the samples of a block have different shapes")
     for places in (inputs, outputs):
         if places.size and not 0 <= places.min() <= places.max() < columns:
             raise ValueError("a block is over columns that are not there")
-    return Untouched(inputs, outputs, values, classes)
 
 
 def _runs(array: FloatArray | IntArray) -> list[list[float]]:
