@@ -1,9 +1,9 @@
-"""The torch modules that estimators are written with."""
+"""The torch modules that estimators are written with; branches side by side, as plain layers wherever all
+are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,17 +47,8 @@ def clip(low: float, high: float, width: int) -> Iterator[nn.Module]:
     yield dense(-np.eye(width), high)
 
 
-class RowShares(nn.Module):
-    """Each value's share of its row's sum."""
-
-    def forward(self, values: Tensor) -> Tensor:
-        """One row per sample."""
-        total: Tensor = values.sum(dim=1, keepdim=True)
-        return values / total
-
-
 class Pointwise(nn.Module):
-    """A function of each value."""
+    """A function of (n, d) values that torch can differentiate."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -66,6 +57,11 @@ class Pointwise(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """One row per sample."""
         return self._function(values)
+
+
+def row_shares(values: Tensor) -> Tensor:
+    """Each value's share of its row's sum."""
+    return values / values.sum(dim=1, keepdim=True)
 
 
 class Steps(nn.Module):
@@ -83,10 +79,8 @@ class Steps(nn.Module):
         return made
 
 
-WriteTransform = Callable[[Any], Iterator[nn.Module]]
-"""What the `transform` of an estimator computes, as torch modules, first to last."""
 Branch = tuple[Any, list[nn.Module]]
-"""The columns that are read, and what is made of them."""
+"""The columns that are read, and the modules behind them."""
 
 
 def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
@@ -130,13 +124,10 @@ class _Sections:
     def lengthened(self, bends: int) -> None:
         """With so many ReLUs: v is relu(v) - relu(-v), to the last digit."""
         while len(self.sections) <= bends:
-            width = next((layer.out_features for layer in self._backwards()), self.width)
-            eye = np.eye(width)
+            layers = [layer for section in self.sections for layer in section]
+            eye = np.eye(layers[-1].out_features if layers else self.width)
             self.sections[-1].append(dense(np.concatenate([eye, -eye]), 0.0))
             self.sections.append([dense(np.concatenate([eye, -eye], axis=1), 0.0)])
-
-    def _backwards(self) -> Iterator[nn.Linear]:
-        return (layer for section in reversed(self.sections) for layer in reversed(section))
 
 
 def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
@@ -162,37 +153,3 @@ def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> It
         bias = torch.cat([layer.bias.detach() for layer in layers])
         yield dense(torch.block_diag(*weights).numpy(), bias.numpy())  # type: ignore[no-untyped-call]
         widths[:] = [layer.out_features for layer in layers]
-
-
-def column_transformer(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
-    """In the order of its list; what is dropped is not there, and the remainder comes last."""
-    branches = []
-    for name, inner, _ in estimator.transformers_:
-        places = estimator._transformer_to_input_indices[name]  # columns by number, however they were named
-        if len(places) == 0 or (isinstance(inner, str) and inner == "drop"):
-            continue
-        weight = (estimator.transformer_weights or {}).get(name)
-        branches.append((places, _weighted([] if isinstance(inner, str) else write(inner), weight)))
-    yield from joined(branches, estimator.n_features_in_)
-
-
-def feature_union(estimator: Any, write: WriteTransform) -> Iterator[nn.Module]:
-    """All read the same features."""
-    branches = []
-    every = np.arange(estimator.n_features_in_)
-    for name, inner in estimator.transformer_list:
-        if isinstance(inner, str) and inner == "drop":
-            continue
-        weight = (estimator.transformer_weights or {}).get(name)
-        branches.append((every, _weighted([] if isinstance(inner, str) else write(inner), weight)))
-    yield from joined(branches, every.size)
-
-
-def _weighted(modules: Iterator[nn.Module] | list[nn.Module], weight: float | None) -> list[nn.Module]:
-    """What comes out, times a weight if there is one."""
-    made = [*modules]
-    if weight is None:
-        return made
-    if made and all(isinstance(module, nn.Linear) for module in made):
-        return [*made, scale(np.full(made[-1].out_features, weight))]
-    return [*made, Pointwise(partial(torch.mul, torch.tensor(float(weight), dtype=torch.float64)))]

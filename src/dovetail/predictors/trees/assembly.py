@@ -1,20 +1,15 @@
 """Trees of a library, one by one, put together into the flat form.
 
-What a library's comparison means for float64: the largest number that it sends left.
+A split is a question that numbers answer with yes up to some point, and with no beyond it. That point, the
+largest float64 that a library's comparison sends left, is found without knowing how the question is asked
+(with < or <=, after a cast, behind a scaler): by bisection over all float64, which takes 64 questions.
 
-A split is a question that numbers answer with yes up to some point, and with no beyond it. Where that point
-is can be found without knowing how the question is asked (with < or <=, after a cast, behind a scaler): by
-bisection over all float64, which takes 64 questions.
-
-Splits that are no single threshold, written out as several: by a set of categories, or with a number that
-counts as missing and has a way of its own.
-
-All of them cut the line of one feature into pieces, each of which goes left or right. A binary search over
-the pieces takes the place of the split; what is below is written once for each piece, less the parts that
-cannot be reached from it. (A way on which three features are asked for five pieces each is 125 ways then:
-beyond `MOST_NODES` a model is refused.)
-
-Between two categories nothing is defined: they are told apart half way, and their columns must be integer.
+Splits that are no single threshold (by a set of categories, or with a number that counts as missing and has a
+way of its own) cut the line of one feature into pieces, each of which goes left or right. A binary search
+over the pieces takes the place of the split; what is below is written once for each piece, less the parts
+that cannot be reached from it. (A way on which three features are asked for five pieces each is 125 ways
+then: beyond `MOST_NODES` a model is refused.) Between two categories nothing is defined: they are told apart
+half way, and their columns must be integer.
 """
 
 from __future__ import annotations
@@ -84,29 +79,34 @@ def assembled(
     """All trees in one list of nodes; `categories` are features, beside those that splits show to be such."""
     trees = list(trees)
     categories = {*categories, *(feature for tree in trees for feature in tree.categories())}
-    trees, fold = _without_pieces(trees, fold)
+    if any(tree.pieces for tree in trees):
+        trees, fold = [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
     base = np.atleast_1d(np.asarray(base, dtype=np.float64))
     if not trees:
-        trees = [_stump(base.size)]
+        trees = [_leaf(np.zeros(base.size))]
     sizes = np.array([len(tree.feature) for tree in trees])
     if np.any(sizes == 0):
         raise PredictorError("a tree has no nodes.")
     first = np.cumsum(sizes) - sizes
     own, start = np.arange(sizes.sum()), np.repeat(first, sizes)
-    left, right = (_joined(trees, side) for side in ("left", "right"))
+
+    def joined(part: str) -> FloatArray:
+        return np.concatenate([np.asarray(getattr(tree, part)) for tree in trees])
+
+    left, right = joined("left"), joined("right")
     leaf = left < 0
     threshold = np.full(own.size, np.inf)
-    splits = _joined(trees, "threshold")[~leaf].astype(np.float64)
+    splits = joined("threshold")[~leaf].astype(np.float64)
     if np.any(np.isnan(splits)):
         raise PredictorError("a tree has NaN for a threshold; train it again.")
     threshold[~leaf] = fold(splits)
-    value = np.where(leaf[:, None], np.concatenate([tree.value for tree in trees]), 0.0)
+    value = np.where(leaf[:, None], joined("value"), 0.0)
     size = np.repeat(sizes, sizes)
     if np.any((left >= size) | (right >= size) | (~leaf & (right < 0))):
         raise PredictorError("the trees are damaged: a child is no node.")
     return TreeEnsemble(
         features,
-        np.where(leaf, 0, _joined(trees, "feature")).astype(np.int64),
+        np.where(leaf, 0, joined("feature")).astype(np.int64),
         threshold,
         np.where(leaf, own, start + left).astype(np.int64),
         np.where(leaf, own, start + right).astype(np.int64),
@@ -118,13 +118,6 @@ def assembled(
         in_order,
         tuple(sorted(categories)),
     )
-
-
-def _without_pieces(trees: list[ReadTree], fold: Fold) -> tuple[list[ReadTree], Fold]:
-    """The same trees with thresholds alone, and what is left to fold of them."""
-    if not any(tree.pieces for tree in trees):
-        return trees, fold
-    return [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
 
 
 def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
@@ -141,14 +134,10 @@ def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
     )
 
 
-def _joined(trees: list[ReadTree], part: str) -> FloatArray:
-    return np.concatenate([np.asarray(getattr(tree, part)) for tree in trees])
-
-
-def _stump(scores: int) -> ReadTree:
-    """A leaf alone, that adds nothing."""
+def _leaf(value: FloatArray) -> ReadTree:
+    """A tree that is one leaf."""
     none = np.full(1, -1)
-    return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, np.zeros((1, scores)))
+    return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, value[None, :])
 
 
 def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -> TreeEnsemble:
@@ -177,9 +166,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
 
 def _alone(base: FloatArray) -> TreeEnsemble:
     """A base as a tree of one leaf: bases of several may cancel out, what each was rounded by does not."""
-    none = np.full(1, -1)
-    leaf = ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, base[None, :])
-    return assembled([leaf], features=1, base=np.zeros(base.size))
+    return assembled([_leaf(base)], features=1, base=np.zeros(base.size))
 
 
 def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int) -> FloatArray:
@@ -278,13 +265,26 @@ class WrittenTree(NamedTuple):
     right: list[int]
     source: list[int]
 
+    def grown(self) -> int:
+        """The number of a new leaf."""
+        if len(self.source) >= MOST_NODES:
+            raise UnsupportedError(
+                f"a tree takes more than {MOST_NODES} nodes once all its splits are thresholds; it could be "
+                "trained with fewer categories, or less deep, or have fewer rules."
+            )
+        for part in (self.feature, self.threshold, self.source):
+            part.append(0)
+        self.left.append(-1)
+        self.right.append(-1)
+        return len(self.source) - 1
+
 
 def written_out(
     feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, LinePieces]
 ) -> WrittenTree:
     """The tree whose splits ask for `pieces`, with thresholds alone; several may lead to the same node."""
     found = WrittenTree([], [], [], [], [])
-    _new(found)
+    found.grown()
     waiting: list[tuple[int, int, Box]] = [(0, 0, {})]
     while waiting:
         place, node, box = waiting.pop()
@@ -304,20 +304,6 @@ def written_out(
             else:
                 middle = (first + end) // 2
                 found.feature[at], found.threshold[at], found.source[at] = j, limits[middle], node
-                found.left[at], found.right[at] = _new(found), _new(found)
+                found.left[at], found.right[at] = found.grown(), found.grown()
                 ways += [(first, middle, found.left[at]), (middle, end, found.right[at])]
     return found
-
-
-def _new(found: WrittenTree) -> int:
-    if len(found.source) >= MOST_NODES:
-        raise UnsupportedError(
-            f"a tree takes more than {MOST_NODES} nodes once all its splits are thresholds; it could be "
-            "trained with fewer categories, or less deep, or have fewer rules."
-        )
-    found.feature.append(0)
-    found.threshold.append(0.0)
-    found.left.append(-1)
-    found.right.append(-1)
-    found.source.append(0)
-    return len(found.source) - 1

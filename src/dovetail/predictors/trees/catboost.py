@@ -1,13 +1,11 @@
-"""A CatBoost model as its library exports it (JSON), read into the flat form.
+"""CatBoost's models, asked as they are and read off the JSON that they export.
 
 x goes right where float32(x) > border, a category where it is the one that is asked for. Oblivious trees ask
 the same question on a whole level: bit b of a leaf's number is the answer to the b-th. Grown trees
 (Depthwise, Lossguide) are nested as they are.
 
-Which numbers CatBoost's categories are: a model keeps no more of them than a hash.
-
-A category is hashed as the text it is written as: the lower half of CityHash64 (version 1.0; Pike and
-Alakuijala, 2011). Numbers of categories are looked for among the first ones, with all that share a hash.
+Of categories a model keeps no more than a hash of their text: the lower half of CityHash64 (version 1.0; Pike
+and Alakuijala, 2011). Numbers of categories are looked for among the first ones, with all that share a hash.
 """
 
 from __future__ import annotations

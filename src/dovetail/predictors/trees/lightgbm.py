@@ -1,8 +1,8 @@
-"""A LightGBM model as its library saves it, `key=value` in plain text, read into the flat form.
+"""LightGBM's estimators and boosters, asked as they are and read off the text they save: `key=value` lines.
 
 x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that, and a
-category where it is in the split's set (others, and those below 0, go right). Learning
-rates and the mean that boosting begins with are in the leaves already.
+category where it is in the split's set (others, and those below 0, go right). Learning rates and the mean
+that boosting begins with are in the leaves already.
 """
 
 from __future__ import annotations

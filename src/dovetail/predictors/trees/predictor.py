@@ -1,14 +1,14 @@
-"""A trained tree ensemble as a predictor: the owner's live object answers, the flat form is what is known.
+"""A trained tree ensemble as a predictor: the owner's live object answers; the flat form is what is known of
+it.
 
 `predict` is the library's own answer, always. The flat form, for methods that use it and for the snapshot, is
 read anew whenever it is asked for (owners train theirs again), and handed out only after it agreed with the
-live object on every cut (`agreement.py`). A tree ensemble is a step function: its gradient is 0.
+live object on every cut. A tree ensemble is a step function: its gradient is 0.
 
-A reading counts only where the live predictor agrees: on every cut, and one number to each side of it.
-
-For every threshold of every feature a row is made that reaches a split with that threshold, and asked about
-three times: with the threshold itself, with the next float64 below and with the next above. A wrong < for <=,
-a cast that was forgotten, a learning rate or base score misread all show here, before anything rests on it.
+Agreement: for every threshold of every feature a row is made that reaches a split with that threshold, and
+asked about three times: with the threshold itself, with the next float64 below and with the next above. A
+wrong < for <=, a forgotten cast, a learning rate or base score misread all show here, before anything rests
+on them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,11 @@ from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.plain_callable import ByNumpy
+
+WAY_OUT = (
+    "Pass its own predict method as a plain function instead (predictor=model.predict, or "
+    "lambda X: model.predict_proba(X)[:, 1])."
+)
 
 
 class TreePredictor(ABC):
@@ -111,20 +116,13 @@ class TreePredictor(ABC):
                     self.name, ensemble, lambda X: self._columns(self.answer(X)), self.answerable
                 )
         except UnsupportedError as reason:
-            raise PredictorError(f"{reason} {self._way_out}") from reason
+            raise PredictorError(f"{reason} {WAY_OUT}") from reason
         except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:
             if isinstance(reason, DovetailError):
                 raise
             why = f"{type(reason).__name__}: {reason}"
-            raise PredictorError(f"{self.name} cannot be read as trees ({why}). {self._way_out}") from reason
+            raise PredictorError(f"{self.name} cannot be read as trees ({why}). {WAY_OUT}") from reason
         return self.agreed
-
-    @property
-    def _way_out(self) -> str:
-        return (
-            "Pass its own predict method as a plain function instead (predictor=model.predict, or "
-            "lambda X: model.predict_proba(X)[:, 1])."
-        )
 
     def _form(self, ensemble: TreeEnsemble) -> TreeEnsemble:
         """One column of two classes, or both."""
@@ -150,14 +148,9 @@ class TreePredictor(ABC):
 
 
 def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
-    """To the last bit."""
-    if one is other:
-        return True
-    arrays = ("feature", "threshold", "left", "right", "value", "roots", "base")
-    words = ("features", "link", "dtype", "categories")
-    return all(getattr(one, name) == getattr(other, name) for name in words) and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
-    )
+    """To the last bit, in whichever order the library adds up."""
+    names = [part.name for part in fields(TreeEnsemble) if part.name != "in_order"]
+    return one is other or all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 CHUNK = 4096
@@ -175,12 +168,12 @@ def agreeing(
     name: str, ensemble: TreeEnsemble, answer: Answer, answerable: Answerable = lambda rows: rows
 ) -> TreeEnsemble:
     """The reading, if it says the same as `answer`; in which order a library adds up may be another."""
-    if ensemble.in_order:
-        try:
-            _require_agreement(name, ensemble, answer, answerable)
-        except UnsupportedError:
-            ensemble = replace(ensemble, in_order=False)
-    if not ensemble.in_order:
+    try:
+        _require_agreement(name, ensemble, answer, answerable)
+    except UnsupportedError:
+        if not ensemble.in_order:
+            raise
+        ensemble = replace(ensemble, in_order=False)
         _require_agreement(name, ensemble, answer, answerable)
     return ensemble
 
@@ -227,7 +220,9 @@ def _rows_anywhere(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator
     low, high = _outermost(ensemble)
     is_left = np.zeros(ensemble.feature.size, dtype=bool)
     is_left[ensemble.left[~ensemble.is_leaf]] = True
-    nodes = _one_per_cut(ensemble)
+    splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
+    keys = np.stack([ensemble.feature[splits].astype(np.float64), ensemble.threshold[splits]])
+    nodes = splits[np.unique(keys, axis=1, return_index=True)[1]]  # one for every threshold of every feature
     for begin in range(0, nodes.size, CHUNK):
         chosen = nodes[begin : begin + CHUNK]
         rows = _reaching(ensemble, chosen, is_left, rng.uniform(size=(chosen.size, low.size)), low, high)
@@ -242,18 +237,9 @@ def _rows_anywhere(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator
 
 def _outermost(ensemble: TreeEnsemble) -> tuple[FloatArray, FloatArray]:
     """A little beyond the first and the last cut of each feature."""
-    low = np.array([cuts[0] if cuts.size else 0.0 for cuts in ensemble.cuts])
-    high = np.array([cuts[-1] if cuts.size else 0.0 for cuts in ensemble.cuts])
+    low, high = np.array([(cuts[0], cuts[-1]) if cuts.size else (0.0, 0.0) for cuts in ensemble.cuts]).T
     room = 0.1 * (high - low) + np.where(high > low, 0.0, 1.0)
     return low - room, high + room
-
-
-def _one_per_cut(ensemble: TreeEnsemble) -> IntArray:
-    """A split for every threshold of every feature."""
-    splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
-    keys = np.stack([ensemble.feature[splits].astype(np.float64), ensemble.threshold[splits]])
-    _, first = np.unique(keys, axis=1, return_index=True)
-    return splits[first]
 
 
 def _reaching(

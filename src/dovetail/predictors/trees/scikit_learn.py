@@ -108,10 +108,6 @@ def _mean(trees: list[ReadTree], features: int) -> TreeEnsemble:
     return assembled(parts, features=features, base=np.zeros(trees[0].value.shape[1]), fold=float32_at_most)
 
 
-def _single(estimator: Any) -> TreeEnsemble:
-    return _mean([_tree(estimator)], estimator.n_features_in_)
-
-
 def _forest(estimator: Any) -> TreeEnsemble:
     return _mean([_tree(one) for one in estimator.estimators_], estimator.n_features_in_)
 
@@ -214,6 +210,10 @@ def _linked(
 
 def _ada_boost(estimator: Any) -> TreeEnsemble:
     """Weighted votes: a tree adds its weight to the class of its leaf, and takes a share from all others."""
+    if is_a(estimator, "AdaBoostRegressor"):
+        raise UnsupportedError(
+            "AdaBoostRegressor answers with a weighted median of its trees, which is no sum."
+        )
     classes, weights = estimator.classes_, estimator.estimator_weights_
     count, total = len(classes), float(np.sum(weights[: len(estimator.estimators_)]))
     trees = []
@@ -229,12 +229,8 @@ def _ada_boost(estimator: Any) -> TreeEnsemble:
     return assembled(trees, features=estimator.n_features_in_, base=base, link=link, fold=float32_at_most)
 
 
-def _weighted_median(estimator: Any) -> TreeEnsemble:
-    raise UnsupportedError("AdaBoostRegressor answers with a weighted median of its trees, which is no sum.")
-
-
 READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
-    "BaseDecisionTree": _single,
+    "BaseDecisionTree": lambda estimator: _mean([_tree(estimator)], estimator.n_features_in_),
     "ForestRegressor": _forest,
     "ForestClassifier": _forest,
     "IsolationForest": _isolation,
@@ -243,7 +239,7 @@ READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
     "BaseGradientBoosting": _gradient_boosting,
     "BaseHistGradientBoosting": _histogram,
     "AdaBoostClassifier": _ada_boost,
-    "AdaBoostRegressor": _weighted_median,
+    "AdaBoostRegressor": _ada_boost,
 }
 """How each class is read; classes derived from these are read like them."""
 

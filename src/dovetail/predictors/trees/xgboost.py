@@ -1,13 +1,13 @@
-"""An XGBoost model as its library saves it (JSON, or the same in binary), read into the flat form.
+"""XGBoost's estimators and boosters, asked as they are and read off what they save of themselves.
 
 x goes left where float32(x) < threshold, both in float32, and a category where it is not in the split's set;
-sums are in float32. Base scores are kept as the
-answer they would give alone, so that a probability has to become a logit first.
+sums are in float32. Base scores are kept as the answer they would give alone, so that a probability has to
+become a logit first. An estimator answers with the rounds up to the best one where training was stopped
+early, a raw booster with all of them: the object that was passed decides.
 
-XGBoost's estimators and boosters, asked as they are and read off what they save of themselves.
-
-An estimator answers with the rounds up to the best one where training was stopped early, a raw booster with
-all of them: the object that was passed decides.
+A model is saved as JSON, or the same in Universal Binary JSON, which `parse` reads and never runs: arrays of
+one type as numpy arrays in one piece, so that a model of a million nodes takes as long as its bytes take to
+copy.
 """
 
 from __future__ import annotations
@@ -37,38 +37,25 @@ from dovetail.predictors.trees.predictor import TreePredictor
 Margin = Callable[[FloatArray], FloatArray]
 
 
-def _same(base: FloatArray) -> FloatArray:
-    return base
-
-
 def _logit(base: FloatArray) -> FloatArray:
     return np.asarray(-np.log(np.float32(1.0) / base - np.float32(1.0)))
 
 
-def _log(base: FloatArray) -> FloatArray:
-    return np.asarray(np.log(base))
-
-
 OBJECTIVES: dict[str, tuple[Link, Margin]] = {
-    "reg:squarederror": ("identity", _same),
-    "reg:squaredlogerror": ("identity", _same),
-    "reg:absoluteerror": ("identity", _same),
-    "reg:pseudohubererror": ("identity", _same),
-    "reg:quantileerror": ("identity", _same),
-    "reg:expectileerror": ("identity", _same),
-    "rank:ndcg": ("identity", _same),
-    "rank:map": ("identity", _same),
-    "rank:pairwise": ("identity", _same),
-    "reg:logistic": ("sigmoid", _logit),
-    "binary:logistic": ("sigmoid", _logit),
+    **dict.fromkeys(
+        (
+            "reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror", "reg:pseudohubererror",
+            "reg:quantileerror", "reg:expectileerror", "rank:ndcg", "rank:map", "rank:pairwise",
+        ),
+        ("identity", np.asarray),
+    ),
+    **dict.fromkeys(("reg:logistic", "binary:logistic"), ("sigmoid", _logit)),
     "binary:logitraw": ("identity", _logit),
-    "multi:softprob": ("softmax", _same),
-    "count:poisson": ("exp", _log),
-    "reg:gamma": ("exp", _log),
-    "reg:tweedie": ("exp", _log),
-    "survival:cox": ("exp", _log),
-    "survival:aft": ("exp", _log),
-}
+    "multi:softprob": ("softmax", np.asarray),
+    **dict.fromkeys(
+        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), ("exp", np.log)
+    ),
+}  # fmt: skip
 """What becomes of the sum, and what a base score is before that."""
 CLASSES = ("binary:logistic", "multi:softprob")
 """Objectives whose answers are probabilities of classes."""
@@ -81,7 +68,17 @@ def objective_of(document: Any) -> str:
 
 def rounds_of(document: Any) -> int:
     """How often it was boosted."""
-    return _rounds(_model(document["learner"]["gradient_booster"]), _scores(document))
+    return len(_model(document)["trees"]) // _trees_per_round(document)
+
+
+def _model(document: Any) -> Any:
+    booster = document["learner"]["gradient_booster"]
+    return booster.get("gbtree", booster)["model"]  # DART keeps its trees one level deeper
+
+
+def _trees_per_round(document: Any) -> int:
+    parallel = int(_model(document)["gbtree_model_param"]["num_parallel_tree"])
+    return _scores(document) * max(1, parallel)
 
 
 def stopped_after(document: Any) -> int | None:
@@ -94,8 +91,7 @@ def category_names(document: Any) -> dict[int, tuple[str, ...]]:
     """By feature, the names of its categories in the order of their numbers, where it was trained on a frame
     that had them (since 3.1 a model keeps them)."""
     found = {}
-    model = _model(document["learner"]["gradient_booster"])
-    for feature, one in enumerate(model.get("cats", {}).get("enc", ())):
+    for feature, one in enumerate(_model(document).get("cats", {}).get("enc", ())):
         ends = np.asarray(one.get("offsets", ()), dtype=np.int64).tolist()
         text = np.asarray(one["values"]).astype(np.uint8).tobytes()
         names = tuple(text[first:last].decode() for first, last in pairwise(ends))
@@ -114,11 +110,11 @@ def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | 
     if objective not in OBJECTIVES:
         raise UnsupportedError(f"XGBoost's objective {objective} gives no sum of leaves.")
     link, margin = OBJECTIVES[objective]
-    scores, model = _scores(document), _model(booster)
+    scores, model = _scores(document), _model(document)
     params = learner["learner_model_param"]
     base = margin(np.array(_numbers(params["base_score"]), dtype=np.float32)).astype(np.float64)
     weights = np.asarray(booster.get("weight_drop", np.ones(len(model["trees"]))))
-    kept = len(model["trees"]) if rounds is None else _trees_until(model, rounds, scores)
+    kept = None if rounds is None else rounds * _trees_per_round(document)
     trees = (
         _tree(tree, missing).scaled(float(weight)).for_score(int(score), scores)
         for tree, weight, score in zip(model["trees"][:kept], weights, model["tree_info"], strict=False)
@@ -135,26 +131,9 @@ def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | 
     )
 
 
-def _model(booster: Any) -> Any:
-    """DART keeps its trees one level deeper."""
-    return booster.get("gbtree", booster)["model"]
-
-
 def _scores(document: Any) -> int:
     params = document["learner"]["learner_model_param"]
     return max(1, int(params["num_class"]), int(params.get("num_target", 1)))
-
-
-def _trees_per_round(model: Any, scores: int) -> int:
-    return scores * max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
-
-
-def _rounds(model: Any, scores: int) -> int:
-    return len(model["trees"]) // _trees_per_round(model, scores)
-
-
-def _trees_until(model: Any, rounds: int, scores: int) -> int:
-    return min(len(model["trees"]), rounds * _trees_per_round(model, scores))
 
 
 def _numbers(text: Any) -> list[float]:
@@ -233,6 +212,8 @@ NUMBERS: dict[bytes, np.dtype[Any]] = {
     b"d": np.dtype(">f4"),
     b"D": np.dtype(">f8"),
 }
+
+CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 DEEPEST = 64
 """Containers within containers; a model has ten."""
 
@@ -246,53 +227,25 @@ class _Reader:
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0
 
-    def value(self, depth: int = 0) -> Any:
-        """The next value, whatever it is."""
-        return self._of(self._marker(), depth)
-
-    def _of(self, marker: bytes, depth: int) -> Any:
+    def value(self, depth: int = 0, marker: bytes = b"") -> Any:
+        """The next value, whatever it is; of a container of one type the `marker` is not repeated."""
+        marker = marker or self._marker()
         if marker in NUMBERS:
             return self._number(marker)
         if marker == b"S":
             return self._text()
         if marker == b"C":
             return self._take(1).decode("ascii")
-        if marker in (b"Z", b"T", b"F"):
-            return {b"Z": None, b"T": True, b"F": False}[marker]
+        if marker in CONSTANTS:
+            return CONSTANTS[marker]
         if depth > DEEPEST:
             raise ValueError("too many containers within each other")
-        if marker == b"[":
-            return self._array(depth + 1)
-        if marker == b"{":
-            return self._object(depth + 1)
-        raise ValueError(f"no value begins with {marker!r}")
+        if marker not in (b"[", b"{"):
+            raise ValueError(f"no value begins with {marker!r}")
+        return self._container(b"]" if marker == b"[" else b"}", depth + 1)
 
-    def _array(self, depth: int) -> Any:
-        kind, count = self._header()
-        if kind in NUMBERS:
-            assert count is not None
-            dtype = NUMBERS[kind]
-            numbers = np.frombuffer(self._take(count * dtype.itemsize), dtype=dtype)
-            return numbers.astype(dtype.newbyteorder("="))
-        found: list[Any] = []
-        while len(found) < count if count is not None else self._peek() != b"]":
-            found.append(self._of(kind, depth) if kind else self.value(depth))
-        self._end(count)
-        return found
-
-    def _object(self, depth: int) -> dict[str, Any]:
-        kind, count = self._header()
-        found: dict[str, Any] = {}
-        read = 0
-        while read < count if count is not None else self._peek() != b"}":
-            name = self._text()
-            found[name] = self._of(kind, depth) if kind else self.value(depth)
-            read += 1
-        self._end(count)
-        return found
-
-    def _header(self) -> tuple[bytes, int | None]:
-        """The type of all values and how many there are, where that is said."""
+    def _container(self, end: bytes, depth: int) -> Any:
+        """An array or an object: the type and the number of its values may be said first."""
         kind, count = b"", None
         if self._peek() == b"$":
             self._at += 1
@@ -302,14 +255,19 @@ class _Reader:
             count = self._count()
         if kind and count is None:
             raise ValueError("a container of one type says how many values it has")
-        if kind in (b"Z", b"T", b"F"):
+        if kind in CONSTANTS:
             raise ValueError("values that take no bytes can be any number of them")
-        return kind, count
-
-    def _end(self, count: int | None) -> None:
-        """Containers that do not say their length have an end marker."""
-        if count is None:
-            self._at += 1
+        if kind in NUMBERS and end == b"]":
+            dtype = NUMBERS[kind]
+            numbers = np.frombuffer(self._take((count or 0) * dtype.itemsize), dtype=dtype)
+            return numbers.astype(dtype.newbyteorder("="))
+        names: list[str] = []
+        values: list[Any] = []
+        while len(values) < count if count is not None else self._peek() != end:
+            names += [self._text()] if end == b"}" else []
+            values.append(self.value(depth, kind))
+        self._at += count is None  # the end marker
+        return dict(zip(names, values, strict=True)) if end == b"}" else values
 
     def _count(self) -> int:
         marker = self._marker()
@@ -323,10 +281,7 @@ class _Reader:
 
     def _number(self, marker: bytes) -> int | float:
         dtype = NUMBERS[marker]
-        taken = self._take(dtype.itemsize)
-        if dtype.kind != "f":
-            return int.from_bytes(taken, "big", signed=dtype.kind == "i")
-        found: float = np.frombuffer(taken, dtype=dtype)[0].item()
+        found: int | float = np.frombuffer(self._take(dtype.itemsize), dtype=dtype)[0].item()
         return found
 
     def _marker(self) -> bytes:

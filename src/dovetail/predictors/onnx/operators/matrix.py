@@ -1,12 +1,13 @@
-"""Matrix products: Gemm, MatMul, Einsum.
+"""Matrix products, attention as one operator (opset 23), normalisation and dropout.
 
-Attention as one operator (opset 23); exported as its parts, it needs nothing of its own.
+What does otherwise in training than in use is refused in training mode.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,15 +26,10 @@ def _gemm(node: OnnxNode) -> Kernel:
     return run
 
 
-def _einsum(node: OnnxNode) -> Kernel:
-    equation = node.text("equation")
-    return lambda *values: torch.einsum(equation, *values)
-
-
 MATRIX: dict[str, Operator] = {
     "Gemm": Operator(_gemm, 2, 3),
     "MatMul": plain(torch.matmul, 2, 2),
-    "Einsum": Operator(_einsum, 1, MANY),
+    "Einsum": Operator(lambda node: partial(torch.einsum, node.text("equation")), 1, MANY),
 }
 
 
@@ -75,9 +71,9 @@ def _attention(node: OnnxNode) -> Kernel:
 ATTENTION: dict[str, Operator] = {"Attention": Operator(_attention, 3, 7)}
 
 
-def _normalised(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
-    centred = x - x.mean(dim=tuple(axes), keepdim=True)
-    return centred * torch.rsqrt(centred.square().mean(dim=tuple(axes), keepdim=True) + epsilon)
+def _normalised(x: Tensor, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> Tensor:
+    x = x - x.mean(dim=tuple(axes), keepdim=True) if centred else x
+    return x * torch.rsqrt(x.square().mean(dim=tuple(axes), keepdim=True) + epsilon)
 
 
 def _along_channels(values: Tensor, x: Tensor) -> Tensor:
@@ -100,23 +96,14 @@ def _batch_normalisation(node: OnnxNode) -> Kernel:
 
 
 def _layer_normalisation(node: OnnxNode) -> Kernel:
+    """LayerNormalization; RMSNormalization does not take the mean off."""
     axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
     node.passed_over("stash_type")
+    centred = node.operator == "LayerNormalization"
 
     def run(x: Tensor, scale: Tensor, shift: Tensor | None = None) -> Tensor:
-        y = _normalised(x, range(axis % x.ndim, x.ndim), epsilon) * scale
+        y = _normalised(x, range(axis % x.ndim, x.ndim), epsilon, centred=centred) * scale
         return y if shift is None else y + shift
-
-    return run
-
-
-def _rms_normalisation(node: OnnxNode) -> Kernel:
-    axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
-    node.passed_over("stash_type")
-
-    def run(x: Tensor, scale: Tensor) -> Tensor:
-        axes = tuple(range(axis % x.ndim, x.ndim))
-        return x * torch.rsqrt(x.square().mean(dim=axes, keepdim=True) + epsilon) * scale
 
     return run
 
@@ -160,7 +147,7 @@ def _dropout(node: OnnxNode) -> Kernel:
 NORMALISATION: dict[str, Operator] = {
     "BatchNormalization": Operator(_batch_normalisation, 5, 5),
     "LayerNormalization": Operator(_layer_normalisation, 2, 3),
-    "RMSNormalization": Operator(_rms_normalisation, 2, 2),
+    "RMSNormalization": Operator(_layer_normalisation, 2, 2),
     "InstanceNormalization": Operator(_instance_normalisation, 3, 3),
     "GroupNormalization": Operator(_group_normalisation, 3, 3),
     "Dropout": Operator(_dropout, 1, 3),

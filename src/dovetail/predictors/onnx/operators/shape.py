@@ -1,4 +1,4 @@
-"""The same numbers on other axes, repeated along them, and the shape itself."""
+"""The same numbers on other axes, repeated along them, parts of tensors, the shape itself, and constants."""
 
 from __future__ import annotations
 

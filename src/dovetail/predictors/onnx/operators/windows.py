@@ -1,4 +1,5 @@
-"""Windows that slide over the axes of an image: what convolutions and pooling share.
+"""Windows that slide over the axes of an image: convolutions, plain and transposed, pooling, Pad and
+Upsample.
 
 ONNX pads both ends of an axis on their own, torch one amount for both; so what torch cannot say is
 padded (or cut) before its function is called without any padding.
@@ -237,19 +238,11 @@ def _average_pool(node: OnnxNode) -> Kernel:
     return run
 
 
-def _global_average(x: Tensor) -> Tensor:
-    return x.mean(dim=tuple(range(2, x.ndim)), keepdim=True)
-
-
-def _global_maximum(x: Tensor) -> Tensor:
-    return x.amax(dim=tuple(range(2, x.ndim)), keepdim=True)
-
-
 POOLING: dict[str, Operator] = {
     "MaxPool": Operator(_max_pool, 1, 1),
     "AveragePool": Operator(_average_pool, 1, 1),
-    "GlobalAveragePool": plain(_global_average, 1, 1),
-    "GlobalMaxPool": plain(_global_maximum, 1, 1),
+    "GlobalAveragePool": plain(lambda x: x.mean(dim=tuple(range(2, x.ndim)), keepdim=True), 1, 1),
+    "GlobalMaxPool": plain(lambda x: x.amax(dim=tuple(range(2, x.ndim)), keepdim=True), 1, 1),
 }
 
 
