@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -189,7 +190,7 @@ class Checker:
         """Of amounts by which rows are missed, part by part."""
         found, first = [Worst()], 0
         for amount in amounts:
-            found.append(worst_of(amount, self._row_from(first)))
+            found.append(worst_of(amount, partial(_name, self._problem.stated.row_name, first)))
             first += len(amount)
         return largest(found)
 
@@ -203,10 +204,6 @@ class Checker:
             first += part.size
         return largest(found)
 
-    def _row_from(self, first: int) -> NameOf:
-        """Names of rows that are counted from one of them."""
-        return lambda k: self._problem.stated.row_name(first + k)
-
     def _outside(self, x: FloatArray) -> Worst:
         """The column that is farthest outside its bounds."""
         program = self._problem.stated
@@ -218,12 +215,9 @@ class Checker:
         found = [Worst()]
         for part in self._problem.stated.columns:
             if part.whole:
-                found.append(worst_in_pieces(part.fraction(x), part.shape, self._name_from(part.first)))
+                name_of = partial(_name, self._problem.stated.column_name, part.first)
+                found.append(worst_in_pieces(part.fraction(x), part.shape, name_of))
         return largest(found)
-
-    def _name_from(self, first: int) -> NameOf:
-        """Names of columns that are counted from one of them."""
-        return lambda k: self._problem.stated.column_name(first + k)
 
     def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
@@ -268,5 +262,10 @@ class Checker:
             more = part.of(changes)
             if np.any(more):
                 outside = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
-                found.append(worst_of(outside, self._name_from(part.first)))
+                found.append(worst_of(outside, partial(_name, program.column_name, part.first)))
         return largest([*found, *turning])
+
+
+def _name(name_of: NameOf, first: int, k: int) -> str:
+    """The name of what is counted from a first one."""
+    return name_of(first + k)

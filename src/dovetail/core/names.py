@@ -59,12 +59,8 @@ class NumberedNames:
         if not self.shape:
             return iter((self.label,))
         return (
-            f"{self.label}[{','.join(place)}]" for place in product(*(_digits(size) for size in self.shape))
+            f"{self.label}[{','.join(place)}]" for place in product(*(map(str, range(n)) for n in self.shape))
         )
-
-
-def _digits(size: int) -> list[str]:
-    return [str(k) for k in range(size)]
 
 
 class LazyNames(Sequence[str]):
@@ -173,13 +169,8 @@ def features_in(name: str, known: Collection[str]) -> set[str]:
     if name in known:
         return {name}
     _, index = split_index(name)
-    begun = {feature for feature in known if feature and _begins(name, feature)}
+    begun = {one for one in known if one and name.startswith(one) and not name[len(one)].isalnum()}
     return begun | {str(part) for part in index} & set(known)
-
-
-def _begins(name: str, feature: str) -> bool:
-    """Whether a name goes on behind a feature with what is no letter of a word."""
-    return name.startswith(feature) and not name[len(feature)].isalnum()
 
 
 def labels_of(table: Any) -> list[Any] | None:

@@ -1,11 +1,8 @@
-"""Consecutive rows of a program as they were stated: a host's, or a row of a template in every block.
+"""Consecutive rows and columns of a program as they were stated: a host's, or of a template in every block.
 
-What rows come to at a point is worked out part by part, from the users' own arrays: no matrix is made.
-
-Consecutive columns of a program as they were stated: a host's, or a family of a template in every block.
-
-A family of a million blocks is a few numbers and the user's own arrays. Whoever looks at columns part by part
-needs no vector over all of them, and does not look at limits that are not there.
+A family of a million blocks is a few numbers and the user's own arrays. What rows and columns come to at a
+point is worked out part by part, from these arrays: no matrix is made, no vector over all columns is needed,
+and limits that are not there are not looked at.
 """
 
 from __future__ import annotations
@@ -31,15 +28,13 @@ CHUNK = 4096
 class RowPart(ABC):
     """Some rows."""
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
+    def __init__(self, size: int, nonzeros: int, sides: tuple[FloatArray, FloatArray]) -> None:
+        self.size = size
         """How many rows."""
-
-    @property
-    @abstractmethod
-    def nonzeros(self) -> int:
+        self.nonzeros = nonzeros
         """Entries of the matrix that they stand for."""
+        self.sides = sides
+        """Lower and upper limits; they broadcast to (blocks, rows of one block)."""
 
     @abstractmethod
     def entries(self) -> Iterator[FloatArray]:
@@ -48,11 +43,6 @@ class RowPart(ABC):
     @abstractmethod
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
-
-    @property
-    @abstractmethod
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """Below and above; they broadcast to (blocks, rows of one block)."""
 
     def beyond(self, x: FloatArray) -> FloatArray:
         """(size,) how far they are outside their sides at a point; negative inside."""
@@ -63,71 +53,49 @@ class RowPart(ABC):
         return _most(self.beyond(x))
 
 
-@dataclass(frozen=True, eq=False)
 class HostRows(RowPart):
-    """Rows of a host: nothing but its matrix is known."""
+    """Rows of a host: nothing but its matrix is known. Its columns are the first."""
 
-    host: Mip
-
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.host.n_rows
-
-    @property
-    def nonzeros(self) -> int:
-        """Of its matrix."""
-        return int(self.host.A.nnz)
-
-    def entries(self) -> Iterator[FloatArray]:
-        """Of its matrix."""
-        yield self.host.A.data
+    def __init__(self, host: Mip) -> None:
+        super().__init__(host.n_rows, int(host.A.nnz), (host.row_lower, host.row_upper))
+        self.host = host
 
     @cached_property
     def _sizes(self) -> sp.csr_array:
         return abs(self.host.A)
 
+    def entries(self) -> Iterator[FloatArray]:
+        """Of its matrix."""
+        yield self.host.A.data
+
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """Its columns are the first."""
+        """By its matrix."""
         A = self._sizes if sizes else self.host.A
         return np.asarray(A @ x[: self.host.n_columns])
 
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """Of its rows, side by side."""
-        return self.host.row_lower, self.host.row_upper
 
-
-@dataclass(frozen=True, eq=False)
 class _TemplateRows(RowPart):
-    """A row of a template."""
+    """A row of a template, which stands for so many rows of each of its columns."""
 
-    template: Template
-    row: RowArrays
-
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """As they were given."""
-        return self.row.lower, self.row.upper
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateRows(_TemplateRows):
-    """A row of every block of a template."""
-
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.template.count * self.row.width
-
-    @property
-    def nonzeros(self) -> int:
-        """Of all blocks."""
-        return _nonzeros(self.template, self.row)
+    def __init__(self, template: Template, row: RowArrays, times: int) -> None:
+        nonzeros = sum(_times(entry, (1, row.width)) for entry in row.host.values())
+        for name, entry in row.coefficients.items():
+            width = template.families[name].width if row.summed else row.width
+            nonzeros += _times(entry, (template.count, width))
+        super().__init__(times * row.width, nonzeros, (row.lower, row.upper))
+        self.template, self.row = template, row
 
     def entries(self) -> Iterator[FloatArray]:
         """As they were given."""
         yield from self.row.coefficients.values()
+        yield from self.row.host.values()
+
+
+class PrivateRows(_TemplateRows):
+    """A row of every block of a template."""
+
+    def __init__(self, template: Template, row: RowArrays) -> None:
+        super().__init__(template, row, template.count)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """Block by block."""
@@ -185,32 +153,20 @@ class PrivateRows(_TemplateRows):
         return amount, some.start * shape[1] + at
 
 
-@dataclass(frozen=True, eq=False)
 class CouplingRows(_TemplateRows):
     """A row over all blocks of a template, or one for each column of its families."""
 
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.row.width
-
-    @property
-    def nonzeros(self) -> int:
-        """Of all blocks, and of the host's columns."""
-        host = sum(_times(entry, (1, self.row.width)) for entry in self.row.host.values())
-        return host + _nonzeros(self.template, self.row)
-
-    def entries(self) -> Iterator[FloatArray]:
-        """As they were given."""
-        yield from self.row.coefficients.values()
-        yield from self.row.host.values()
+    def __init__(self, template: Template, row: RowArrays) -> None:
+        super().__init__(template, row, 1)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """Sums over all blocks."""
         total = np.zeros(self.row.width)
         for column, entry in self.row.host.items():
             total += (np.abs(entry) if sizes else entry).ravel() * x[column]
-        for values, entry in _terms(self.template, self.row, x, sizes):
+        own = self.template.values(x)
+        for name, given in self.row.coefficients.items():
+            entry, values = np.abs(given) if sizes else given, own[name]
             sums = entry.ravel() * column_sums(values) if entry.size == 1 else column_sums(entry * values)
             total += sums.sum() if self.row.summed else sums
         return total
@@ -245,22 +201,6 @@ def _most(amounts: FloatArray) -> tuple[float, int]:
 
 def _outside(activity: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(lower - activity, activity - upper))
-
-
-def _terms(
-    template: Template, row: RowArrays, x: FloatArray, sizes: bool
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """(blocks, columns) values of each family in a row, and its numbers there."""
-    for name, entry in row.coefficients.items():
-        yield template.values(x)[name], np.abs(entry) if sizes else entry
-
-
-def _nonzeros(template: Template, row: RowArrays) -> int:
-    count = 0
-    for name, entry in row.coefficients.items():
-        width = template.families[name].width if row.summed else row.width
-        count += _times(entry, (template.count, width))
-    return count
 
 
 def _times(entry: FloatArray, shape: tuple[int, int]) -> int:

@@ -10,10 +10,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import ModelError
@@ -104,23 +103,18 @@ class StatedProgram:
 
     @cached_property
     def lower(self) -> FloatArray:
-        """(columns,)."""
-        return np.asarray(self._columns_of("lower"))
+        """(columns,) lower bounds."""
+        return columns_of(self.host, self.waiting, "lower") if self.waiting else self.mip.lower
 
     @cached_property
     def upper(self) -> FloatArray:
-        """(columns,)."""
-        return np.asarray(self._columns_of("upper"))
+        """(columns,) upper bounds."""
+        return columns_of(self.host, self.waiting, "upper") if self.waiting else self.mip.upper
 
     @cached_property
     def integer(self) -> BoolArray:
-        """(columns,)."""
-        return (
-            np.asarray(columns_of(self.host, self.waiting, "integer")) if self.waiting else self.mip.integer
-        )
-
-    def _columns_of(self, part: str) -> NDArray[Any]:
-        return columns_of(self.host, self.waiting, part) if self.waiting else getattr(self.mip, part)
+        """(columns,) whether each is an integer."""
+        return columns_of(self.host, self.waiting, "integer") if self.waiting else self.mip.integer
 
     @cached_property
     def row_lower(self) -> FloatArray:

@@ -79,8 +79,10 @@ class Template:
         """These blocks alone, without coupling rows, as the only columns of a problem."""
         families, first = {}, 0
         for name, family in self.families.items():
-            lower, upper = _picked(family.lower, blocks), _picked(family.upper, blocks)
-            cost = _picked(family.cost, blocks)
+            lower, upper, cost = (
+                array[blocks] if array.ndim and len(array) > 1 else array
+                for array in (family.lower, family.upper, family.cost)
+            )
             families[name] = replace(family, first=first, lower=lower, upper=upper, cost=cost)
             first += len(blocks) * family.width
         return replace(self, count=len(blocks), families=families, rows=(), coupling=(), first_column=0)
@@ -172,7 +174,3 @@ def _rows(
         label = prefix + (row.name or f"{kind}{number}")
         read.append(RowArrays.of(label, row, families, count, column_of))
     return tuple(read)
-
-
-def _picked(array: FloatArray, blocks: IntArray) -> FloatArray:
-    return array[blocks] if array.ndim and len(array) > 1 else array

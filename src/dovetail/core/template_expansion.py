@@ -94,7 +94,10 @@ def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:
 
 def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp.csr_array:
     """All rows, their entries in the order of the columns, so that nothing has to be sorted."""
-    parts = [part for template in templates for part in _row_parts(template)]
+    parts: list[Entries] = []
+    for template in templates:
+        parts += [_private(template, row) for row in template.rows]
+        parts += [_coupling(template, row) for row in template.coupling]
     lengths = [np.full(len(indices), indices.shape[1]) for indices, _ in parts]
     if host is not None:
         parts = [(host.A.indices, host.A.data), *parts]
@@ -104,11 +107,6 @@ def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp
     indices, numbers = (np.concatenate([part[k].ravel() for part in parts]) for k in (0, 1))
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     return sp.csr_array((numbers, indices, indptr), shape=(indptr.size - 1, columns))
-
-
-def _row_parts(template: Template) -> Iterator[Entries]:
-    yield from (_private(template, row) for row in template.rows)
-    yield from (_coupling(template, row) for row in template.coupling)
 
 
 def _private(template: Template, row: RowArrays) -> Entries:

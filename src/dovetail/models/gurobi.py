@@ -27,15 +27,15 @@ from gurobipy import GRB
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Slack, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties
 from dovetail.core.mip import INFINITY, Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import Indicator, SpecialConstraints
-from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ask_first, tell_copies
 
 
-class GurobiModel(ToolModel):
+class GurobiModel(ForeignModel):
     """A `gurobipy.Model`; its variables are `Var`, `MVar`, and the containers that gurobipy makes of them."""
 
     tool = "gurobipy model"

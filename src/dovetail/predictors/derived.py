@@ -1,4 +1,4 @@
-"""Outputs made of a predictor's own: what `Product` and `Square` have in common.
+"""Outputs made of a predictor's own: products with its inputs, and squares.
 
 The predictor inside answers as ever, in its own dtype; what is made of its answers is computed in float64.
 Gradients pass through both. Where the predictor is known operation by operation, so is what is made of it:

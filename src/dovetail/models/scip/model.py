@@ -13,7 +13,7 @@ from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Slack, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import Indicator, SpecialConstraints
@@ -27,10 +27,9 @@ from dovetail.models.scip.rows import (
     original_variables,
     removed,
 )
-from dovetail.models.tool_model import ToolModel
 
 
-class ScipModel(ToolModel):
+class ScipModel(ForeignModel):
     """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
 
     tool = "PySCIPOpt model"

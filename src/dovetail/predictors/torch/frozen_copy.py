@@ -2,9 +2,8 @@
 
 Most modules turned into float64 compute in float64. Code that casts down itself (`x.half()`) does so under
 `CastsToFloat64`. What insists on a lower precision (compiled TorchScript) is run in its own dtype. Which of
-the three it is shows when the copy meets its first rows.
-
-Recurrent networks on a GPU without cuDNN, whose kernels cannot be differentiated as a solve needs it.
+the three it is shows when the copy meets its first rows. Recurrent networks on a GPU run without cuDNN, whose
+kernels cannot be differentiated as a solve needs it.
 """
 
 from __future__ import annotations

@@ -105,13 +105,11 @@ def changed(module: nn.Module) -> str:
     if patched:
         return f"its {patched[0]} was replaced"
     cls = next((base for base in type(module).__mro__ if base in _AS_SHIPPED), None)
-    if cls is not None and (_code(cls) != _AS_SHIPPED[cls] or not _is_torchs_own(_code(cls)["forward"])):
-        return f"the code of {cls.__name__} was replaced"
-    return ""
-
-
-def _is_torchs_own(function: Any) -> bool:
-    return isinstance(function, FunctionType) and function.__module__.startswith("torch.nn.modules.")
+    if cls is None:
+        return ""
+    forward = _code(cls)["forward"]
+    own = isinstance(forward, FunctionType) and forward.__module__.startswith("torch.nn.modules.")
+    return "" if own and _code(cls) == _AS_SHIPPED[cls] else f"the code of {cls.__name__} was replaced"
 
 
 def _is_sequence(cls: type) -> bool:

@@ -1,9 +1,15 @@
-"""Any `torch.nn.Module` as a predictor.
+"""Any `torch.nn.Module` as a predictor; a trained skorch net as the module inside it.
 
-`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode;
-the mode is restored after every call. Gradients never touch the owner's module: they
-run through a float64 copy in evaluation mode with frozen parameters. Where the code itself
-asks for a lower precision (`x.half()`, say), the copy is given float64 instead.
+`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode; the mode is restored
+after every call. Gradients never touch the owner's module: they run through a float64 copy in evaluation mode
+with frozen parameters. Where the code itself asks for a lower precision (`x.half()`, say), the copy is given
+float64 instead.
+
+skorch's own `predict_proba` may put a softmax or a sigmoid on top, depending on the training loss. That is
+not done here: a module that ends in logits gives logits, and a class is decided at 0.
+
+Nothing is claimed of the arithmetic of a network that may multiply in something coarser than its dtype: under
+autocast, or where the process allows TF32 or bfloat16 inside its matrix products.
 """
 
 from __future__ import annotations
@@ -121,7 +127,8 @@ class TorchPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
-        return self._operations()
+        with evaluation_mode(self.module):
+            return proved_layers(self.name, self._parts(), self._run)
 
     def program(self, features: int) -> Program:
         """Every operation, and the arithmetic it is carried out in here and now.
@@ -129,10 +136,14 @@ class TorchPredictor:
         Layers where their types are exact; else what the module does with one row, hooks included.
         """
         try:
-            found = program_of(self._operations(), features)
+            found = program_of(self._unfolded(), features)
         except UnsupportedError:
             return self._traced(features)
         return replace(found, arithmetic=self._arithmetic(None))
+
+    def _unfolded(self) -> tuple[Layer, ...]:
+        """A layer for each operation that is carried out: `layers` may have some of them in one."""
+        return TorchPredictor.layers(self)
 
     def _traced(self, features: int) -> Program:
         with evaluation_mode(self.module):
@@ -147,11 +158,6 @@ class TorchPredictor:
                 return arithmetic_of(dtypes, kind)
             return program_arithmetic(traced, dtypes, kind, recurrent=self._recurrent)
         return None
-
-    def _operations(self) -> tuple[Layer, ...]:
-        """What the module is known to compute, one operation after the other."""
-        with evaluation_mode(self.module):
-            return proved_layers(self.name, self._parts(), self._run)
 
     def _parts(self) -> list[TorchOperation]:
         """What the classes of the module's parts say it computes."""

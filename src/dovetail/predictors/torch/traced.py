@@ -2,7 +2,8 @@
 
 Its data are places of numbers in a `Recording`. Code that wants to see a value (a branch, `item`, numpy) is
 refused, so what is recorded is what the module does for every input. Views are views of the places, and what
-is changed in place is changed for all views of it, as with numbers.
+is changed in place is changed for all views of it, as with numbers. Operations that only move numbers are
+carried out on their places.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.program import LARGEST
-from dovetail.predictors.torch.traced import Traced, handles, numbers
+from dovetail.predictors.torch.traced import HANDLERS, Traced, handles, numbers
 
 SHARED = 4.0
 """A scale that is itself a root and a quotient of rounded numbers, in these many operations."""
@@ -46,21 +46,11 @@ def _add(func: Any, left: Any, right: Any, alpha: float = 1.0) -> Traced:
     return _combined(left, right, 1.0, sign * alpha)
 
 
-@handles("rsub")
-def _rsub(func: Any, left: Any, right: Any, alpha: float = 1.0) -> Traced:
-    return _combined(left, right, -alpha, 1.0)
-
-
 def _combined(left: Any, right: Any, of_left: float, of_right: float) -> Traced:
     parts = [(*_split(left), of_left), (*_split(right), of_right)]
     terms = [(tensor, factor) for tensor, _, factor in parts if tensor is not None]
     constant = sum(factor * value for tensor, value, factor in parts if tensor is None)
     return weighted(terms, constant)
-
-
-@handles("neg")
-def _neg(func: Any, tensor: Traced) -> Traced:
-    return weighted([(tensor, -1.0)])
 
 
 @handles("mul")
@@ -108,30 +98,23 @@ def _matrix_product(left: Any, right: Any) -> Traced:
     return like.new(made, (batch, i, j))
 
 
-@handles("mm")
-def _mm(func: Any, left: Any, right: Any) -> Any:
-    return _matrix_product(left[None], right[None])[0]
-
-
-@handles("bmm")
-def _bmm(func: Any, left: Any, right: Any) -> Any:
-    return _matrix_product(left, right)
-
-
-@handles("mv")
-def _mv(func: Any, left: Any, right: Any) -> Any:
-    return _matrix_product(left[None], right[None, :, None])[0, :, 0]
-
-
-@handles("dot", "vdot")
-def _dot(func: Any, left: Any, right: Any) -> Any:
-    return _matrix_product(left[None, None], right[None, :, None])[0, 0, 0]
+HANDLERS.update(
+    {
+        "rsub": lambda func, left, right, alpha=1.0: _combined(left, right, -alpha, 1.0),
+        "neg": lambda func, tensor: weighted([(tensor, -1.0)]),
+        "mm": lambda func, left, right: _matrix_product(left[None], right[None])[0],
+        "bmm": lambda func, left, right: _matrix_product(left, right),
+        "mv": lambda func, left, right: _matrix_product(left[None], right[None, :, None])[0, :, 0],
+        "dot": lambda func, left, right: _matrix_product(left[None, None], right[None, :, None])[0, 0, 0],
+        "vdot": lambda func, left, right: _matrix_product(left[None, None], right[None, :, None])[0, 0, 0],
+    }
+)
 
 
 @handles("addmm", "baddbmm", "addmv")
 def _addmm(func: Any, bias: Any, left: Any, right: Any, beta: float = 1.0, alpha: float = 1.0) -> Any:
-    product = {"addmm": _mm, "baddbmm": _bmm, "addmv": _mv}[func.overloadpacket.__name__.rstrip("_")]
-    return _combined(product(None, left, right), bias, alpha, beta)
+    product = {"addmm": "mm", "baddbmm": "bmm", "addmv": "mv"}[func.overloadpacket.__name__.rstrip("_")]
+    return _combined(HANDLERS[product](None, left, right), bias, alpha, beta)
 
 
 @handles(

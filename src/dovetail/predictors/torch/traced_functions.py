@@ -1,4 +1,7 @@
-"""Functions of single numbers; what is made of straight pieces is written with ReLUs."""
+"""Operations that are not affine: functions of single numbers, maxima, softmax, normalisation, attention.
+
+Functions made of straight pieces are written with ReLUs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import torch
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.program import NOTHING
-from dovetail.predictors.torch.traced import Traced, as_traced, handles, numbers
+from dovetail.predictors.torch.traced import HANDLERS, Traced, as_traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
 
@@ -28,11 +31,6 @@ def _plain(func: Any, tensor: Traced) -> Traced:
     return function(_NAMES[func.overloadpacket.__name__.rstrip("_")], tensor)
 
 
-@handles("gelu")
-def _gelu(func: Any, tensor: Traced, approximate: str = "none") -> Traced:
-    return function("gelu" if approximate == "none" else "gelu_tanh", tensor)
-
-
 @handles("softplus")
 def _softplus(func: Any, tensor: Traced, beta: float = 1.0, threshold: float = 20.0) -> Traced:
     if beta <= 0.0 or threshold < 20.0:
@@ -43,11 +41,6 @@ def _softplus(func: Any, tensor: Traced, beta: float = 1.0, threshold: float = 2
 def scaled(tensor: Traced, factor: float) -> Traced:
     """Times a number."""
     return tensor if factor == 1.0 else weighted([(tensor, factor)])
-
-
-@handles("leaky_relu")
-def _leaky_relu(func: Any, tensor: Traced, slope: float = 0.01) -> Traced:
-    return weighted([(tensor, slope), (function("relu", tensor), 1.0 - slope)])
 
 
 @handles("prelu", "_prelu_kernel")
@@ -70,54 +63,11 @@ def _elu(
     return weighted([(function("relu", tensor), scale), (power, scale * alpha)], -scale * alpha)
 
 
-@handles("celu")
-def _celu(func: Any, tensor: Traced, alpha: float = 1.0) -> Traced:
-    return scaled(function("elu", scaled(tensor, 1.0 / alpha)), alpha)
-
-
-@handles("expm1")
-def _expm1(func: Any, tensor: Traced) -> Traced:
-    return weighted([(function("exp", tensor), 1.0)], -1.0)
-
-
-@handles("softshrink")
-def _softshrink(func: Any, tensor: Traced, reach: float = 0.5) -> Traced:
-    right, left = (function("relu", weighted([(tensor, sign)], -reach)) for sign in (1.0, -1.0))
-    return weighted([(right, 1.0), (left, -1.0)])
-
-
-@handles("abs")
-def _abs(func: Any, tensor: Traced) -> Traced:
-    right, left = function("relu", tensor), function("relu", scaled(tensor, -1.0))
-    return weighted([(right, 1.0), (left, 1.0)])  # which is seen to be no less than 0
-
-
 @handles("clamp", "hardtanh", "clip")
 def _clamp(func: Any, tensor: Traced, low: Any = None, high: Any = None) -> Traced:
     if func.overloadpacket.__name__.startswith("hardtanh"):
         low, high = -1.0 if low is None else low, 1.0 if high is None else high
     return clamped(tensor, low, high)
-
-
-def clamped(tensor: Traced, low: Any, high: Any) -> Traced:
-    """Between two numbers, of which one may be missing."""
-    if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
-        raise UnsupportedError("a clamp between tensors has no bound")
-    if low is not None:
-        tensor = weighted([(function("relu", weighted([(tensor, 1.0)], -low)), 1.0)], low)
-    if high is not None:
-        tensor = weighted([(function("relu", weighted([(tensor, -1.0)], high)), -1.0)], high)
-    return tensor
-
-
-@handles("clamp_min")
-def _clamp_min(func: Any, tensor: Traced, low: Any) -> Traced:
-    return clamped(tensor, low, None)
-
-
-@handles("clamp_max")
-def _clamp_max(func: Any, tensor: Traced, high: Any) -> Traced:
-    return clamped(tensor, None, high)
 
 
 @handles("threshold")
@@ -127,19 +77,49 @@ def _threshold(func: Any, tensor: Traced, threshold: float, value: float) -> Tra
     return clamped(tensor, threshold, None)
 
 
-@handles("hardsigmoid")
-def _hardsigmoid(func: Any, tensor: Traced) -> Traced:
-    return clamped(weighted([(tensor, 1.0 / 6.0)], 0.5), 0.0, 1.0)
+def clamped(tensor: Traced, low: Any, high: Any) -> Traced:
+    """Between two numbers, of which one may be missing."""
+    if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
+        raise UnsupportedError("a clamp between tensors has no bound")
+    if low is not None:
+        tensor = weighted([(_relu(tensor, 1.0, -low), 1.0)], low)
+    if high is not None:
+        tensor = weighted([(_relu(tensor, -1.0, high), -1.0)], high)
+    return tensor
 
 
-@handles("hardswish")
-def _hardswish(func: Any, tensor: Traced) -> Any:
-    return tensor * _hardsigmoid(None, tensor)
+def _relu(tensor: Traced, sign: float = 1.0, shift: float = 0.0) -> Traced:
+    """max(0, sign x + shift)."""
+    return function("relu", weighted([(tensor, sign)], shift))
 
 
-@handles("log_sigmoid_forward")
-def _log_sigmoid(func: Any, tensor: Traced) -> tuple[Any, ...]:
-    return scaled(function("softplus", scaled(tensor, -1.0)), -1.0), torch.empty(0)
+HANDLERS.update(
+    {
+        "gelu": lambda func, x, approximate="none": function(
+            "gelu" if approximate == "none" else "gelu_tanh", x
+        ),
+        "leaky_relu": lambda func, x, slope=0.01: weighted([(x, slope), (function("relu", x), 1.0 - slope)]),
+        "celu": lambda func, x, alpha=1.0: scaled(function("elu", scaled(x, 1.0 / alpha)), alpha),
+        "expm1": lambda func, x: weighted([(function("exp", x), 1.0)], -1.0),
+        "softshrink": lambda func, x, reach=0.5: weighted(
+            [(_relu(x, 1.0, -reach), 1.0), (_relu(x, -1.0, -reach), -1.0)]
+        ),
+        "abs": lambda func, x: weighted(
+            [(function("relu", x), 1.0), (_relu(x, -1.0), 1.0)]
+        ),  # seen to be >= 0
+        "clamp_min": lambda func, x, low: clamped(x, low, None),
+        "clamp_max": lambda func, x, high: clamped(x, None, high),
+        "hardsigmoid": lambda func, x: clamped(weighted([(x, 1.0 / 6.0)], 0.5), 0.0, 1.0),
+        "hardswish": lambda func, x: x * clamped(weighted([(x, 1.0 / 6.0)], 0.5), 0.0, 1.0),
+        "log_sigmoid_forward": lambda func, x: (
+            scaled(function("softplus", scaled(x, -1.0)), -1.0),
+            torch.empty(0),
+        ),
+        "addcmul": lambda func, x, left, right, value=1.0: x + value * (left * right),
+        "glu": lambda func, x, dim=-1: (lambda left, right: left * torch.sigmoid(right))(*x.chunk(2, dim)),
+        "_fused_sdp_choice": lambda func, *args, **kwargs: 0,
+    }
+)
 
 
 @handles("div")
@@ -164,11 +144,6 @@ def _pow(func: Any, tensor: Any, power: Any) -> Any:
         square = function("square", tensor)
         return {3: tensor * square, 4: function("square", square)}[int(power)]
     raise UnsupportedError(f"the power {power} has no bound")
-
-
-@handles("addcmul")
-def _addcmul(func: Any, tensor: Any, left: Any, right: Any, value: float = 1.0) -> Any:
-    return tensor + value * (left * right)
 
 
 LSTM = 2
@@ -277,17 +252,8 @@ def _attention(func: Any, query: Any, key: Any, value: Any, *args: Any, **kwargs
     scale = kwargs.get("scale") or 1.0 / math.sqrt(query.shape[-1])
     shape = query.shape
     q, k, v = (one.reshape(-1, *one.shape[-2:]) for one in (query, key, value))
-    shares = _softmax_last(torch.bmm(q, k.transpose(1, 2)) * scale)
+    shares: Any = torch.softmax(torch.bmm(q, k.transpose(1, 2)) * scale, dim=-1)
     return torch.bmm(shares, v).reshape(*shape[:-1], value.shape[-1]), torch.empty(0)
-
-
-def _softmax_last(tensor: Any) -> Any:
-    return torch.softmax(tensor, dim=-1)
-
-
-@handles("_fused_sdp_choice")
-def _no_fusion(func: Any, *args: Any, **kwargs: Any) -> int:
-    return 0
 
 
 @handles("var", "std")
@@ -300,12 +266,6 @@ def _var(
     total: Any = function("square", centred).sum(dims, keepdim=keepdim)
     made = scaled(total, 1.0 / (count - (1.0 if correction is None else correction)))
     return made if func.overloadpacket.__name__ == "var" else function("sqrt", made)
-
-
-@handles("glu")
-def _glu(func: Any, tensor: Traced, dim: int = -1) -> Any:
-    left, right = tensor.chunk(2, dim)
-    return left * torch.sigmoid(right)
 
 
 @handles("mkldnn_rnn_layer")
