@@ -28,8 +28,7 @@ from dovetail.core.options import require_choice
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.sparse import joined_ranges
 from dovetail.core.stated_program import StatedProgram
-from dovetail.core.template import FamilyColumns, Template, read_template, whole_families
-from dovetail.core.template_expansion import few_blocks
+from dovetail.core.template import FamilyColumns, Template, few_blocks, read_template, whole_families
 
 OutputType = Literal["regression", "classification"]
 

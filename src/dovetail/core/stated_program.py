@@ -19,8 +19,7 @@ from dovetail.core.errors import ModelError
 from dovetail.core.mip import Mip
 from dovetail.core.names import label_of
 from dovetail.core.row_part import ColumnPart, RowPart, column_parts, row_parts
-from dovetail.core.template import Template
-from dovetail.core.template_expansion import column_names, columns_of, expanded, row_names, sides_of
+from dovetail.core.template import Template, column_names, columns_of, expanded, row_names, sides_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,10 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.block_rows import Place, column_of, entries_of, places_of
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
 from dovetail.core.stated_program import StatedProgram
-from dovetail.core.template import FamilyColumns, Template
+from dovetail.core.template import FamilyColumns, Place, Template, column_of, entries_of, places_of
 from dovetail.run.record import read, sayable
 
 MOST_ASKED = 100_000

@@ -20,12 +20,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.certificates.checker.joint_graph import JointGraph, Sample, samples_of
+from dovetail.certificates.checker.joint_graph import JointGraph, Sample, Substitution, definition, samples_of
 from dovetail.certificates.checker.planes import Known, Planes, Ranges
-from dovetail.certificates.checker.region import Boxes, Chosen, Region
+from dovetail.certificates.checker.region import Boxes, Chosen, Region, down, gamma, up
 from dovetail.certificates.checker.root_box import Narrowing
-from dovetail.certificates.checker.rounding import down, gamma, up
-from dovetail.certificates.checker.substitution import Substitution, definition
 from dovetail.certificates.proof import COST_ROW, Leaves
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem

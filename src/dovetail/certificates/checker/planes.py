@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dovetail.certificates.checker.region import Chosen, Region
-from dovetail.certificates.checker.rounding import UNIT, down, gamma, up
+from dovetail.certificates.checker.region import UNIT, Chosen, Region, down, gamma, up
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.functions import FUNCTIONS

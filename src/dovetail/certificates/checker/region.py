@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.certificates.checker.rounding import gamma
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -94,3 +93,23 @@ class Boxes:
     def take(self, chosen: Chosen) -> Boxes:
         """Some of them."""
         return Boxes(self.lower[chosen], self.upper[chosen])
+
+
+UNIT = 2.0**-53
+MORE = 8
+"""Operations beside a sum itself."""
+
+
+def gamma(terms: int) -> float:
+    """Relative to the sizes that are added up: so many operations in a row; twice that, for its own use."""
+    return 2.0 * (terms + MORE) * UNIT / (1.0 - (terms + MORE) * UNIT)
+
+
+def down(values: FloatArray) -> FloatArray:
+    """The next float below."""
+    return np.nextafter(values, -np.inf)
+
+
+def up(values: FloatArray) -> FloatArray:
+    """The next float above."""
+    return np.nextafter(values, np.inf)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.scikit_learn import transformers
-from dovetail.predictors.scikit_learn.centroids import nearness
+from dovetail.predictors.scikit_learn.answer import nearness
 from dovetail.predictors.scikit_learn.encoders import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,

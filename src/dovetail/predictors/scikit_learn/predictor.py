@@ -29,8 +29,12 @@ from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64, Arithmetic
 from dovetail.networks.layers import Layer, folded
 from dovetail.networks.program import Program
-from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
-from dovetail.predictors.scikit_learn.centroids import NearestNumber
+from dovetail.predictors.scikit_learn.answer import (
+    NearestNumber,
+    finds_the_nearest,
+    nearest_number,
+    own_answer,
+)
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,

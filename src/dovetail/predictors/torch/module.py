@@ -42,9 +42,8 @@ from dovetail.predictors.torch.frozen_copy import (
     in_first_dtype,
     likeliest_first,
 )
-from dovetail.predictors.torch.layers import parts_of, proved_layers
+from dovetail.predictors.torch.layers import TorchOperation, parts_of, proved_layers
 from dovetail.predictors.torch.program import recorded_program
-from dovetail.predictors.torch.recorder import TorchOperation
 
 MODE = threading.RLock()
 """Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.program import NOTHING, Recording
-from dovetail.predictors.torch.recorder import DispatchMode
+from dovetail.predictors.torch.layers import DispatchMode
 
 
 class Traced(Tensor):

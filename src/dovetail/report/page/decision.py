@@ -20,8 +20,7 @@ from dovetail.core.amounts import listed, several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.families import ArrayIndices, ColumnFamily, Index, families
-from dovetail.report.page.number_text import NOTHING, number, numbers
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import NOTHING, number, numbers, visible
 
 MOST_CELLS = 8000
 """On one page: about 200 KB of text, and a browser on a phone still scrolls it."""

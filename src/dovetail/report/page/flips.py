@@ -14,8 +14,7 @@ import numpy as np
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.report.page.families import split
-from dovetail.report.page.number_text import NOTHING, change, number, numbers
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4
 """Of a feature's spread over the samples: smaller changes are not worth a word. A sample that flipped may
