@@ -30,7 +30,7 @@ import dovetail as dt
 from dovetail.core.description import Description
 from dovetail.core.predictor import as_predictor
 from dovetail.testing import PredictorCase
-from dovetail.testing.predictor_case import DOUBLE, SINGLE
+from dovetail.testing.predictor_suite import DOUBLE, SINGLE
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.predictors import estimators

@@ -267,7 +267,9 @@ def test_a_fact_that_fails(name, monkeypatch):
     assert [failure.part for failure in failures] == [part]
     result = solved(make)
     assert {failure.part for failure in result.failures} <= {part}
-    verified(make, result, proved=name != "branched", failed=bool(result.failures))  # nothing else proves trees
+    verified(
+        make, result, proved=name != "branched", failed=bool(result.failures)
+    )  # nothing else proves trees
 
 
 def test_all_facts_that_fail(monkeypatch):

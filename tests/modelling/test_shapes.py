@@ -6,7 +6,7 @@ import xarray as xr
 
 import dovetail as dt
 from dovetail.core.foreign import NUMBER, Places
-from dovetail.modelling.shapes import as_samples, columns_of, with_numbers
+from dovetail.modelling.attachment import as_samples, columns_of, with_numbers
 from tests.modelling.tiny import in_gurobi, solve, times
 
 

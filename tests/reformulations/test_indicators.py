@@ -8,7 +8,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.box import Box, propagate
-from dovetail.core.indicator import Indicator
+from dovetail.core.special_constraints import Indicator
 from dovetail.reformulations import indicators as rewriting
 from dovetail.reformulations.indicators import LARGEST_M, IndicatorRows
 from dovetail.reformulations.reformulated import Reformulated

@@ -3,7 +3,7 @@
 import pickle
 from functools import partial
 
-from dovetail.run.desk import Desk
+from dovetail.run.processes import Desk
 from dovetail.run.remote_workers import Here, RemoteWorkers, process_workers
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.report.log.table import State
 from dovetail.run.budget import StopReason
-from dovetail.run.solve_part import SolvePart, gain
+from dovetail.run.monitor import SolvePart, gain
 
 NOTHING = State(2.0, "", math.nan, None, rows_only=False, evaluations=0)
 POINT = replace(NOTHING, incumbent=57.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.cases import cases_of, key_of, said
+from dovetail.sweeping.sweep_result import cases_of, key_of, said
 
 
 def test_a_mapping_is_a_product_in_its_order():

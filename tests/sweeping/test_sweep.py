@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.row import SweepRow
 from dovetail.sweeping.sweep import ResultsFile, solved
+from dovetail.sweeping.sweep_result import SweepRow
 from tests.conftest import FULL
 from tests.processes import gone, hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over

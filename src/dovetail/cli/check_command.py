@@ -34,7 +34,7 @@ def check(
 
     Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
     """
-    from dovetail.cli.result_file import read_result, require_same_columns
+    from dovetail.cli.outputs import read_result, require_same_columns
     from dovetail.problem_file.description import FileDescription
 
     description = FileDescription.read(problem, predictor or ())

@@ -108,7 +108,7 @@ def _outputs(
 
 
 def _start(path: Path | None, problem: Problem) -> Any:
-    from dovetail.cli.result_file import start_from
+    from dovetail.cli.outputs import start_from
 
     return None if path is None else start_from(path, problem)
 

@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
-from dovetail.core.batch_rounding import Said, double_copy
+from dovetail.core.batch_rounding import NOTHING, Said, double_copy, largest, worst_in_pieces, worst_of
+from dovetail.core.batch_rounding import Worst as Worst
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
-from dovetail.core.worst import Worst as Worst
 
 SLOW = 0.001
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
@@ -190,7 +190,7 @@ class Checker:
         """Of amounts by which rows are missed, part by part."""
         found, first = [Worst()], 0
         for amount in amounts:
-            found.append(worst_of(amount, self._row_from(first)))
+            found.append(worst_of(amount, partial(_name, self._problem.stated.row_name, first)))
             first += len(amount)
         return largest(found)
 
@@ -204,10 +204,6 @@ class Checker:
             first += part.size
         return largest(found)
 
-    def _row_from(self, first: int) -> NameOf:
-        """Names of rows that are counted from one of them."""
-        return lambda k: self._problem.stated.row_name(first + k)
-
     def _outside(self, x: FloatArray) -> Worst:
         """The column that is farthest outside its bounds."""
         program = self._problem.stated
@@ -219,12 +215,9 @@ class Checker:
         found = [Worst()]
         for part in self._problem.stated.columns:
             if part.whole:
-                found.append(worst_in_pieces(part.fraction(x), part.shape, self._name_from(part.first)))
+                name_of = partial(_name, self._problem.stated.column_name, part.first)
+                found.append(worst_in_pieces(part.fraction(x), part.shape, name_of))
         return largest(found)
-
-    def _name_from(self, first: int) -> NameOf:
-        """Names of columns that are counted from one of them."""
-        return lambda k: self._problem.stated.column_name(first + k)
 
     def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
@@ -269,5 +262,10 @@ class Checker:
             more = part.of(changes)
             if np.any(more):
                 outside = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
-                found.append(worst_of(outside, self._name_from(part.first)))
+                found.append(worst_of(outside, partial(_name, program.column_name, part.first)))
         return largest([*found, *turning])
+
+
+def _name(name_of: NameOf, first: int, k: int) -> str:
+    """The name of what is counted from a first one."""
+    return name_of(first + k)

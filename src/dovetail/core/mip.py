@@ -113,7 +113,10 @@ class Mip:
         put(self, "upper", _limits("upper", upper, columns, per_column))
         put(self, "integer", flags("integer", integer, columns))
         put(self, "sense", sense)
-        put(self, "offset", _offset(offset))
+        try:
+            put(self, "offset", float(offset))
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"offset is {offset!r}; give a finite number.") from None
         put(self, "names", _names("names", names, columns, per_column))
         put(self, "row_names", _names("row_names", row_names, rows, per_row))
         self._validate()
@@ -293,13 +296,6 @@ def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
     if not np.any(empty):
         return low, high
     return np.where(empty, lower, low), np.where(empty, upper, high)
-
-
-def _offset(offset: Any) -> float:
-    try:
-        return float(offset)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"offset is {offset!r}; give a finite number.") from None
 
 
 def _matrix(A: Any, columns: int) -> sp.csr_array:

@@ -35,7 +35,7 @@ from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
-from dovetail.run.solve_part import SolvePart
+from dovetail.run.monitor import SolvePart
 from dovetail.run.stopping import worthwhile
 from dovetail.run.turns import GAINED, Clock, Computation, next_of
 from dovetail.structure.structure import structure_of

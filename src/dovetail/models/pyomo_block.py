@@ -28,12 +28,12 @@ from pyomo.repn import generate_standard_repn
 from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -53,7 +53,7 @@ _FIXES = {
 """What to do about some of the others."""
 
 
-class PyomoModel(ToolModel):
+class PyomoModel(ForeignModel):
     """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
 
     tool = "Pyomo model"

@@ -1,7 +1,7 @@
 """Functions of single numbers that networks are made of, by name: all that is known of each, in one place.
 
-A new function is one entry here, its bend for the checker (`certificates/checker/lines.py`), and its kernel
-for ONNX (`predictors/onnx/operators/activation.py`) where there is none yet. Its value and its derivative are
+A new function is one entry here, its bend for the checker (`certificates/checker/planes.py`), and its kernel
+for ONNX (`predictors/onnx/operators/elementwise.py`) where there is none yet. Value and derivative are
 written once, for numpy and for torch. All else follows: between two bends the slope only rises or only falls,
 so that slopes are extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py`
 finds lines below and above the function in the same way.

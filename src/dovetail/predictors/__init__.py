@@ -115,28 +115,28 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "skorch",
-        "dovetail.predictors.skorch_net:SkorchPredictor",
+        "dovetail.predictors.torch.module:SkorchPredictor",
         "a trained net, as its torch module",
         library="skorch",
         recognises=of_class("skorch.net.NeuralNet"),
     ),
     Part(
         "XGBoost",
-        "dovetail.predictors.trees.xgboost_model:XgboostTrees",
+        "dovetail.predictors.trees.xgboost:XgboostTrees",
         "gbtree, DART and random forests; estimators and boosters",
         library="xgboost or xgboost-cpu",
         recognises=_is_xgboost,
     ),
     Part(
         "LightGBM",
-        "dovetail.predictors.trees.lightgbm_model:LightgbmTrees",
+        "dovetail.predictors.trees.lightgbm:LightgbmTrees",
         "gbdt, DART and random forests; estimators and boosters",
         library="lightgbm",
         recognises=_is_lightgbm,
     ),
     Part(
         "CatBoost",
-        "dovetail.predictors.trees.catboost_model:CatboostTrees",
+        "dovetail.predictors.trees.catboost:CatboostTrees",
         "models of numbers and of categories one by one, whatever their trees",
         library="catboost",
         recognises=_is_catboost,
@@ -194,3 +194,42 @@ def _builder(part: Part) -> Callable[[Any], object]:
 for _part in reversed([*PREDICTORS.values()]):  # what is registered last is asked first
     assert _part.recognises is not None
     register(_part.recognises, _builder(_part))
+
+
+def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
+    """By feature, the names of its categories in the order of their numbers; of most predictors none.
+
+    A column of such a feature holds a number: the place of the category in this list, which libraries may
+    have sorted. This is the way back.
+
+    >>> import numpy as np, pandas as pd, dovetail as dt
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> frame = pd.DataFrame({"wood": pd.Categorical(["oak", "ash"] * 30, categories=["oak", "ash"])})
+    >>> trees = HistGradientBoostingRegressor(categorical_features="from_dtype")
+    >>> trees = trees.fit(frame, np.tile([2.0, 1.0], 30))
+    >>> names = dt.categories_of(trees)[0]
+    >>> print(names[1])  # what a column that is 1 stands for
+    oak
+    """
+    kind = PREDICTORS.recognised(predictor)
+    if kind == "scikit-learn searches":
+        return categories_of(getattr(predictor, "best_estimator_", None))
+    if kind in ("XGBoost", "LightGBM"):
+        return _of_frames(kind, predictor)
+    if kind not in ("scikit-learn", "scikit-learn trees"):
+        return {}
+    from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
+
+    read = {feature: categories for feature, (categories, _) in categories_read(predictor).items()}
+    return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}
+
+
+def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
+    """What a library keeps of the frame that a model was trained on; of one that cannot be read, nothing."""
+    from dovetail.predictors.trees.lightgbm import lightgbm_categories
+    from dovetail.predictors.trees.xgboost import xgboost_categories
+
+    try:
+        return (xgboost_categories if library == "XGBoost" else lightgbm_categories)(model)
+    except Exception:  # it says why when it is added
+        return {}

@@ -174,7 +174,7 @@ class Ensemble:
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
         """Networks of the same form side by side, if there are layers of all."""
         every = [one.layers() for one in each if one.layers is not None]
-        kinds = {tuple(_kind(layer) for layer in layers) for layers in every}
+        kinds = {tuple("dense" if isinstance(one, Dense) else one.kind for one in layers) for layers in every}
         if (
             len(every) < len(each)
             or len(kinds) > 1
@@ -252,10 +252,6 @@ def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArr
     members, outputs = places.shape
     rows = np.tile(np.arange(outputs), members)
     return sums(rows, places.reshape(-1), np.repeat(weights, outputs), np.zeros(outputs))
-
-
-def _kind(layer: Layer) -> str:
-    return "dense" if isinstance(layer, Dense) else layer.kind
 
 
 def _no_layers(name: str) -> tuple[Layer, ...]:

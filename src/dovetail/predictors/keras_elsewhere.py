@@ -126,7 +126,9 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
     elif kind == "Sequential":
         for inner in layer.layers:
             yield from _modules(inner)
-    elif kind == "Dense" and not (getattr(layer, "lora_enabled", False) or _quantised(layer)):
+    elif kind == "Dense" and not (
+        getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None) is not None
+    ):
         weight, *bias = (np.asarray(one, dtype=np.float64) for one in layer.get_weights())
         yield as_linear(weight.T, bias[0] if bias else np.zeros(weight.shape[1]))
         yield from _activation(layer)
@@ -134,10 +136,6 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
         yield from _activation(layer)
     elif kind not in UNCHANGED:
         yield None
-
-
-def _quantised(layer: Any) -> bool:
-    return getattr(layer, "quantization_mode", None) is not None
 
 
 def _is_kerass_own(layer: Any) -> bool:

@@ -21,10 +21,9 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.networks.layers import ACTIVATIONS
-from dovetail.predictors.torch.dtype_modes import CastsToFloat64
-from dovetail.predictors.torch.layers import changed
+from dovetail.predictors.torch.frozen_copy import CastsToFloat64
+from dovetail.predictors.torch.layers import TorchOperation, changed
 from dovetail.predictors.torch.module import MODE, TorchPredictor
-from dovetail.predictors.torch.recorder import TorchOperation
 
 UNCHANGED = (
     keras.layers.InputLayer,

@@ -18,8 +18,7 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.derived import numbers
-from dovetail.predictors.trees.assembly import ReadTree, assembled
-from dovetail.predictors.trees.pieces import LinePieces, threshold_piece
+from dovetail.predictors.trees.assembly import LinePieces, ReadTree, assembled, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -19,8 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import MissingDependencyError, OptionError
 from dovetail.run.budget import Budget
-from dovetail.run.desk import Desk
-from dovetail.run.processes import Lost, Recipe, pickled
+from dovetail.run.processes import Desk, Lost, Recipe, pickled
 from dovetail.run.remote_workers import RemoteWorkers
 from dovetail.version import __version__
 

@@ -25,9 +25,7 @@ from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import CannotTravel, Lost, pooled
 from dovetail.solving.options import log_stream
-from dovetail.sweeping.cases import Case, cases_of, key_of
-from dovetail.sweeping.row import COLUMNS, SweepRow
-from dovetail.sweeping.sweep_result import SweepResult
+from dovetail.sweeping.sweep_result import COLUMNS, Case, SweepResult, SweepRow, cases_of, key_of
 
 FIX = (
     "new processes import it by its name, so it has to be a function of a file: def it at the top of a "

@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 import dovetail as dt
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.trees import pipeline as pipeline_file
-from dovetail.predictors.trees.agreement import probe_rows
+from dovetail.predictors.trees.predictor import probe_rows
 
 
 def data(seed=0):

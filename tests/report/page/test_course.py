@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.report.page.course import Course, by_part, listed_points
-from dovetail.report.page.course_chart import course_figure
-from dovetail.report.page.residual_chart import residual_figures
+from dovetail.report.page.course_chart import course_figure, residual_figures
 from dovetail.report.sources import found_by
 from dovetail.run.trace import Gain, Trace
 from tests.report.results import nothing, result, row

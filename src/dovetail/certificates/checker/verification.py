@@ -10,10 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
-from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues, take
+from dovetail.certificates.checker.region import Boxes, gamma
 from dovetail.certificates.checker.root_box import root_box
-from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import flop_registry
 
 from dovetail.core.errors import PredictorError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.torch.recorder import DispatchMode
+from dovetail.predictors.torch.layers import DispatchMode
 
 SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""

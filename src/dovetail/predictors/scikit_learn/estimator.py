@@ -188,12 +188,8 @@ def changed_itself(part: Any) -> str:
     for base in cls.__mro__:
         if base is not object:
             methods = {name: value for name, value in vars(base).items() if isinstance(value, FunctionType)}
-            replaced += [name for name, value in methods.items() if not _is_scikit_learns(value)]
+            replaced += [name for name, one in methods.items() if not one.__module__.startswith("sklearn.")]
     return f"{replaced[0]} of {cls.__name__} was replaced" if replaced else ""
-
-
-def _is_scikit_learns(function: FunctionType) -> bool:
-    return function.__module__.startswith("sklearn.")
 
 
 def means_logits(estimator: Any) -> bool:

@@ -148,9 +148,6 @@ def _part(step: Any, feature: int) -> tuple[Any, int]:
         place = step.output_indices_[name]
         if place.start <= feature < place.stop:
             own = int(step._transformer_to_input_indices[name][feature - place.start])
-            return (None, own) if _passes(inner) else (inner, own)
+            passes = inner == "passthrough" or (is_a(inner, "FunctionTransformer") and inner.func is None)
+            return (None, own) if passes else (inner, own)
     return step, feature
-
-
-def _passes(inner: Any) -> bool:
-    return inner == "passthrough" or (is_a(inner, "FunctionTransformer") and inner.func is None)

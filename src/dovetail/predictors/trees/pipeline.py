@@ -1,15 +1,11 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
-Behind scalers what goes left is again all numbers up to a largest one, which is found by bisection on the
-live scalers (`assembly.py`). Behind an encoder it is a set of categories: each of them is asked about.
+    as it is    a feature that passes, or an imputer's where nothing is missing rising      behind scalers:
+    what goes left of a cut is again all numbers up to a largest one, which is found by bisection on the live
+    scalers (`assembly.py`) category    behind an encoder: each category goes left or right of a cut, and
+    nothing else is asked
 
-Steps before trees make each column of a single feature: scalers, encoders, choices of columns.
-
-    as it is    a feature that passes, or an imputer's where nothing is missing
-    rising      behind scalers: what goes left of a cut is again all numbers up to a largest one
-    category    behind an encoder: each category goes left or right of a cut, and nothing else is asked
-
-What a column is at some number is always asked of the live steps: no formula of theirs is repeated here, and
+The live steps are always asked what a column is at some number: no formula of theirs is repeated here, and
 their rounding is theirs.
 """
 
@@ -30,13 +26,19 @@ from dovetail.predictors.scikit_learn.answer import as_read, own_answer
 from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
-from dovetail.predictors.trees.catboost_model import CatboostTrees
-from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
-from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    largest_going_left,
+    threshold_piece,
+)
+from dovetail.predictors.trees.catboost import CatboostTrees
+from dovetail.predictors.trees.lightgbm import LightgbmTrees
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.xgboost_model import XgboostTrees
+from dovetail.predictors.trees.xgboost import XgboostTrees
 
 
 class PipelineTrees(ScikitLearnTrees):
@@ -72,19 +74,16 @@ class PipelineTrees(ScikitLearnTrees):
             raise UnsupportedError(
                 f"{self.name}: its trees read {ensemble.features} columns, of which {len(sources)} are known."
             )
-        self._require_unscaled(ensemble, sources)
-        moved = _Moved(self._model, steps, ensemble, sources, features, self._found)
-        read = moved.ensemble()
-        self._found = moved.found
-        return read
-
-    def _require_unscaled(self, ensemble: TreeEnsemble, sources: list[ColumnSource]) -> None:
         scaled = [k for k in ensemble.categories if sources[k].kind is ColumnKind.RISING]
         if scaled:
             raise UnsupportedError(
                 f"{self.name}: feature {sources[scaled[0]].feature} is a category to its trees, and scaled "
                 "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
             )
+        moved = _Moved(self._model, steps, ensemble, sources, features, self._found)
+        read = moved.ensemble()
+        self._found = moved.found
+        return read
 
 
 class _Moved:

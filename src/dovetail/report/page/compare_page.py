@@ -33,9 +33,8 @@ from dovetail.report.page.chart import (
 from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, ValueTable
 from dovetail.report.page.headline import STATUS
-from dovetail.report.page.number_text import number, numbers, percent, seconds
+from dovetail.report.page.number_text import number, numbers, percent, seconds, visible
 from dovetail.report.page.templates import render
-from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ENDED, found_by
 
 MOST = 24

@@ -1,6 +1,6 @@
 """What classifiers say now and said before: which samples flipped, and what was changed for it.
 
-*Before* is where nothing is done (`core/untouched.py`): the values that the rows give a sample's inputs.
+*Before* is where nothing is done (`run/problem_facts.py`): the values that the rows give a sample's inputs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.report.page.families import split
-from dovetail.report.page.number_text import NOTHING, change, number, numbers
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4
 """Of a feature's spread over the samples: smaller changes are not worth a word. A sample that flipped may

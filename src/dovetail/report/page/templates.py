@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dovetail.report.page.visible_text import spelt_out
+from dovetail.report.page.number_text import spelt_out
 
 HERE = Path(__file__).parent
 

@@ -1,21 +1,30 @@
-"""A LightGBM model as its library saves it, `key=value` in plain text, read into the flat form.
+"""LightGBM's estimators and boosters, asked as they are and read off the text they save: `key=value` lines.
 
 x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that, and a
-category where it is in the split's set (others, and those below 0, go right). Learning
-rates and the mean that boosting begins with are in the leaves already.
+category where it is in the split's set (others, and those below 0, go right). Learning rates and the mean
+that boosting begins with are in the leaves already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
-from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
+from dovetail.predictors.silence import NAMES, silenced
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    largest_going_left,
+    threshold_piece,
+)
+from dovetail.predictors.trees.predictor import TreePredictor
 
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""
@@ -143,3 +152,74 @@ def _pieces(fields: dict[str, str], decisions: IntArray, threshold: FloatArray) 
 
 def _numbers(text: str) -> FloatArray:
     return np.array(text.split(), dtype=np.float64)
+
+
+def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    live = LightgbmTrees(model)
+    names = live.frame_categories
+    features = live.read().categories if names else ()
+    if len(features) != len(names):  # some feature was told to be one, and had numbers
+        return {}
+    each = zip(features, names, strict=True)
+    return {feature: tuple(own) for feature, own in each if all(isinstance(name, str) for name in own)}
+
+
+class LightgbmTrees(TreePredictor):
+    """Both answer with the rounds up to the best one, and save as many."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._last: tuple[str, TreeEnsemble] | None = None
+        """The text that was read last, and what it says."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """If it was trained on a frame; others are called Column_0 and so on."""
+        names = tuple(map(str, self._booster.feature_name()))
+        return None if names == tuple(f"Column_{j}" for j in range(len(names))) else names
+
+    @property
+    def frame_categories(self) -> list[list[Any]]:
+        """Of each column of categories that the frame had, in their order."""
+        return self._booster.pandas_categorical or []
+
+    @property
+    def is_classifier(self) -> bool:
+        """By its method, or a booster's objective."""
+        if self._is_estimator:
+            return hasattr(self._model, "predict_proba")
+        text = self._text if self._last is None else self._last[0]  # every answer asks for it
+        return objective_of(text) in CLASSES
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
+        asks = self._is_estimator and self.is_classifier
+        with silenced(NAMES):
+            said = np.asarray(
+                self._model.predict_proba(X) if asks else self._model.predict(X), dtype=np.float64
+            )
+        if said.ndim == 1 and self.is_classifier:
+            return np.column_stack([1.0 - said, said])
+        return said
+
+    def read(self) -> TreeEnsemble:
+        """What it saves."""
+        if self._is_estimator and not self._model.__sklearn_is_fitted__():
+            raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
+        text = self._text
+        if self._last is None or self._last[0] != text:
+            self._last = text, lightgbm_ensemble(text)
+        return self._last[1]
+
+    @property
+    def _is_estimator(self) -> bool:
+        return hasattr(self._model, "fit")
+
+    @property
+    def _booster(self) -> Any:
+        return self._model.booster_ if self._is_estimator else self._model
+
+    @property
+    def _text(self) -> str:
+        return str(self._booster.model_to_string())
