@@ -271,7 +271,6 @@ def test_solving_imports_no_optional_library():
 
 def test_the_command_line_imports_neither_torch_nor_scipy():
     heavy = {"torch", "scipy", "highspy", "piqp", "pyscipopt", "pandas", "sklearn", "matplotlib"}
-    assert not heavy & modules_after("import dovetail.cli")
     run = "from typer.testing import CliRunner; from dovetail.cli import app"
     run += "; r = CliRunner().invoke(app, ['--help'])"
     assert not heavy & modules_after(run + "; assert r.exit_code == 0")
