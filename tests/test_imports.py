@@ -193,10 +193,7 @@ def test_networks_know_nothing_of_problems():
 
 @pytest.mark.parametrize(
     ("package", "users"),
-    [
-        ("dovetail_study", {"problems/__init__.py", "__init__.py"}),
-        ("dovetail_peers", {"compat/__init__.py"}),
-    ],
+    [("dovetail_study", {"problems/__init__.py", "__init__.py"}), ("dovetail_peers", {"compat/__init__.py"})],
 )
 def test_the_library_never_imports_what_stands_beside_it(package, users):
     """Its public name does, and `__init__.py` in a block that only type checkers read."""

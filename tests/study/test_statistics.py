@@ -4,16 +4,7 @@ import math
 
 import pytest
 
-from dovetail_study.statistics import (
-    average,
-    exponent,
-    geometric_mean,
-    mean,
-    share,
-    spread,
-    spread_of,
-    text,
-)
+from dovetail_study.statistics import average, exponent, geometric_mean, mean, share, spread, spread_of, text
 from dovetail_study.verdict import Word, judged
 
 

@@ -5,17 +5,7 @@ import pytest
 from dovetail_study.claims.e1 import BY_SCIP
 from dovetail_study.e1 import E1
 from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
-from tests.study.made_up import (
-    AGREED,
-    HOLDS,
-    IN_PART,
-    NOT,
-    UNTESTABLE,
-    all_words,
-    judged,
-    row,
-    scip,
-)
+from tests.study.made_up import AGREED, HOLDS, IN_PART, NOT, UNTESTABLE, all_words, judged, row, scip
 
 CELL = {"network": "6x128", "n": 200}
 OTHER = {"network": "2x16", "n": 25}
@@ -58,11 +48,7 @@ CASES = [
     (BESIDE, UNTESTABLE, [paper(), big_m("writing")]),
     (KNOWN, NOT, [paper(potable=6), big_m("time", potable=3), auto()]),  # better than a stopped SCIP
     (KNOWN, UNTESTABLE, [paper(), auto()]),  # as good as the best known, which is not proved
-    (
-        KNOWN,
-        UNTESTABLE,
-        [paper(), row("e1", "dual-decomposition", potable=3, **CELL)],
-    ),  # nobody looked
+    (KNOWN, UNTESTABLE, [paper(), row("e1", "dual-decomposition", potable=3, **CELL)]),  # nobody looked
     (KNOWN, UNTESTABLE, [paper(n=500, potable=6), auto(n=500)]),  # not one of E1's sizes
     ("E1 time", HOLDS, [paper(seconds=8.0, **AGREED), big_m("time")]),
     ("E1 time", IN_PART, [paper(seconds=8.0), big_m("time")]),  # the end of 50 iterations is no solution
