@@ -20,7 +20,7 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.run.environment import Interrupts
 from dovetail.testing.problems import offers_of
-from tests.conftest import volume
+from tests.conftest import FULL, volume
 from tests.processes import surviving
 from tests.robustness.interrupted import Case, interrupted
 from tests.small import knapsack
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @volume("processes; other tests send their signals in this one, at moments of their choice")
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(200 if FULL else 1))
 def test_any_moment_gives_an_answer(seed):
     case = Case.random(seed, list(METHODS))
     answer = interrupted(case)
