@@ -17,11 +17,14 @@ from dovetail.methods.facts import LOOKUPS, Facts
 from dovetail.methods.phases import PHASES
 from dovetail.reformulations.quadratic_blocks import QuadraticForm
 from dovetail.run.failures import counted
+from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import linear_net
 from tests.tree_problems import enumerated
 
 METHOD = Auto(effort=1, tables=False)
+STEP = 1 if FULL else 2
+"""Every phase, problem and fact at full volume, every second one in each run."""
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +229,7 @@ def verified(make, result, *, proved=True, failed=True):
     assert result.status == "feasible" or abs(result.bound - truth) <= 2 * result.allowed_gap
 
 
-@pytest.mark.parametrize("number", range(len(PHASES)), ids=lambda k: PHASES[k].name)
+@pytest.mark.parametrize("number", range(0, len(PHASES), STEP), ids=lambda k: PHASES[k].name)
 def test_a_phase_that_fails(number, monkeypatch):
     """It comes first, on a problem that it is meant for, if there is one here."""
     phase = PHASES[number]
@@ -239,7 +242,7 @@ def test_a_phase_that_fails(number, monkeypatch):
     verified(make, result, proved=phase.name != "branching")  # nothing else proves trees
 
 
-@pytest.mark.parametrize("make", PROBLEMS)
+@pytest.mark.parametrize("make", PROBLEMS[::STEP])
 def test_phases_that_all_fail_after_their_work(make, monkeypatch):
     """Points and bounds that they found before stand."""
 
@@ -255,7 +258,7 @@ def test_phases_that_all_fail_after_their_work(make, monkeypatch):
         verified(make, result)
 
 
-@pytest.mark.parametrize("name", list(LOOKUPS))
+@pytest.mark.parametrize("name", list(LOOKUPS)[::STEP])
 def test_a_fact_that_fails(name, monkeypatch):
     """On a problem where it says something, if there is one here; a solve may end before it is asked for."""
     nothing = getattr(Facts(), name)
