@@ -37,6 +37,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links as they stand in the repository into those of the site; draw flowcharts."""
     place = page.file.src_uri
+    if place.startswith("benchmarks/"):
+        page.meta["hide"] = ["toc"]  # their tables are wide
     folder = posixpath.dirname(PLACES.get(place, f"docs/{place}"))
 
     def turned(match: re.Match[str]) -> str:
