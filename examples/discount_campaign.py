@@ -2,8 +2,8 @@
 
     python examples/discount_campaign.py 200000      number of customers; the default is 3,000
 
-A network learns from last year's letters (made up) how likely a customer is to buy. Customers are equal blocks
-with data of their own; they share the money for discounts and the number of letters.
+A network learns from last year's letters (made up) how likely a customer is to buy. Customers are equal
+blocks with data of their own; they share the money for discounts and the number of letters.
 """
 
 import sys
