@@ -1,7 +1,7 @@
 """Hooks of the site: pages from outside docs/, links to them, flowcharts.
 
-CONTRIBUTING.md, CHANGELOG.md and examples/README.md are pages of the site too. A link in docs/ that leaves the
-folder is turned to the page; a link without a page is an error.
+CONTRIBUTING.md, CHANGELOG.md and examples/README.md are pages of the site too. A link in docs/ that leaves
+the folder is turned to the page; a link without a page is an error.
 """
 
 import posixpath

@@ -1,7 +1,7 @@
 """Run the gallery: python -m website.run_gallery [NAME ...]
 
-The sources are programs in cells (examples/gallery/*.py). Each runs from top to bottom. Text, output and pictures
-are written to docs/gallery: NAME.md with its pictures for the site, and NAME.ipynb.
+The sources are programs in cells (examples/gallery/*.py). Each runs from top to bottom. Text, output and
+pictures are written to docs/gallery: NAME.md with its pictures for the site, and NAME.ipynb.
 """
 
 import ast
