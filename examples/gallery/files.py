@@ -82,7 +82,7 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
 print(f"the network errs by {50 * loss.item() ** 0.5:.1f} MPa")
 
 # %% [markdown]
-# The user's part has three lines. Variables have their names in the file; cement comes in bags of 25 kg.
+# The user writes three lines. Variables have their names in the file; cement comes in bags of 25 kg.
 
 # %%
 problem = dt.Problem(dt.read(folder / "plan.mps"))
