@@ -103,7 +103,7 @@ plt.show()
 # Red lines are promotions. Production comes in few set-ups and whole lots; stock covers the rest. Demand
 # after a promotion lies below the dashed line: the LSTM has learnt that customers bought ahead.
 #
-# **Proved:** the demand of every week is the LSTM's prediction, and constraints and integers hold. The bound comes
+# **Proved:** the LSTM predicts the demand of every week; constraints and integers hold. The bound comes
 # mostly from constraints and set-ups, because proofs do not use this LSTM; a better plan may exist. Nine
 # free binaries have 512 combinations: for certainty, evaluate the LSTM for each and solve the remaining
 # lot-sizing problems.
