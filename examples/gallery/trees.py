@@ -6,7 +6,7 @@
 # from light, soil and sterilisation. Which trees and which sterilised cells maximise the number of
 # survivors within the budget?
 #
-# The data is made up after a published experiment; the decision model is SurrogateLIB's.
+# The data is made up in the form of a published experiment; the decision model is SurrogateLIB's.
 
 # %%
 import matplotlib.pyplot as plt

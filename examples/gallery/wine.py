@@ -5,7 +5,7 @@
 # network predicts a taster's mark from eleven chemical features, and the features of a blend are the means
 # of its parts. Which blends have the best mean mark?
 #
-# The data is made up after the public red wine set.
+# The data is made up in the form of the public red wine set.
 
 # %%
 import matplotlib.pyplot as plt
