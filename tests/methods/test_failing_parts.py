@@ -239,7 +239,7 @@ def test_a_phase_that_fails(number, monkeypatch):
     monkeypatch.setattr(phases_file, "PHASES", (failing, *rest))
     result = solved(make)
     assert [failure.part for failure in result.failures] == [phase.name]
-    verified(make, result, proved=phase.name != "branching")  # nothing else proves trees
+    verified(make, result, proved=phase.name != "branching")
 
 
 @pytest.mark.parametrize("make", PROBLEMS[::STEP])
@@ -270,9 +270,7 @@ def test_a_fact_that_fails(name, monkeypatch):
     assert [failure.part for failure in failures] == [part]
     result = solved(make)
     assert {failure.part for failure in result.failures} <= {part}
-    verified(
-        make, result, proved=name != "branched", failed=bool(result.failures)
-    )  # nothing else proves trees
+    verified(make, result, proved=name != "branched", failed=bool(result.failures))
 
 
 def test_all_facts_that_fail(monkeypatch):
@@ -375,7 +373,7 @@ def test_strict_mode_raises(where, monkeypatch):
         failing = replace(PHASES[0], applies=lambda facts: True, method=lambda options: Failing())
         monkeypatch.setattr(phases_file, "PHASES", (failing, *PHASES[1:]))
     elif where == "fact":
-        monkeypatch.setitem(LOOKUPS, "joint_inputs", fails)
+        monkeypatch.setitem(LOOKUPS, "blocks", fails)
     else:
         monkeypatch.setattr(auto_file, "_by_logits", fails)
     with pytest.raises(RuntimeError, match="made to fail"):
