@@ -290,7 +290,8 @@ class _Plan:
 
     def _left(self, one: _Running) -> MethodOutcome:
         """What a phase that is in the middle of its work comes to."""
-        return one.close() or MethodOutcome(self._context.over or StopReason.TIME, 0)
+        stopped = self._context.budget.stopped is not None  # somebody waits, and hears nothing more
+        return one.close(at_once=stopped) or MethodOutcome(self._context.over or StopReason.TIME, 0)
 
     def _ended(self, one: _Running, outcome: MethodOutcome) -> StopReason:
         """Take note of what a phase came to."""

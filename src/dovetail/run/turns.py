@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import torch
 from greenlet import getcurrent, greenlet
 
+from dovetail.core.deadline import OutOfTime
 from dovetail.run import work
 
 FIRST = 100_000
@@ -129,13 +130,14 @@ class Computation:
         self.weight = 1.0 if part > GAINED else max(LEAST, 0.5 * self.weight)
         self.leads = part >= HALF
 
-    def close(self) -> Any:
-        """Let it end, as if its time were over; what it returns, None where it never began."""
+    def close(self, *, at_once: bool = False) -> Any:
+        """Let it end as if its time were over, or, `at_once`, by an `OutOfTime` where it rests. What it
+        returns; None where it never began."""
         stack, self._stack = self._stack, None
         if stack is None or stack.dead:
             return None
         self.clock.closed = True
-        return self.clock.go_on(stack, math.inf)
+        return stack.throw(OutOfTime) if at_once else self.clock.go_on(stack, math.inf)
 
 
 Some = TypeVar("Some", bound=Computation)
