@@ -515,7 +515,7 @@ class WeightReader:
 
 
 def _inside(folder: Path, location: str, what: str) -> Path:
-    """The path of a plain relative location below a folder, no step of it a link."""
+    """The path of a plain relative location below a folder; links are refused."""
     parts = PurePosixPath(location).parts
     foreign = PureWindowsPath(location)
     if (

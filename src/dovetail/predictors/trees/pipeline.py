@@ -106,7 +106,6 @@ class _Moved:
             raise UnsupportedError(f"feature {missing.pop()} is encoded behind a step that is not known")
 
     def ensemble(self) -> TreeEnsemble:
-        """Over the pipeline's features."""
         given = self._ensemble
         splits = np.flatnonzero(~given.is_leaf & np.isfinite(given.threshold))
         keys = np.stack([given.feature[splits].astype(np.float64), given.threshold[splits]])
@@ -184,7 +183,6 @@ class _Moved:
         return rows
 
     def _through(self, rows: FloatArray) -> FloatArray:
-        """What the trees are given."""
         with silenced(NAMES):  # the first one may have been trained on a frame
             table = as_read(self._pipeline, rows)
             for step in self._steps:
@@ -223,7 +221,6 @@ def _trees(
 
 
 def _live(model: Any) -> TreePredictor:
-    """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
         return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):
