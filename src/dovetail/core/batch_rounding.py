@@ -227,8 +227,7 @@ class Said:
 
     @property
     def _sides(self) -> int:
-        """How many roundings a class depends on: a value against a threshold, or two values against each
-        other."""
+        """Roundings that a class depends on: of one value at a threshold, or of two values."""
         return 1 if self.block.outputs.shape[1] == 1 else 2
 
     @property

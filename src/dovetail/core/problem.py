@@ -390,8 +390,7 @@ def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ..
 
 
 def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
-    """(writer, reader) of each link between samples; the samples of all blocks are numbered in one
-    sequence."""
+    """Writer and reader of each link; the samples of all blocks are numbered in one sequence."""
     first = np.cumsum(counts) - counts
     writer = np.full(program.n_columns, -1, dtype=np.int64)
     for block, begin in zip(blocks, first, strict=True):

@@ -1,9 +1,9 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
-    as it is    a feature that passes, or an imputer's where nothing is missing rising      behind scalers:
-    what goes left of a cut is again all numbers up to a largest one, which is found by bisection on the live
-    scalers (`assembly.py`) category    behind an encoder: each category goes left or right of a cut, and
-    nothing else is asked
+- A feature that passes, or an imputer's where nothing is missing, is as it is.
+- Behind scalers the numbers that go left of a cut are again all numbers up to a largest one, which is found
+  by bisection on the live scalers (`assembly.py`).
+- Behind an encoder each category goes left or right of a cut, and nothing else is asked.
 
 The live steps are always asked what a column is at some number: no formula of theirs is repeated here, and
 their rounding is theirs.
