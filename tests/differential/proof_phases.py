@@ -11,13 +11,7 @@ from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
-PHASES: tuple[Method, ...] = (
-    InputBranching(),
-    Branching(),
-    CertifiedPrices(),
-    BlockPrices(),
-    ExactMip(),
-)
+PHASES: tuple[Method, ...] = (InputBranching(), Branching(), CertifiedPrices(), BlockPrices(), ExactMip())
 
 
 FIRST_SHARE = 0.5

@@ -99,6 +99,7 @@ class LoadedHighs:
         self._threads = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
+        self._entries = int(program.A.nnz)
         self._columns = np.arange(program.lower.size, dtype=np.int32)
         self._ending = _Ending()
         self._unit = 1.0
@@ -241,10 +242,13 @@ class LoadedHighs:
         return STATUS[found]
 
     def _count(self) -> None:
+        info = self._highs.getInfo()
+        iterations = max(0, info.simplex_iteration_count)
         if self.is_mip:
-            work.count(nodes=max(1, int(self._highs.getInfo().mip_node_count)))
+            effort = work.effort_of_mip(iterations, self._entries)
+            work.count(nodes=max(1, int(info.mip_node_count)), effort=effort)
         else:
-            work.count(lps=1)
+            work.count(lps=1, effort=work.effort_of_lp(iterations, self._entries))
 
     def _point(self, status: MipStatus) -> FloatArray | None:
         solution = self._highs.getSolution()

@@ -116,15 +116,21 @@ def interrupter(model: Any) -> Callable[[], None]:
 
 def final_status(model: Any) -> str:
     """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
-    before = _nodes(model)
+    before, iterations = _nodes(model), _iterations(model)
     try:
         model.optimizeNogil()
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    work.count(nodes=max(1, _nodes(model) - before))
+    effort = work.effort_of_mip(_iterations(model) - iterations)
+    work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
+
+
+def _iterations(model: Any) -> int:
+    """Of the simplex method so far."""
+    return int(model.getNLPIterations()) if model.getStage() >= SOLVING else 0
 
 
 def _nodes(model: Any) -> int:

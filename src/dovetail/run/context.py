@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.run.budget import Budget, StopReason
+from dovetail.run.budget import Budget, Clock, StopReason
 from dovetail.run.lifted_incumbent import AnyIncumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.remote_workers import Cluster
@@ -116,6 +116,10 @@ class SolveContext:
         """The same for so many seconds and nodes of search trees; these count alike on any machine."""
         return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
+    def in_turns(self, clock: Clock) -> SolveContext:
+        """The same for a computation that takes turns with others."""
+        return replace(self, budget=self.budget.in_turns(clock), _whole=self._whole or self)
+
     def once(self, work: Callable[[SolveContext], T]) -> T:
         """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
 
@@ -124,7 +128,8 @@ class SolveContext:
         """
         if work not in self._kept:
             try:
-                self._kept[work] = work(self._whole or self)
+                with self.budget.undivided():
+                    self._kept[work] = work(self._whole or self)
             except Exception as failure:
                 self._kept[work] = _Failed(failure)
                 raise

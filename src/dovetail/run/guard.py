@@ -22,6 +22,7 @@ from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
+from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.failures import users_code
 
@@ -95,6 +96,10 @@ class _StandIn:
         return getattr(self.__dict__.get("_behind"), name)  # a copy has none at first
 
 
+BATCH_EFFORT, ROW_EFFORT = 1e-4, 1.1e-6
+"""Seconds of asking a predictor, and of each row (see `Work.effort`)."""
+
+
 class Guard:
     """Stands before the predictors of a problem; it does not hold the problem, which holds it.
 
@@ -166,6 +171,7 @@ class Guard:
 
     def _count(self, rows: int) -> None:
         self.evaluations += rows
+        work.count(effort=BATCH_EFFORT + ROW_EFFORT * rows)
 
     def _asked(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call into the user's code, watched; what it raises is the user's."""

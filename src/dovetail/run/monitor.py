@@ -166,23 +166,38 @@ class Monitor:
     @contextmanager
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
-        part = SolvePart(name, self._state(), len(self.trace), residuals)
+        part = SolvePart(name, residuals)
+        try:
+            with self.turn(part, why):
+                yield part
+        finally:
+            self.ended(part)
+
+    @contextmanager
+    def turn(self, part: SolvePart, why: str = "") -> Iterator[None]:
+        """While a part is at work, once or again: a line at its first turn, and rows."""
         self._began = True
-        self._journal.explain(RESIDUALS if residuals else PARTS)
-        self._show_prepared(residuals)
-        self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
+        self._journal.explain(RESIDUALS if part.residuals else PARTS)
+        self._show_prepared(part.residuals)
+        if not part.begun:
+            self._journal.say(f"{part.name}: {why}" if why else part.name, SECTION, UNDER, "section")
+        before, rounds = self._state(), len(self.trace)
         with self._lock:  # the ticker looks at the parts, too
             self._parts.append(part)
             self._changed()
         try:
-            yield part
+            yield
         finally:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            came = self.trace.incumbents
-            first = came[0].value if came else math.nan
-            self._journal.say(part.summary(self._state(), len(self.trace), first), SECTION, UNDER, "section")
+            part.add(before, self._state(), len(self.trace) - rounds)
+
+    def ended(self, part: SolvePart) -> None:
+        """The line that says what a part brought in all its turns."""
+        came = self.trace.incumbents
+        first = came[0].value if came else math.nan
+        self._journal.say(part.summary(self._state(), first), SECTION, UNDER, "section")
 
     # ---- rows
 
@@ -354,27 +369,40 @@ ENDS = {
 
 @dataclass
 class SolvePart:
-    """One method at work."""
+    """One method at work, in one turn or in several."""
 
     name: str
-    began: State
-    rounds: int
-    """On record before it began."""
     residuals: bool = False
     """Whether its rows show residuals."""
     note: str = ""
     """What the method says of itself at its end."""
     stop_reason: StopReason | None = None
+    begun: bool = False
+    seconds: float = 0.0
+    rounds: int = 0
+    """On record."""
+    _before: State | None = None
+    """Incumbent and bound before the first turn that made them better."""
+    _after: State | None = None
+    """The same after the last such turn."""
 
-    def summary(self, now: State, rounds: int, first: float = math.nan) -> str:
+    def add(self, before: State, after: State, rounds: int) -> bool:
+        """Put a turn on record; whether it made the incumbent or the bound better."""
+        self.begun = True
+        self.seconds, self.rounds = self.seconds + after.elapsed - before.elapsed, self.rounds + rounds
+        known = self._before, self._after
+        gained = bool(gain(before, after))
+        if gained or None in known:
+            self._before, self._after = self._before or before, after
+        return gained
+
+    def summary(self, now: State, first: float = math.nan) -> str:
         """What it brought; `first` is the objective of the first point of all."""
-        said = [several(rounds - self.rounds, "round"), *_brought(self.began, now, first)]
+        said = [several(self.rounds, "round"), *_brought(self._before or now, self._after or now, first)]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
-        return f"{now.elapsed - self.began.elapsed:.1f} s {self.name}: {', '.join(said)}" + (
-            f"; {note}" if note else ""
-        )
+        return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
 
 
 def _brought(before: State, now: State, first: float) -> list[str]:

@@ -205,7 +205,7 @@ class Result:
         """Write the values into the model that was solved, so that its own ways of reading them work.
 
         Pyomo `.value`, linopy `.solution` and `objective.value`, highspy `val`, PySCIPOpt `getVal` and
-        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/values.md has what each
+        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/drop_in.md has what each
         tool allows. Rows, bounds and objective stay as they are. `dovetail.solve` does it by itself.
         """
         if self.origin is None:
