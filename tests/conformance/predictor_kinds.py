@@ -535,7 +535,7 @@ def skorch_kinds():
         lambda: trained_skorch(
             NeuralNetRegressor(nets.make("dropout-batchnorm"), **QUIET), lambda X: X[:, :1]
         ),
-        called="NeuralNetRegressor of WithDropoutAndBatchNorm",
+        called="NeuralNetRegressor of Sequential",
         smooth=True,
         layers=False,
     )

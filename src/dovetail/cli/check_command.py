@@ -142,7 +142,6 @@ def _tell(holds: bool, what: str, text: str) -> None:
 
 
 def _say(mark: str, what: str, text: str) -> None:
-    """One finding, in lines that the terminal has room for."""
     from dovetail.report.log.outlet import width_of
 
     first = f"{mark}  {what:<12} "

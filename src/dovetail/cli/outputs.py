@@ -1,7 +1,4 @@
-"""The files that a solve leaves: looked at before it, written after it.
-
-Result files: read with an error that names the file, and matched with a problem by the columns' names.
-"""
+"""Files of results: checked before a solve, written after it, and read with an error that names the file."""
 
 from __future__ import annotations
 
@@ -48,8 +45,12 @@ class Outputs:
         written: list[str] = []
         failures: list[DovetailError] = []
         for name, path, write in (
-            ("solution", self.solution, _solution),
-            ("report", self.report, _report),
+            (
+                "solution",
+                self.solution,
+                lambda result, path: _line("solution", write_file(path, result.to_json() + "\n")),
+            ),
+            ("report", self.report, lambda result, path: _line("report", result.report(path))),
             ("certificate", self.certificate, _certificate),
         ):
             if path is None:
@@ -67,12 +68,8 @@ class Outputs:
         return written
 
 
-def _solution(result: Result, path: Path) -> str:
-    return f"solution    {write_file(path, result.to_json() + chr(10))}"
-
-
-def _report(result: Result, path: Path) -> str:
-    return f"report      {result.report(path)}"
+def _line(what: str, path: Path) -> str:
+    return f"{what:<11} {path}"
 
 
 def _certificate(result: Result, path: Path) -> str:

@@ -95,7 +95,6 @@ def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
 def _outputs(
     description: FileDescription, solution: Path | None, report: Path | None, certificate: Path | None
 ) -> Outputs:
-    """Where the result goes, which has to be writable."""
     from dovetail.cli.outputs import Outputs
 
     outputs = Outputs(

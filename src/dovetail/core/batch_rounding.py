@@ -1,13 +1,11 @@
-"""By how much a predictor's answer for one and the same row wobbles, and what to allow for it.
+"""How far a predictor's answer for one row varies by rounding, and the tolerance that follows.
 
-A network in float32 adds up in an order that its library chooses: by the number of rows in the batch, the
-number of threads, the vector units of the processor. Each order rounds otherwise, so that the last digits of
-an answer are no property of the network. Here is seen what can be seen on one machine: the row alone against
-the row in its batch, and the network against its float64 copy, whose answer is nearly the exact one. Another
-machine lies about as far from the exact answer as this one, on either side, and a few rows do not show the
-most: hence four times what was seen.
-
-The largest violation of a kind, and the item that has it.
+A float32 network adds up in an order that its library chooses: by the size of the batch, the number of
+threads and the vector units of the processor. Each order rounds differently, so the last digits of an answer
+are no property of the network. One machine can measure two differences: the row alone against the row in its
+batch, and the network against its float64 copy, whose answer is nearly exact. Another machine may be as far
+off in the other direction, and a few rows do not show the worst case, so the tolerance is four times what
+was measured.
 """
 
 from __future__ import annotations
@@ -162,7 +160,7 @@ def nearby(block: Block, rows: FloatArray, doubles: FloatArray | None) -> FloatA
 
 
 def _looked_at(n: int) -> IntArray:
-    """Rows that stand for all."""
+    """The rows that are sampled: at most `MOST_NEAR`, at equal distances."""
     return np.linspace(0, n - 1, min(n, MOST_NEAR)).astype(np.int64)
 
 
@@ -212,12 +210,11 @@ class Said:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """(samples, outputs)."""
         return self._values.shape[0], self._values.shape[1]
 
     @cached_property
     def _unclear(self) -> BoolArray:
-        """(n,) whose class rounding may turn."""
+        """(n,) whether rounding may change the class."""
         found = np.zeros(self.block.samples, dtype=bool)
 
         def look(some: slice) -> None:
@@ -230,7 +227,7 @@ class Said:
 
     @property
     def _sides(self) -> int:
-        """A value against a threshold, or two against each other."""
+        """Roundings that a class depends on: of one value at a threshold, or of two values."""
         return 1 if self.block.outputs.shape[1] == 1 else 2
 
     @property
@@ -251,7 +248,7 @@ class Said:
         return largest(faults)
 
     def _apart(self, some: slice) -> FloatArray:
-        """Output columns from what was said, relative."""
+        """Relative distance of the output columns from the prediction."""
         truth = self.block.decode(self._values[some])
         apart = np.abs(self.block.outputs_of(self._x)[some] - truth)
         if not self.block.classifies:
@@ -263,7 +260,7 @@ class Said:
         return f"{self.block.name}, sample {sample}, output {output}"
 
     def _turns(self, other: FloatArray) -> bool:
-        """Whether some class is another by another route; NaN where that was not asked."""
+        """Whether another route gives some sample another class; NaN means not asked."""
 
         def turned(some: slice) -> bool:
             mine, theirs = self._values[some], other[some]
@@ -300,7 +297,7 @@ class Said:
 
 
 def _both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What a copy says of rows: in float64 one call says the same as two, and takes no longer."""
+    """In float64 one call for both gives the same as two, and takes no longer."""
     if len(one) > FEW:
         return copy(one), copy(other)
     answers = copy(np.concatenate([one, other]))

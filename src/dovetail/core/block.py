@@ -1,7 +1,4 @@
-"""A block: columns tied to other columns through a predictor, for n samples at once.
-
-What a predictor saw in training: the range of each of its features.
-"""
+"""A block: columns tied to other columns through a predictor, for n samples at once."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class Checker:
         return largest(found)
 
     def _farthest_row(self, x: FloatArray) -> Worst:
-        """The same without amounts of all rows."""
+        """The same, without computing the amounts of all rows."""
         found, first = [Worst()], 0
         for part in self._problem.stated.rows:
             amount, at = part.farthest(x)
@@ -267,5 +267,4 @@ class Checker:
 
 
 def _name(name_of: NameOf, first: int, k: int) -> str:
-    """The name of what is counted from a first one."""
     return name_of(first + k)

@@ -1,8 +1,6 @@
-"""Families and rows of a template as they were looked at: arrays that numpy broadcasts to (blocks, columns).
+"""Families of columns and rows for many equal blocks: arrays that numpy broadcasts to (blocks, columns).
 
-Numbers are held as they were given: a number stays a number, an array is not copied.
-
-What a user says of many equal blocks: columns by family, rows by what they do to each block.
+Numbers are kept as given: a number stays a number, and an array is not copied.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Names that tell columns or rows apart.
-
-Features in the order in which a predictor was trained on them, as far as names tell.
-"""
+"""Names that tell columns or rows apart, and the order of features as far as names tell it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A host and the blocks tied to it: the whole problem a method solves.
 
-min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
+    min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
 
-In which order predictors are asked: a sample that reads what another one writes comes after it.
+`stages` orders the predictors: a sample that reads an output of another one is asked after it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Problem:
         return self._program.sense == "max"
 
     def _size(self) -> str:
-        """Columns, and where the program is at hand, integers and rows: none is made to be counted."""
+        """The number of columns; integers and rows only if the program exists already."""
         columns = f"{self._program.n_columns} columns"
         if self._program.waiting or self._program.host is None:
             return columns
@@ -205,7 +205,6 @@ class Problem:
         return known[1]
 
     def _tie(self, block: Block, number: int) -> None:
-        """Remember who reads and writes its columns."""
         if self._shared:
             self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
         self._writer[block.outputs] = number
@@ -221,7 +220,6 @@ class Problem:
             require_feature_order(block.name, "inputs", names, trained)
 
     def _new_name(self, said: Any) -> str:
-        """The name of the next block."""
         if not isinstance(said, str):
             raise PredictorError(f"name is {said!r}; give a string.")
         taken = {block.name for block in self.blocks}
@@ -239,7 +237,6 @@ class Problem:
         return np.arange(first, self.mip.n_columns)
 
     def _add_unread(self, columns: int) -> None:
-        """More columns, which no block knows yet."""
         self._read = np.concatenate([self._read, np.zeros(columns, dtype=bool)])
         self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int32)])
 
@@ -293,7 +290,7 @@ class Problem:
         return other
 
     def _may_close_a_cycle(self, block: Block) -> bool:
-        """Only a block that writes what is read (by itself, or before) can: others need no search."""
+        """Only a block that writes what is read (by itself, or by earlier blocks) can close one."""
         read = self._read.copy()
         read[block.inputs] = True
         return bool(read[block.outputs].any())
@@ -393,7 +390,7 @@ def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ..
 
 
 def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Who reads what whom writes, samples of all blocks numbered one after the other."""
+    """Writer and reader of each link; the samples of all blocks are numbered in one sequence."""
     first = np.cumsum(counts) - counts
     writer = np.full(program.n_columns, -1, dtype=np.int64)
     for block, begin in zip(blocks, first, strict=True):
@@ -425,7 +422,7 @@ def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
 
 
 def _on_a_cycle(source: IntArray, reader: IntArray, level: IntArray) -> int:
-    """A sample that leads to itself: back from one without a level, until one comes again."""
+    """A sample on a cycle: follow the writers back from a sample without a level until one repeats."""
     stuck = (level[source] < 0) & (level[reader] < 0)
     before = dict(zip(reader[stuck].tolist(), source[stuck].tolist(), strict=True))
     sample, seen = int(np.flatnonzero(level < 0)[0]), set[int]()

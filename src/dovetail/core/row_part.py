@@ -86,7 +86,6 @@ class _TemplateRows(RowPart):
         self.template, self.row = template, row
 
     def entries(self) -> Iterator[FloatArray]:
-        """As they were given."""
         yield from self.row.coefficients.values()
         yield from self.row.host.values()
 
@@ -105,7 +104,7 @@ class PrivateRows(_TemplateRows):
         return total.ravel()
 
     def _add_up(self, values: dict[str, FloatArray], some: slice, total: FloatArray, sizes: bool) -> None:
-        """What the rows of some blocks come to, by family values of all."""
+        """The sums of the private rows of some blocks, from the values of all families."""
         total.fill(0.0)
         for name, entry in self.row.coefficients.items():
             mine, part = piece_of(entry, some), values[name][some]
@@ -131,7 +130,6 @@ class PrivateRows(_TemplateRows):
         return found.ravel()
 
     def _beyond(self, values: dict[str, FloatArray], some: slice, found: FloatArray) -> None:
-        """How far the rows of some blocks are outside their sides."""
         lower, upper = (piece_of(side, some) for side in self.sides)
         self._add_up(values, some, found, sizes=False)
         if self._equations:

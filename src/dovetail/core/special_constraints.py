@@ -1,11 +1,9 @@
 """Constraints that modelling tools have beside rows, written with auxiliary columns, rows and indicators.
 
-Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools come here in
-one form. What holds only sometimes is an `Indicator`: its big M is worked out where all rows are known, and
-a row that nothing limits becomes a block instead (`reformulations/indicators.py`). Auxiliary columns stand
-behind the model's own, and no tool knows of them.
-
-A row that a binary switches on.
+Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools are brought
+into one form here. A row that a binary switches on is an `Indicator`: its big M is computed once all rows are
+known, and a row without a limit becomes a block instead (`reformulations/indicators.py`). Auxiliary columns
+come after the model's own, and no tool sees them.
 """
 
 from __future__ import annotations
@@ -156,7 +154,6 @@ class SpecialConstraints:
         return points, values
 
     def _most(self, column: int, sign: float) -> float:
-        """What sign times a column is at most."""
         k = column - self.mip.n_columns
         lower, upper = (self.mip.lower, self.mip.upper) if k < 0 else (self._lower, self._upper)
         at = column if k < 0 else k
@@ -187,7 +184,6 @@ class SpecialConstraints:
     def _column(
         self, name: str, upper: float, *, lower: float = 0.0, integer: bool = False, cost: float = 0.0
     ) -> int:
-        """A new column."""
         self._lower.append(lower)
         self._names.append(f"{name} ({len(self._names)})")
         self._upper.append(upper)
@@ -229,7 +225,6 @@ def logic_rows(
 
 
 def _within(column: int, some: list[int]) -> tuple[list[int], list[float]]:
-    """The row that says: column <= sum of some."""
     return [column, *some], [1.0] + [-1.0] * len(some)
 
 

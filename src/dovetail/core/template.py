@@ -262,7 +262,7 @@ def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> Floa
 def _spread_out(
     own: NDArray[Any] | None, stated: list[tuple[Any, tuple[int, int]]], dtype: type
 ) -> NDArray[Any]:
-    """A host's numbers, then stated ones over their blocks: each is written once."""
+    """The host's numbers, then the stated ones spread over their blocks; each is written once."""
     first = 0 if own is None else len(own)
     whole: NDArray[Any] = np.empty(first + sum(blocks * width for _, (blocks, width) in stated), dtype=dtype)
     whole[:first] = [] if own is None else own
@@ -274,7 +274,6 @@ def _spread_out(
 
 
 def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:
-    """All rows of a template, each with how many times it is there."""
     yield from ((row, template.count) for row in template.rows)
     yield from ((row, 1) for row in template.coupling)
 
@@ -297,7 +296,6 @@ def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp
 
 
 def _private(template: Template, row: RowArrays) -> Entries:
-    """A row of every block."""
     names = _in_order(template, row)
     sizes = [template.families[name].width if row.summed else 1 for name in names]
     shape = (template.count, row.width, sum(sizes))
@@ -324,7 +322,6 @@ def _coupling(template: Template, row: RowArrays) -> Entries:
 
 
 def _in_order(template: Template, row: RowArrays) -> list[str]:
-    """The families of a row in the order of their columns."""
     return sorted(row.coefficients, key=lambda name: template.families[name].first)
 
 

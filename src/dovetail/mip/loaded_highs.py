@@ -95,13 +95,7 @@ class _Ending:
 class LoadedHighs:
     """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        seed: int = 0,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, program: Program, *, seed: int = 0, threads: int = 1) -> None:
         self._threads = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))

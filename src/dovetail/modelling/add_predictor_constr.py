@@ -165,7 +165,6 @@ def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> Non
 
 
 def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:
-    """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
         if expected is None or not hasattr(type(given), "iloc"):  # of pandas; others may have names of theirs

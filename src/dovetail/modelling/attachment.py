@@ -1,9 +1,4 @@
-"""One predictor attached to a model, as it is kept between solves.
-
-Arrays of variables as samples, and as the columns that are behind them.
-
-What is attached to which model; a model that its owner lets go is forgotten.
-"""
+"""Predictors attached to a model, kept between solves until its owner lets the model go."""
 
 from __future__ import annotations
 

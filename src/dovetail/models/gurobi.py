@@ -1,14 +1,13 @@
 """Models written with gurobipy.
 
-gurobipy writes down changes late, so a model is brought up to date before it is looked at; that changes
-nothing its owner can see but the indices of variables that were still waiting, and that values of an earlier
-solution are gone. Asking for values therefore leaves a model as it is.
+gurobipy applies changes late, so a model is updated before it is read. Its owner can see two effects only:
+variables that were waiting get their index, and values of an earlier solution are gone. Asking for values
+therefore does not update the model.
 
-A point handed to a gurobipy model: all variables fixed to it, one solve, the bounds put back.
-
-gurobipy has no other way to a solution that its attributes speak of. The bounds are put back as changes that
-wait, as all changes of gurobipy do: the next `update` or `optimize` writes them down, and takes the values
-away. A restricted licence solves no model of more than 2,000 variables, of 200 with quadratic terms.
+`load_point` hands a point to the model: it fixes all variables, solves once and restores the bounds, because
+gurobipy has no other way to a solution that its attributes show. The restored bounds are pending changes like
+all changes of gurobipy: the next `update` or `optimize` applies them and discards the values. A restricted
+licence solves no model of more than 2,000 variables, or of 200 with quadratic terms.
 """
 
 from __future__ import annotations
@@ -211,7 +210,6 @@ def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
 
 
 def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
-    """The program without rows: the columns `own`."""
     names = model.getAttr("VarName", variables)
     kinds = np.array(model.getAttr("VType", variables))
     for j in np.flatnonzero(np.isin(kinds, [GRB.SEMICONT, GRB.SEMIINT]))[:1]:
@@ -345,7 +343,7 @@ def special_constraints(model: Any) -> Iterator[Special]:
         for variable in model.getVars():
             points = model.getPWLObj(variable)
             if points:
-                yield _cost(f"cost of {variable.VarName}", variable, np.array(points, dtype=np.float64))
+                yield _cost(f"cost of {variable.VarName}", variable, np.array(points, dtype=np.float64).T)
 
 
 def _general(model: Any, constraint: Any, name: str) -> Special:
@@ -354,7 +352,9 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         extreme = model.getGenConstrMax if kind == MAX else model.getGenConstrMin
         result, parts, constant = extreme(constraint)
         sign = 1.0 if kind == MAX else -1.0
-        return Special([result, *parts], lambda to, x: to.maximum(name, x[0], x[1:], _size(constant), sign))
+        # Gurobi has 1e30, of either sign, where its owner gave no constant
+        least = constant if abs(constant) < INFINITY else np.inf
+        return Special([result, *parts], lambda to, x: to.maximum(name, x[0], x[1:], least, sign))
     if kind == ABS:
         return Special([*model.getGenConstrAbs(constraint)], lambda to, x: to.absolute(name, *x))
     if kind in (AND, OR):
@@ -374,11 +374,6 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         f"{name} is a function constraint (exp, log, pow, ...), which is not taken; make the function a "
         "predictor, for instance lambda X: numpy.exp(X), and pass it to add_predictor_constr."
     )
-
-
-def _size(constant: float) -> float:
-    """A constant of a maximum; Gurobi has 1e30, of either sign, where its owner gave none."""
-    return constant if abs(constant) < INFINITY else np.inf
 
 
 def _indicator(model: Any, constraint: Any, name: str) -> Special:
@@ -411,8 +406,8 @@ def _ordered(name: str, kind: int, variables: list[Any]) -> Special:
     return Special(variables, lambda to, x: to.ordered(name, kind, x))
 
 
-def _cost(name: str, variable: Any, points: Any) -> Special:
-    return Special([variable], lambda to, x: to.piecewise_cost(name, x[0], points[:, 0], points[:, 1]))
+def _cost(name: str, variable: Any, curve: Any) -> Special:
+    return Special([variable], lambda to, x: to.piecewise_cost(name, x[0], *curve))
 
 
 SETTINGS: dict[str, float] = {

@@ -87,7 +87,7 @@ class HighsModel(ForeignModel):
 
 
 def _holder(variable: Any) -> Any:
-    """The model behind the weak proxy that a variable holds; None if it is gone."""
+    """The model behind the weak proxy that a variable holds; None once it is gone."""
     try:
         return variable.highs.getLp.__self__
     except ReferenceError:

@@ -130,7 +130,6 @@ class LinopyModel(ForeignModel):
 
 
 def _unfold(item: Any) -> Any:
-    """linopy's and xarray's containers as arrays."""
     if isinstance(item, linopy.Variable):
         model = ref(item.model)
         labels = item.labels.values
@@ -236,7 +235,6 @@ class _Layout:
     scaling: FloatArray
 
     def matrix(self, given: Any, row_scaling: FloatArray) -> sp.csr_array:
-        """A matrix of linopy's in the columns and units of the `Mip`."""
         size = self.column.size
         if given is None:
             return sp.csr_array((0, size))

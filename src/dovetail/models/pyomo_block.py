@@ -175,8 +175,6 @@ def _require_taken(model: Any) -> None:
 
 
 class _Columns:
-    """The variables in the order they are met, each once."""
-
     def __init__(self, variables: Iterable[Any]) -> None:
         self._places: dict[int, int] = {}
         self.variables: list[Any] = []
@@ -193,8 +191,6 @@ class _Columns:
 
 @dataclass(eq=False)
 class _PyomoRows:
-    """Linear rows, as far as they have been read."""
-
     columns: _Columns
     data: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
@@ -244,7 +240,8 @@ class _PyomoRows:
         size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
         for variable, meaning in ((size, absolute), (inside, expression)):
             variable.construct()
-            self.shown[self.columns.place(variable)] = _shown(meaning)
+            # an expression as a name; of a long one what fits into a line of the log
+            self.shown[self.columns.place(variable)] = shorten(str(meaning), 60, placeholder=" ...")
         self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
         self.sizes.append((self.columns.place(size), self.columns.place(inside)))
         return size
@@ -310,11 +307,6 @@ def _require_quadratic(what: str, line: Any) -> Any:
             "predictor (a function of numpy arrays is one), and use its output variable instead."
         )
     return line
-
-
-def _shown(expression: Any) -> str:
-    """An expression as a name; of a long one what fits into a line of the log."""
-    return shorten(str(expression), 60, placeholder=" ...")
 
 
 def _absolutes(expression: Any) -> Iterator[Any]:

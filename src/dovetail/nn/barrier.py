@@ -10,11 +10,9 @@ not convex, so the search for a first interior point may fail on a feasible set:
 back to projected gradient, and the answer says so.
 
 Curvature is exact where the network is smooth, through second derivatives of the whole objective.
-A ReLU network has none: there the Gauss-Newton part is all there is, and is used as such.
+A ReLU network has none: only the Gauss-Newton part is used there.
 `variant="l-bfgs-b"` is the paper's set-up section (an L-BFGS-B update, the box as bounds); the
 default "newton-cg" is its experiment E5.
-
-Damped Newton steps on a barrier function, by conjugate gradients, all samples at once.
 """
 
 from __future__ import annotations

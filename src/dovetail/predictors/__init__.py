@@ -12,7 +12,7 @@ from dovetail.core.table import Part, Table, of_class
 
 
 def _is_estimator(foreign: object) -> bool:
-    """Of scikit-learn or derived from it; what can be called is a function first."""
+    """Whether it belongs to scikit-learn or is derived from it; callables count as functions first."""
     return not callable(foreign) and any(
         cls.__module__.startswith("sklearn.") for cls in type(foreign).__mro__
     )
@@ -41,7 +41,7 @@ def _ends_in_trees(foreign: object) -> bool:
 
 
 def _rises(step: object) -> bool:
-    """A step of a pipeline that does nothing, a scaler, or a pipeline of those."""
+    """Whether a step is a scaler, does nothing, or is a pipeline of such steps."""
     if step is None or isinstance(step, str):
         return True
     if of_class("sklearn.pipeline.Pipeline")(step):
@@ -50,7 +50,6 @@ def _rises(step: object) -> bool:
 
 
 def _is_trees(foreign: object) -> bool:
-    """A tree ensemble of scikit-learn's own, or derived from one."""
     if not _is_estimator(foreign):
         return False
     from dovetail.predictors.scikit_learn.estimator import is_a
@@ -62,7 +61,7 @@ def _is_trees(foreign: object) -> bool:
 
 
 def _is_keras(foreign: object) -> bool:
-    """Of Keras 3, whatever its backend, or of the Keras that came with tensorflow."""
+    """Whether it belongs to Keras 3 on any backend, or to the Keras that came with tensorflow."""
     return any(
         cls.__name__ == "Layer" and cls.__module__.startswith(("keras.", "tf_keras."))
         for cls in type(foreign).__mro__
@@ -76,7 +75,7 @@ def _is_onnx(foreign: object) -> bool:
 
 
 def _is_path(foreign: object) -> bool:
-    """A word that looks like no file and is none is not taken for a path."""
+    """Strings that neither look like a file nor name one are not paths."""
     if isinstance(foreign, str):
         return "." in foreign or os.path.exists(foreign)
     return isinstance(foreign, os.PathLike)
@@ -225,7 +224,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
 
 
 def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
-    """What a library keeps of the frame that a model was trained on; of one that cannot be read, nothing."""
+    """The attributes in which a library keeps the frame that a model was trained on; empty if unreadable."""
     from dovetail.predictors.trees.lightgbm import lightgbm_categories
     from dovetail.predictors.trees.xgboost import xgboost_categories
 

@@ -132,7 +132,7 @@ class Ensemble:
         return self._centres or (0.0,) * len(self.members)
 
     def _other_forms(self, each: Sequence[Description]) -> tuple[object, ...]:
-        """Of binary classifiers, which may all give one column or two."""
+        """Binary classifiers may all give one column or two."""
         if not all(one.other_forms and one.ends_in_sigmoid for one in each):
             return ()
         weights = self._weights if self.how in WEIGHTED else None
@@ -160,7 +160,7 @@ class Ensemble:
         return replace(recording.program(found), arithmetic=coarsest)
 
     def _trees(self, each: Sequence[Description]) -> Callable[[], TreeEnsemble] | None:
-        """A mean of tree ensembles without a link is one."""
+        """A mean of tree ensembles without a link is a tree ensemble."""
         known = [one.trees for one in each if one.trees is not None]
         if self.how != "mean" or len(known) < len(each) or any(trees().link != "identity" for trees in known):
             return None
@@ -172,7 +172,7 @@ class Ensemble:
         return trees
 
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
-        """Networks of the same form side by side, if there are layers of all."""
+        """Networks of the same form side by side, if every member has layers."""
         every = [one.layers() for one in each if one.layers is not None]
         kinds = {tuple("dense" if isinstance(one, Dense) else one.kind for one in layers) for layers in every}
         if (
@@ -215,7 +215,7 @@ class Ensemble:
 
 
 def _centre(member: Predictor, description: Description, X: FloatArray) -> float:
-    """What a member's single column is compared with in a vote; of several the largest counts."""
+    """The threshold of a member's single column in a vote; of several columns the largest counts."""
     values = member.predict(X)
     centre = class_threshold(description, values) if values.shape[1] == 1 else 0.0
     if centre is None:

@@ -75,7 +75,6 @@ def load_weights(path: str | Path) -> dict[str, torch.Tensor]:
 
 
 def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """Whatever a file holds, if it may be read at all."""
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
@@ -161,7 +160,6 @@ def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
 
 
 def _weights(file: Path, found: Any) -> dict[str, torch.Tensor]:
-    """What was found, if it is a state dict."""
     if not isinstance(found, Mapping):
         raise PredictorError(f"{file} holds {type(found).__name__}, no weights; leave module= out.")
     if not all(isinstance(value, torch.Tensor) for value in found.values()):
@@ -222,7 +220,6 @@ _READERS: dict[str, Callable[[Path, bool, FileLimits | None], Any]] = {
 
 
 def _reader(place: str) -> Callable[..., Any]:
-    """A reader of ours that runs nothing, imported when it is needed."""
     read: Callable[..., Any] = resolve_name(f"dovetail.predictors.{place}")
     return read
 

@@ -90,7 +90,7 @@ class Function(CallablePredictor):
         return replace(self._described(), whole_features=tuple(map(int, self._whole(X.shape[1]))))
 
     def _try_again(self, row: FloatArray, before: FloatArray) -> None:
-        """What is kept would hide that it depends on chance, or on other rows."""
+        """A failed row is asked again, as kept answers would hide randomness and dependence between rows."""
         self._require_left(1)
         self._memory.asked, self._memory.tried = self._memory.asked + 1, True
         again = self._asked(row)
@@ -104,7 +104,7 @@ class Function(CallablePredictor):
             self._dtype = "float32"
 
     def _learn(self, rows: FloatArray, keys: list[bytes]) -> None:
-        """Ask about rows that it was never asked about."""
+        """Evaluate the function at rows that are not kept yet."""
         self._require_left(len(rows))
         memory = self._memory
         memory.asked += len(rows)
@@ -166,8 +166,6 @@ class _Memory:
 
 
 def _by_rows(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], Any]:
-    """A function of one row, asked about many."""
-
     def asked(X: FloatArray) -> Any:
         return np.array([np.atleast_1d(np.asarray(function(row))) for row in X])
 

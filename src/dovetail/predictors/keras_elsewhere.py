@@ -102,7 +102,7 @@ class KerasElsewhere:
         return function
 
     def _copied(self) -> TorchPredictor | None:
-        """The weights as they are now, in torch and float64; None for what is no sequence of known layers."""
+        """The current weights, in torch and float64; None unless it is a sequence of known layers."""
         modules = [*_modules(self._model)]
         known = [module for module in modules if module is not None]
         return TorchPredictor(nn.Sequential(*known)) if known and len(known) == len(modules) else None
@@ -119,7 +119,7 @@ class KerasElsewhere:
 
 
 def _modules(layer: Any) -> Iterator[nn.Module | None]:
-    """A layer as modules of torch; None for one that is not known."""
+    """A layer as torch modules; None for an unknown one."""
     kind = type(layer).__name__
     if not _is_kerass_own(layer):
         yield None
@@ -139,7 +139,7 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
 
 
 def _is_kerass_own(layer: Any) -> bool:
-    """Of exactly a class of Keras's, with nothing of it replaced."""
+    """Whether it is an unmodified layer of exactly a class of Keras's own."""
     call = getattr(type(layer), "call", None)
     own = isinstance(call, FunctionType) and call.__module__.startswith(("keras.", "tf_keras."))
     return own and type(layer).__module__.startswith(("keras.", "tf_keras.")) and "call" not in vars(layer)

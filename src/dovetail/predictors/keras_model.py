@@ -64,7 +64,6 @@ class KerasPredictor(TorchPredictor):
         return tuple(dict.fromkeys(torch.float32 if kind == torch.float64 else kind for kind in found))
 
     def _entry_dtypes(self) -> list[torch.dtype]:
-        """Keras casts its inputs itself."""
         return [torch.float64]
 
     def _run(self, batch: Tensor) -> Any:
@@ -157,7 +156,7 @@ def _parts_of(layer: Any) -> Iterator[TorchOperation]:
 
 
 def _activation(layer: Any) -> Iterator[TorchOperation]:
-    """Keras's own function, not one of the same name."""
+    """Only Keras's own functions, not others of the same name."""
     if layer.activation is None or layer.activation is keras.activations.linear:
         return
     name = next((name for name in ACTIVATIONS if layer.activation is getattr(keras.activations, name)), None)

@@ -68,7 +68,6 @@ class CallablePredictor:
         return Description(self.name, dtypes=(self._dtype,), has_float64_copy=self._dtype == "float64")
 
     def _asked(self, X: FloatArray) -> FloatArray:
-        """The answer as a table."""
         try:
             answer = self._function(X)
         except DovetailError:
@@ -113,7 +112,6 @@ class CallablePredictor:
         )
 
     def _slopes(self, X: FloatArray) -> FloatArray:
-        """(d, n, q) central differences."""
         steps = (STEP if self._dtype == "float64" else COARSE_STEP) * np.maximum(1.0, np.abs(X))
         return self._differences(X, X - steps, X + steps)
 

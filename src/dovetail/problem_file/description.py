@@ -1,9 +1,7 @@
 """A problem as files describe it: a model, its predictors, how to solve it, and where the answer goes.
 
-Reading the description is quick and finds most mistakes; building the problem then reads the model and
-the networks.
-
-What a problem file may say: its tables, their keys, and what kind of value each takes.
+Reading the description checks its tables, keys and kinds of value, which is quick and finds most mistakes;
+building the problem then reads the model and the networks.
 """
 
 from __future__ import annotations
@@ -132,7 +130,8 @@ def read_predictor_option(text: str) -> Document:
 
 
 def _split(name: str, text: str) -> tuple[str, str]:
-    """The file and the inputs: at the first colon before which a file is named; both may hold colons."""
+    """The file and the inputs: split at the first colon that follows an existing file; both may hold
+    colons."""
     colons = [k for k, sign in enumerate(text) if sign == ":"]
     for k in colons:
         if Path(text[:k]).is_file():
@@ -165,12 +164,9 @@ DEFAULT = "auto"
 def read_method(document: Document) -> Method:
     """The object that the table [method] describes."""
     table = document.content.get("method", {})
-    method: Method = _made(document, ("method",), table, DEFAULT, _methods())
+    known = {name: part.load for name, part in METHODS.items()}
+    method: Method = _made(document, ("method",), table, DEFAULT, known)
     return method
-
-
-def _methods() -> Makers:
-    return {name: part.load for name, part in METHODS.items()}
 
 
 def _made(
@@ -200,7 +196,6 @@ def _made(
 
 
 def _known(name: Any, known: Makers) -> Callable[..., Any]:
-    """What makes the object of that name; it is imported now."""
     if not isinstance(name, str) or name not in known:
         meant = did_you_mean(name, known) or f"; choose {', '.join(known)}."
         raise OptionError(f"name is {name!r}{meant}")
@@ -208,7 +203,7 @@ def _known(name: Any, known: Makers) -> Callable[..., Any]:
 
 
 def _parts() -> Makers:
-    """What an option of a method can be, besides a number or a word."""
+    """The classes that an option of a method may name, besides numbers and words."""
     from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty
 
     rules: dict[str, Callable[..., Any]] = {
@@ -227,7 +222,7 @@ def _call(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 
 def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
-    """Where to say that the options cannot be: at the first that cannot be by itself, or at all of them."""
+    """The place of the first option that is wrong by itself, or that of all options."""
     for key, value in options.items():
         try:
             _call(make, {key: value})
@@ -258,10 +253,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_name_or_number(value: Any) -> bool:
     return isinstance(value, str) or _is_number(value)
 
@@ -285,7 +276,7 @@ def _are_outputs(value: Any) -> bool:
 
 TEXT = ValueKind("text in quotes", lambda value: isinstance(value, str) and value != "")
 NUMBER = ValueKind("a number", _is_number)
-COUNT = ValueKind("a whole number", _is_count)
+COUNT = ValueKind("a whole number", lambda value: _is_number(value) and isinstance(value, int))
 INPUTS = ValueKind("a list of names and numbers, or a list of such lists, one for each sample", _are_inputs)
 OUTPUTS = ValueKind("a list of names, or a list of such lists, one for each sample", _are_outputs)
 TABLE = ValueKind("a table", lambda value: isinstance(value, dict))

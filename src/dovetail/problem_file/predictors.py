@@ -1,11 +1,7 @@
-"""The predictors of a problem file, read from their own files and tied to the columns of the model.
+"""The predictors of a problem file: read from their own files and tied to the columns of the model.
 
-A network from its weights alone: a chain of dense layers with one activation between them.
-
-A state dict says how large each layer is and not what stands between them; with the name of the activation
-that is all there is to know of the commonest network, and no code of its owner is needed to build it.
-
-The inputs and outputs of a predictor as a problem file writes them, as one row of columns per sample.
+A state dict gives the size of each layer but not what lies between them. The name of one activation
+completes a chain of dense layers, so the commonest network needs no code of its owner.
 """
 
 from __future__ import annotations
@@ -225,8 +221,6 @@ class Samples(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """An entry where it stands."""
-
     entry: Entry
     place: Place
 

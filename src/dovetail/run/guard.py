@@ -62,13 +62,13 @@ def arrived(block: Block) -> Block:
 
 @dataclass(frozen=True)
 class _Refused:
-    """What stands for an answer that a predictor cannot give."""
+    """The answer of a predictor that refuses to answer."""
 
     reason: DovetailError
 
 
 def _once(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call, whose answer is kept; so is its word that there is none."""
+    """The call; its result, or its refusal, is kept."""
 
     @cache
     def kept(*arguments: Any) -> Any:

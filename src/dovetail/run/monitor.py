@@ -1,7 +1,4 @@
-"""Telling people what happens while it happens: the log, and the callback that may stop it.
-
-A part of a solve: one method at work, and what it brought, in words for the log.
-"""
+"""The progress of a solve: what goes to the log, and the callback that may stop it."""
 
 from __future__ import annotations
 
@@ -243,7 +240,7 @@ class Monitor:
         )
 
     def _state_at(self, row: Row) -> State:
-        """The state after an iteration that closes a residual."""
+        """The state after an iteration that reports a residual."""
         return replace(
             self._state(),
             elapsed=row.elapsed,
@@ -255,7 +252,7 @@ class Monitor:
         )
 
     def _changed(self) -> None:
-        """The incumbent or the bound may be another: a row, if one is due."""
+        """Print a row if the incumbent or the bound has changed and a row is due."""
         with self._lock:
             if self._journal.silent:
                 return
@@ -273,21 +270,21 @@ class Monitor:
                 self._show_change(state)
 
     def _show_prepared(self, residuals: bool) -> None:
-        """What was found with no part at work: at its own time, above the part that begins."""
+        """Print what was found while no part was at work, at its own time, above the part that begins."""
         with self._lock:
             if self._prepared is not None and not residuals:
                 self._show_change(self._prepared)
             self._prepared = None
 
     def _show_change(self, state: State) -> None:
-        """A row, if there is anything new to say."""
+        """Print a row, if it says anything new."""
         seen = self._seen
         bound_is_known = _same(state.bound, seen.bound) and state.rows_only == seen.rows_only
         if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
             self._print(state)
 
     def _catch_up(self) -> None:
-        """Print what was not due before: the last iteration that closes a residual, or the last change."""
+        """Print what was not due before: the last iteration with a residual, or the last change."""
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
             if last is None or not self._shows_residuals(last):
@@ -310,7 +307,7 @@ class Monitor:
         return RESIDUALS if residuals else PARTS
 
     def _tick(self) -> None:
-        """Beside the work: the live line, and a row where nothing was said for long."""
+        """Update the live line, and print a row after a long silence."""
         if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
             self._told_interrupt = True
             self.say(
@@ -329,7 +326,7 @@ class Monitor:
 
 
 def _same(one: float | None, other: float | None) -> bool:
-    """Whether two numbers look the same in a row."""
+    """Whether two numbers are printed the same."""
     return number(one) == number(other)
 
 
@@ -409,7 +406,7 @@ class SolvePart:
 
 
 def _brought(before: State, now: State, first: float) -> list[str]:
-    """What a part brought; that there is no point yet counts for more than that it gained nothing."""
+    """What a part achieved; the lack of any point is said instead of "no gain"."""
     better = gain(before, now, first)
     if math.isnan(now.incumbent):
         return [*([better] if better else []), "no point yet"]

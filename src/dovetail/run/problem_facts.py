@@ -185,7 +185,7 @@ def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
 
 
 def _classes(block: Block, values: FloatArray) -> FloatArray:
-    """A word beside the answer: a predictor that fails here has failed nobody."""
+    """Classes are extra information: a predictor that fails here does not fail the solve."""
     try:
         said = block.predictor.predict(values)
     except Exception:
@@ -205,7 +205,7 @@ def _require_fitting(untouched: Untouched, columns: int) -> None:
 
 
 def _runs(array: FloatArray | IntArray) -> list[list[float]]:
-    """Values and how often each is repeated."""
+    """Values with their number of repetitions."""
     if not array.size:
         return []
     first = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]]))
@@ -248,7 +248,7 @@ def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
 
 
 def _stated_inputs(problem: Problem, inputs: FamilyColumns) -> FloatArray:
-    """The same of families of a template that is not written out, by the rows of its blocks."""
+    """The same for families of a template that is not written out, from the rows of its blocks."""
     template, places = inputs.template, places_of(inputs)
     pairs = [
         pair for b in problem.blocks if (pair := problem.families_of(b)) and pair[0].template is template
@@ -284,12 +284,12 @@ def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolAr
 
 
 def _single(least: FloatArray, most: FloatArray) -> FloatArray:
-    """What intervals hold that are a single value; NaN for others."""
+    """The single value of each interval that has only one; NaN for others."""
     known = np.isfinite(least) & (np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least)))
     return np.where(known, least, np.nan)
 
 
 def _intervals(lower: FloatArray, upper: FloatArray, entry: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What rows with nothing else in them allow their one column."""
+    """The interval that each row allows its only column."""
     ends = lower / entry, upper / entry
     return np.minimum(*ends), np.maximum(*ends)

@@ -167,11 +167,11 @@ class Process:
         self.pipe.close()
 
     def _lost(self) -> Lost:
-        lost = Lost(self._last_word())
+        lost = Lost(self._how_it_ended())
         lost.begun = self.begun
         return lost
 
-    def _last_word(self) -> str:
+    def _how_it_ended(self) -> str:
         try:
             code = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -250,7 +250,7 @@ def _give(process: Process, task: object) -> None:
 
 
 def _differentiable(work: Callable[[Task], Answer]) -> Callable[[Task], Answer]:
-    """Desks are without gradients; tasks may train networks."""
+    """Tasks may train networks, and a `Desk` computes without gradients."""
     return gradients()(work)
 
 
@@ -344,7 +344,7 @@ class Desk:
 
 
 def _portable(trouble: Exception) -> Exception:
-    """The exception itself where it can travel, else what it says; whose it is goes with it."""
+    """The exception if it can be pickled, else its text; the mark of a user's exception is kept."""
     users = is_users(trouble)  # a traceback, which may tell, does not travel
     try:
         pickle.loads(pickle.dumps(trouble))

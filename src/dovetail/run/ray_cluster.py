@@ -108,8 +108,6 @@ class RayCluster:
 
 
 class _RayLine:
-    """See `Line`."""
-
     def __init__(self, recipes: list[Recipe], on_gpu: bool) -> None:
         self._recipes = recipes
         options = {"num_cpus": 1, "num_gpus": 1 if on_gpu else 0, "max_restarts": 0}
@@ -118,23 +116,19 @@ class _RayLine:
         self._reply: Any = None
 
     def begin(self) -> None:
-        """What the caller's script defines itself travels as well."""
         self._reply = self._actor.make.remote(pickled(self._recipes, ray.cloudpickle.dumps))
 
     def send(self, letter: bytes) -> None:
-        """As an argument: it is small."""
         with _heard():
             self._reply = self._actor.answer.remote(letter)
 
     def receive(self, seconds: float) -> bytes | None:
-        """What Ray says of an actor that died is `Lost`."""
         with _heard():
             ready, _ = ray.wait([self._reply], timeout=seconds)
             reply: bytes | None = ray.get(ready[0]) if ready else None
         return reply
 
     def end(self) -> None:
-        """Now, whatever it does."""
         with suppress(Exception):
             ray.kill(self._actor)
 
@@ -154,7 +148,6 @@ def _version() -> str:
 
 
 def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
-    """Our own, or a line to one that runs."""
     if where is ray:
         raise OptionError(
             'cluster is ray, which is not started; call ray.init() first, or give cluster="local".'
@@ -216,7 +209,6 @@ def _nobody(where: str, reason: BaseException) -> OptionError:
 
 
 def _knock(address: str) -> None:
-    """Whether anybody listens there."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in address:
         raise OptionError(
@@ -230,7 +222,7 @@ def _knock(address: str) -> None:
 
 
 def _require_the_same(where: object) -> None:
-    """An address must be that of the Ray which this process is at already."""
+    """Refuse an address other than that of the Ray this process is connected to."""
     if where is ray or where in (LOCAL, FOUND) or where == _address():
         return
     raise OptionError(
@@ -245,7 +237,7 @@ def _address() -> str:
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Ray sets a handler of SIGTERM, and its children read our environment."""
+    """Restore the SIGTERM handler that Ray replaces, and the environment that its children read."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM) if main else None
     before = {name: os.environ.get(name) for name in QUIET}

@@ -1,7 +1,4 @@
-"""What a solve returns.
-
-The values of a result by the names of its columns.
-"""
+"""What a solve returns."""
 
 from __future__ import annotations
 
@@ -243,7 +240,7 @@ class Result:
 
     @property
     def _worth(self) -> str:
-        """The objective in words: an unbounded problem has a point, and nothing that it is worth."""
+        """The objective in words; the point of an unbounded problem has none."""
         if self.objective is not None:
             return f"{self.objective:.8g}"
         return "no point" if self.x is None else "without limit"

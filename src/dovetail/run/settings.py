@@ -50,7 +50,7 @@ def _options_of(method: object) -> dict[str, str]:
 
 
 def _call(method: object) -> str:
-    """The call that makes the object, without options that have their defaults."""
+    """The call that makes the object, without options at their defaults."""
     default = {
         part.name: part.default if part.default_factory is MISSING else part.default_factory()
         for part in _parts(method)

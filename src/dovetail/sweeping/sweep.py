@@ -96,8 +96,6 @@ def _path(out: Any) -> Path:
 
 
 class _Sweep:
-    """Cases on their way to rows."""
-
     def __init__(self, name: str, cases: list[Case], file: ResultsFile | None, monitor: Monitor) -> None:
         self._keys = [key_of(case) for case in cases]
         self._file, self._monitor = file, monitor

@@ -1,7 +1,4 @@
-"""What a sweep returns: a table whose rows are cases.
-
-One row of a sweep: a case and what came of it.
-"""
+"""What a sweep returns: a table whose rows are cases."""
 
 from __future__ import annotations
 
@@ -158,7 +155,9 @@ class SweepResult(Sequence[SweepRow]):
         text = StringIO(newline="")
         writer = csv.DictWriter(text, [*names, *COLUMNS], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: _cell(v) for name, v in row.record().items()} for row in self.rows)
+        for row in self.rows:
+            cells = row.record().items()
+            writer.writerow({k: json.dumps(v) if isinstance(v, (list, dict)) else v for k, v in cells})
         return write_file(path, text.getvalue())
 
     def to_frame(self) -> Any:
@@ -167,10 +166,6 @@ class SweepResult(Sequence[SweepRow]):
 
     def __repr__(self) -> str:
         return f"<SweepResult: {len(self)} of {self.planned} cases, {len(self.failed)} failed>"
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 Case = dict[str, Any]

@@ -1,7 +1,4 @@
-"""What every predictor has to pass.
-
-One predictor for the suite: how its owner makes it, asks it, looks at it and trains it again.
-"""
+"""What every predictor has to pass, and how a test supplies one predictor to the suite."""
 
 from __future__ import annotations
 

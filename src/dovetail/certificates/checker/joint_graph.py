@@ -237,25 +237,19 @@ class Substitution:
         at = self.variables
         return np.hstack([boxes.lower[:, at], -unknown]), np.hstack([boxes.upper[:, at], unknown])
 
-    def rows(self, rows: FloatArray) -> FloatArray:
-        """(N, variables and unknowns) of rows over columns, regression outputs left out."""
+    def rows(self, rows: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """(N, variables and unknowns) of rows over columns, regression outputs left out; with `sizes` of
+        weights."""
         total = np.zeros((len(rows), self._joint.inputs))
         total[:, : self.variables.size] = rows[:, self.variables]
         for at, weights, _ in self._weights:
-            total += rows[:, [at]] * weights
+            total += rows[:, [at]] * (np.abs(weights) if sizes else weights)
         return total
 
     def noise(self, rows: FloatArray, off: FloatArray, slopes: FloatArray) -> FloatArray:
         """What those, and slopes that are added, may be off by, where the rows were off by `off`."""
-        size = self._absolute(np.abs(rows)) + np.abs(slopes)
-        return self._absolute(off) + gamma(2 + len(self._weights)) * size
-
-    def _absolute(self, sizes: FloatArray) -> FloatArray:
-        total = np.zeros((len(sizes), self._joint.inputs))
-        total[:, : self.variables.size] = sizes[:, self.variables]
-        for at, weights, _ in self._weights:
-            total += sizes[:, [at]] * np.abs(weights)
-        return total
+        size = self.rows(np.abs(rows), sizes=True) + np.abs(slopes)
+        return self.rows(off, sizes=True) + gamma(2 + len(self._weights)) * size
 
     def constant(self, rows: FloatArray, off: FloatArray) -> FloatArray:
         """(N,) what constants of definitions come to, at least."""
@@ -291,8 +285,8 @@ class Substitution:
         outputs = [self._place[int(j)] for j in self._joint.regression]
         if np.any(np.abs(cost[outputs]) + noise[outputs] > 0.0):
             raise UnsupportedError("the cost of a part has outputs of networks in it")
-        weights, size = self.rows(cost[None])[0], self._absolute(np.abs(cost)[None])[0]
-        slack = self._absolute(noise[None])[0]
+        weights = self.rows(cost[None])[0]
+        size, slack = self.rows(np.array([np.abs(cost), noise]), sizes=True)
         constants = np.zeros((len(self._weights), 2))
         for k, (at, _, constant) in enumerate(self._weights):
             constants[k] = cost[at] * constant, noise[at] * abs(constant)

@@ -5,11 +5,10 @@
                >=  constant + a linear function of the variables                    (planes below the outputs)
 
 and that function is least at a corner of the leaf's box. Every rounding is taken to the bound's disadvantage.
+`ClassOutputs` links a classifier's classes with its logits:
 
-Classes: what is known of them from their logits, and of logits from their classes.
-
-class k of several:   logit_k - logit_j >= -slack[k, j]  for every j
-class 1 of one:       logit >= -slack[0],     class 0:  logit <= slack[1]
+    class k of several:   logit_k - logit_j >= -slack[k, j]  for every j
+    class 1 of one:       logit >= -slack[0],     class 0:  logit <= slack[1]
 """
 
 from __future__ import annotations
@@ -189,14 +188,12 @@ class PartValues:
         return known
 
     def _spans(self) -> Iterator[tuple[int, slice]]:
-        """Places that nonlinear steps read, and which neurons they are."""
         first = 0
         for place, size in self.joint.neurons:
             yield place, slice(first, first + size)
             first += size
 
     def _read(self) -> BoolArray:
-        """Variables and unknowns that a network reads."""
         read = np.zeros(self.joint.inputs, dtype=bool)
         for step in self.joint.graph.steps:
             if 0 in step.sources:
@@ -289,11 +286,8 @@ def _places(place: dict[int, int], columns: IntArray) -> IntArray:
 
 def take(leaves: Leaves, chosen: Chosen) -> Leaves:
     """Some of the leaves."""
-    return Leaves(**{f.name: _taken(getattr(leaves, f.name), chosen) for f in fields(Leaves)})
-
-
-def _taken(array: FloatArray, chosen: Chosen) -> FloatArray:
-    return array if array.shape == (0, 0) else array[chosen]
+    arrays = {part.name: getattr(leaves, part.name) for part in fields(Leaves)}
+    return Leaves(**{name: a if a.shape == (0, 0) else a[chosen] for name, a in arrays.items()})
 
 
 class ClassOutputs:

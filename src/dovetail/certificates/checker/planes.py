@@ -1,13 +1,12 @@
 """Planes below a network on many leaves at a time, from its graph: substitution from the outputs backwards.
 
-Written for being read. Every operation is carried over by a statement that holds value by value; what
-rounding can add is taken off where it happens, from sizes of numbers that the ranges allow.
+Written for being read. Each operation is replaced by a statement that holds value by value; the most that
+rounding can add is subtracted at once, from sizes of numbers that the ranges allow.
 
-A line below and a line above each nonlinear function between two bounds, from what is known of its bend.
-
-A ReLU touches its lines at its kink and its ends. Other functions are evaluated on a grid: between two of its
-points, h apart, a function whose second derivative is at most M in size is within M h^2 / 8 of its chord, so
-the ends of a cell say what happens in it. One rule for all of them.
+`lines` gives a line below and a line above a nonlinear function between two bounds. A ReLU touches its lines
+at its kink and its ends. Other functions are evaluated on a grid: between two of its points, h apart, a
+function whose second derivative is at most M in size is within M h^2 / 8 of its chord, so the ends of a cell
+bound the function within it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where the inputs of a part can be on a leaf: a box, and perhaps one row more.
-
-Where the leaves of a tree are.
-"""
+"""Where the inputs of a part can be on each leaf of a tree: a box, and perhaps one row more."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Looking:
 
     @property
     def _whole(self) -> BoolArray:
-        """Columns that are whole numbers in every accepted point: integers and classes."""
+        """Columns that are whole in every accepted point: integers and classes."""
         whole = self._mip.integer.copy()
         for block in self._problem.blocks:
             if block.classifies:
@@ -159,7 +159,6 @@ class Looking:
     def _looks(
         self, part: ProofPart, cost: FloatArray, noise: FloatArray
     ) -> Iterator[tuple[PartValues, Boxes, Leaves]]:
-        """Some leaves at a time."""
         values = PartValues(
             self._problem, self._graphs, part.columns, part.rows, cost=cost, noise=noise,
             lower=self._lower, upper=self._upper, defined=part.defined, row=part.row, most=part.value,
@@ -180,12 +179,10 @@ class Looking:
             found = looked_at(values, boxes, leaves, part.value)
             if np.any(np.isneginf(found)):
                 leaf = turn * BATCH + int(np.argmin(found))
-                raise _Failure(f"leaf {leaf} of part {self._number(part)} proves nothing")
+                number = next(k for k, other in enumerate(self._certificate.parts) if other is part)
+                raise _Failure(f"leaf {leaf} of part {number} proves nothing")
             least = min(least, float(found.min()))
         return min(least, part.value)
-
-    def _number(self, part: ProofPart) -> int:
-        return next(k for k, other in enumerate(self._certificate.parts) if other is part)
 
 
 def looked_at(
@@ -218,7 +215,6 @@ def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
 
 
 def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> Boxes:
-    """The lower ones, then the upper ones."""
     k = np.arange(len(column))
     middle = 0.5 * (boxes.lower[k, column] + boxes.upper[k, column])
     whole = values.integer[column]

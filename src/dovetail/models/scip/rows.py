@@ -1,9 +1,7 @@
-"""The linear and quadratic rows of a PySCIPOpt model, and its logical constraints as rows.
+"""The variables, the linear and quadratic rows and the logical constraints of a PySCIPOpt model.
 
-PySCIPOpt cannot be asked about special ordered sets, cardinality and exclusive or: they are read off SCIP's
+PySCIPOpt cannot be asked about special ordered sets, cardinality and exclusive or: these are read from SCIP's
 own text of the model, in which variables and constraints are numbered in their order.
-
-The variables of a PySCIPOpt model, with what is said of each alone.
 """
 
 from __future__ import annotations

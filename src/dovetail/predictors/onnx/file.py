@@ -1,13 +1,11 @@
 """Reading ONNX: a file or a `ModelProto` to a plain graph of the nodes that one output needs.
 
-A file may come from a stranger. Nothing in it is run here, it is measured before it is parsed, and
-whatever is damaged ends in a typed error. The one file that imports `onnx`.
+A file may come from a stranger. Nothing in it is run, and damage ends in a typed error. This is the only
+file that imports `onnx`.
 
-What an ONNX file would become in memory, seen from its bytes before they are parsed.
-
-Two bytes can be an empty message, which takes a hundred once parsed, and a list of small whole numbers
-takes thirty times its size on the way to an array. Only the bytes of weights stay what they are. So the
-file is walked once, weights skipped, and what is left may not be large. Knows nothing of `onnx`.
+A file is measured before it is parsed: two bytes can be an empty message, which takes a hundred once parsed,
+and a list of small whole numbers takes thirty times its size on the way to an array. Only the bytes of
+weights keep their size. So the file is walked once without the weights, and the rest may not be large.
 """
 
 from __future__ import annotations
@@ -515,7 +513,7 @@ class WeightReader:
 
 
 def _inside(folder: Path, location: str, what: str) -> Path:
-    """The path of a plain relative location below a folder, no step of it a link."""
+    """The path of a plain relative location below a folder; links are refused."""
     parts = PurePosixPath(location).parts
     foreign = PureWindowsPath(location)
     if (

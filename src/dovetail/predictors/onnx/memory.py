@@ -91,7 +91,7 @@ def _makes_tensors(func: Any) -> bool:
 
 
 def _form(item: Any) -> Hashable:
-    """All of an argument but a tensor's data; 1, 1.0 and True are three arguments."""
+    """Everything about an argument but a tensor's data; 1, 1.0 and True are three arguments."""
     if isinstance(item, Tensor):
         return item.shape, item.stride(), item.dtype
     if isinstance(item, (tuple, list)):

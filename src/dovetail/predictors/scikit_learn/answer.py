@@ -114,7 +114,6 @@ def _asked(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
 
 
 def _said(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
-    """By the method that holds its answer."""
     method = answering_method(estimator)
     if method == "nearness":
         return own_nearness(estimator, table)

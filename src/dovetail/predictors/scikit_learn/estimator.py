@@ -88,7 +88,7 @@ def breaks_ties(machine: Any) -> bool:
 
 
 def _votes(last: Any) -> bool:
-    """Whether classes are counted, and no number beside them decides a tie."""
+    """Whether classes are counted without a number that decides a tie."""
     if is_a(last, "BaseSVC"):
         return len(getattr(last, "classes_", ())) > 2 and not breaks_ties(last)
     return is_a(last, "VotingClassifier") and last.voting == "hard"

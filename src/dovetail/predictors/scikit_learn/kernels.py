@@ -39,7 +39,6 @@ def support_vectors(estimator: Any) -> Iterator[nn.Module]:
 
 
 def _kernel(estimator: Any) -> Iterator[nn.Module]:
-    """Its value with each support vector."""
     support = _dense(estimator.support_vectors_)
     if estimator.kernel == "linear":
         yield dense(support, 0.0)

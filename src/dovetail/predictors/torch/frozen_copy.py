@@ -230,7 +230,7 @@ class CastsToFloat64(TorchFunctionMode):
 
 
 def _raised(argument: Any) -> Any:
-    """float64 in place of a lower floating dtype, anything else as it is."""
+    """float64 in place of a lower floating dtype; other values are unchanged."""
     return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
 
 
@@ -280,7 +280,7 @@ class DefaultDtype(TorchFunctionMode):
 
 
 def _spread(arguments: Any) -> Iterator[Any]:
-    """The arguments, those in lists and tuples one by one."""
+    """The arguments; lists and tuples are flattened."""
     for argument in arguments:
         if isinstance(argument, (list, tuple)):
             yield from _spread(argument)

@@ -187,7 +187,7 @@ class TorchOperation(NamedTuple):
 
 
 class _Recorder(DispatchMode):
-    """Within it, every operation that torch carries out is noted, with what it works on."""
+    """Records every operation that torch carries out within it, with its operands."""
 
     def __init__(self, batch: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -200,7 +200,6 @@ class _Recorder(DispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every operation comes through here."""
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         if name == "_to_copy":

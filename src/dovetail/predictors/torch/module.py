@@ -163,7 +163,6 @@ class TorchPredictor:
         return list(parts_of(self.module))
 
     def _run(self, batch: Tensor) -> Any:
-        """The owner's module on one batch."""
         return self.module(batch)
 
     def _frozen(self, dtype: torch.dtype | None, device: str) -> Callable[[Tensor], Any]:
@@ -171,17 +170,15 @@ class TorchPredictor:
         return frozen(self.module, dtype, device)
 
     def _tensors(self) -> Iterator[Tensor]:
-        """The numbers of the module: they show dtype and device."""
+        """The floating-point tensors of the module, which show dtype and device."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         return (tensor for tensor in tensors if tensor.is_floating_point())
 
     @property
     def _device(self) -> str:
-        """Where the module lives now."""
         return str(next((tensor.device for tensor in self._tensors()), "cpu"))
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
-        """The dtypes of the module, in the order they are met."""
         return tuple(dict.fromkeys(tensor.dtype for tensor in self._tensors())) or (torch.float64,)
 
     def _entry_dtypes(self) -> list[torch.dtype]:
@@ -303,7 +300,7 @@ def ends_in_sigmoid(outputs: Tensor) -> bool | None:
 
 
 def _last_operation(outputs: Tensor) -> str:
-    """The last real operation; adding a constant to a linear map (a bias) is looked through."""
+    """The last real operation; the addition of a constant (a bias) to a linear map is looked through."""
     for node in _nodes(outputs):
         name: str = node.name()
         if name.startswith("Add") and not name.startswith("Addmm"):
@@ -315,7 +312,6 @@ def _last_operation(outputs: Tensor) -> str:
 
 
 def _nodes(outputs: Tensor) -> Iterator[Any]:
-    """The autograd nodes behind `outputs`, nearest first."""
     waiting: list[Any] = [outputs.grad_fn]
     seen: set[Any] = set()
     while waiting and len(seen) < MOST_NODES:

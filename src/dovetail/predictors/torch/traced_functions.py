@@ -38,7 +38,7 @@ def weighted(terms: list[tuple[Traced, Any]], constant: FloatArray | float = 0.0
 
 
 def _split(value: Any) -> tuple[Traced | None, Any]:
-    """What depends on the inputs, or a constant."""
+    """The traced tensor, or a constant."""
     if isinstance(value, Traced):
         return value, None
     return None, numbers(value) if isinstance(value, Tensor) else float(value)
@@ -245,7 +245,6 @@ def clamped(tensor: Traced, low: Any, high: Any) -> Traced:
 
 
 def _relu(tensor: Traced, sign: float = 1.0, shift: float = 0.0) -> Traced:
-    """max(0, sign x + shift)."""
     return function("relu", weighted([(tensor, sign)], shift))
 
 
@@ -316,7 +315,7 @@ def _maximum(func: Any, left: Any, right: Any) -> Any:
 
 
 def _largest(table: Traced, sign: float = 1.0) -> Traced:
-    """Along the last dimension; the least with sign -1."""
+    """The maximum along the last dimension; the minimum for a sign of -1."""
     table = scaled(table, sign)
     rows = table.places.reshape(-1, table.shape[-1]).numpy().copy()
     return scaled(table.new(table.recording.maxima(rows), table.shape[:-1]), sign)

@@ -135,7 +135,6 @@ def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
 
 
 def _leaf(value: FloatArray) -> ReadTree:
-    """A tree that is one leaf."""
     none = np.full(1, -1)
     return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, value[None, :])
 

@@ -94,7 +94,6 @@ def _head(text: str) -> dict[str, str]:
 
 
 def _sections(text: str) -> Iterator[dict[str, str]]:
-    """The fields of each tree."""
     body = text.split("\nend of trees", 1)[0]
     for section in body.split("\nTree=")[1:]:
         yield _fields("Tree=" + section)

@@ -1,9 +1,9 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
-    as it is    a feature that passes, or an imputer's where nothing is missing rising      behind scalers:
-    what goes left of a cut is again all numbers up to a largest one, which is found by bisection on the live
-    scalers (`assembly.py`) category    behind an encoder: each category goes left or right of a cut, and
-    nothing else is asked
+- A feature that passes, or an imputer's where nothing is missing, is as it is.
+- Behind scalers the numbers that go left of a cut are again all numbers up to a largest one, which is found
+  by bisection on the live scalers (`assembly.py`).
+- Behind an encoder each category goes left or right of a cut, and nothing else is asked.
 
 The live steps are always asked what a column is at some number: no formula of theirs is repeated here, and
 their rounding is theirs.
@@ -106,7 +106,6 @@ class _Moved:
             raise UnsupportedError(f"feature {missing.pop()} is encoded behind a step that is not known")
 
     def ensemble(self) -> TreeEnsemble:
-        """Over the pipeline's features."""
         given = self._ensemble
         splits = np.flatnonzero(~given.is_leaf & np.isfinite(given.threshold))
         keys = np.stack([given.feature[splits].astype(np.float64), given.threshold[splits]])
@@ -184,7 +183,6 @@ class _Moved:
         return rows
 
     def _through(self, rows: FloatArray) -> FloatArray:
-        """What the trees are given."""
         with silenced(NAMES):  # the first one may have been trained on a frame
             table = as_read(self._pipeline, rows)
             for step in self._steps:
@@ -223,7 +221,6 @@ def _trees(
 
 
 def _live(model: Any) -> TreePredictor:
-    """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
         return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):

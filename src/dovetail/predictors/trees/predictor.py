@@ -125,7 +125,6 @@ class TreePredictor(ABC):
         return self.agreed
 
     def _form(self, ensemble: TreeEnsemble) -> TreeEnsemble:
-        """One column of two classes, or both."""
         if not self.is_classifier:
             return ensemble
         if self.both_classes and ensemble.link == "sigmoid" and ensemble.base.size == 1:

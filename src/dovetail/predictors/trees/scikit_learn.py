@@ -89,7 +89,6 @@ def _read(estimator: Any) -> TreeEnsemble:
 
 
 def _tree(estimator: Any) -> ReadTree:
-    """A fitted tree; its leaves are values, or shares of classes."""
     tree = estimator.tree_
     if is_classifier(estimator):
         if estimator.n_outputs_ > 1:

@@ -181,7 +181,7 @@ def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | No
 
 
 def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Nodes that pruning left in the tree; those it cut off stay in the list. The root is the first."""
+    """The root, then all nodes below it: nodes that were pruned away stay in XGBoost's list."""
     reached = np.zeros(left.size, dtype=bool)
     level = np.zeros(1, dtype=np.int64)
     while level.size:
@@ -194,7 +194,6 @@ def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _only(tree: ReadTree, kept: np.ndarray) -> ReadTree:
-    """Without the nodes that nothing leads to."""
     if np.all(kept):
         return tree
     number = np.cumsum(kept) - 1

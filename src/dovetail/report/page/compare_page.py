@@ -13,7 +13,7 @@ from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.file_writing import write_file
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.gains import Gain
+from dovetail.core.names import NumberedNames
 from dovetail.report.page.chart import (
     COLOURS,
     NARROW,
@@ -187,11 +187,8 @@ def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame)
 
 def _said(compared: Sequence[Entry], moment: float) -> str:
     values = [(entry.name, entry.course.at(moment)[0]) for entry in compared]
-    return " · ".join([seconds(moment), *(f"{name} {_value(point)}" for name, point in values)])
-
-
-def _value(point: Gain | None) -> str:
-    return "no point" if point is None else number(point.value)
+    words = [f"{name} {'no point' if point is None else number(point.value)}" for name, point in values]
+    return " · ".join([seconds(moment), *words])
 
 
 def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
@@ -209,17 +206,13 @@ def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
     if not differing.size:
         return None, "All of them are the same point."
     shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
-    first = told[0].result
-    rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
+    named = told[0].result.names or NumberedNames("x", (values.shape[1],))
+    rows = [(visible(named[j]), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
     about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
     return ValueTable(
         "Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out
     ), ""
-
-
-def _name(result: Any, column: int) -> str:
-    return visible(result.names[column]) if result.names is not None else f"x[{column}]"
 
 
 def settings_rows(compared: Sequence[Entry]) -> list[tuple[str, list[str], bool]]:

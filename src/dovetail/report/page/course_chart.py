@@ -1,4 +1,4 @@
-"""Point and bound as steps over the seconds, in the colours of the parts that found them."""
+"""Charts of the course: point and bound as steps over the seconds, and residuals over the iterations."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""The decision: every family of columns as a table, values at their limits marked, what is large cut down.
+"""The decision as tables, one per family of columns; values at their limits are marked, large families are
+cut.
 
-What is left out is said beside the table. The whole of it is in `result.x` and in the result's file.
-
-How families of columns are laid out as tables: what stands in the rows, what across.
-
-Families over the same few indices (weeks, say) stand below each other, a column for each index; over many
-indices they stand side by side. Two or more indices make a table of their own, the last index across.
+Families over the same few indices (weeks, say) stand below each other with a column for each index; over many
+indices they stand side by side. A family of two or more indices has a table of its own, with the last index
+across. Each cut table says how much it leaves out; all values are in `result.x` and in the result's file.
 """
 
 from __future__ import annotations
@@ -143,11 +141,8 @@ def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
     """A row for each family: how many, of what kind, and where its values lie."""
     point = Point.of(result)
     found = families(result.names, point.x.size)
-    return [(_label(family), _overview(family, point)) for family in found[: 2 * MOST_TABLES]]
-
-
-def _label(family: ColumnFamily) -> str:
-    return visible(family.label) if family.label else "single columns"
+    named = [visible(family.label) if family.label else "single columns" for family in found]
+    return [(name, _overview(f, point)) for name, f in zip(named, found, strict=True)][: 2 * MOST_TABLES]
 
 
 def _overview(family: ColumnFamily, point: Point) -> list[Cell]:
@@ -190,7 +185,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> ValueTable:
 
 
 def _chosen(grid: Grid, point: Point) -> ValueTable:
-    """Those that are yes, by their indices: a long column of yes and no says less."""
+    """The indices of the binaries that are 1: a long column of yes and no says less."""
     columns = grid.columns[:, 0]
     yes = np.flatnonzero(point.x[columns] > 0.5)
     about = f"{yes.size:,} of {columns.size:,} are yes"
@@ -239,14 +234,11 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
     kinds = {"": ~there, "fixed": fixed, "yes": binary & ~zero, "no": binary, "up": up, "low": low}
     marks = np.select([*kinds.values(), zero], [*kinds, "no"], "")
     texts = _texts(values, mixed)
+    words = np.where(binary & (marks != "fixed"), np.where(marks == "yes", "yes", "no"), "").tolist()
     return [
-        [_cell(*entry) for entry in zip(*line, strict=True)]
-        for line in zip(texts, marks.tolist(), binary.tolist(), strict=True)
+        [Cell(word or text, mark) for text, mark, word in zip(*line, strict=True)]
+        for line in zip(texts, marks.tolist(), words, strict=True)
     ]
-
-
-def _cell(text: str, mark: str, binary: bool) -> Cell:
-    return Cell("yes" if mark == "yes" else "no", mark) if binary and mark != "fixed" else Cell(text, mark)
 
 
 def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:

@@ -105,11 +105,8 @@ def spelt_out(text: str) -> str:
     """All of `text`, every character of it to be seen."""
     if text.isascii() and text.isprintable():
         return text
-    return _with_few_marks("".join(c if c.isprintable() else _spelt(c) for c in text))
-
-
-def _spelt(character: str) -> str:
-    return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+    shown = (c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return _with_few_marks("".join(shown))
 
 
 def _with_few_marks(text: str) -> str:

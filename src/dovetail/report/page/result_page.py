@@ -73,7 +73,7 @@ def result_page(result: Result) -> str:
         more_extrapolations=unnamed,
         blocks=_blocks(result),
         settings=settings_lines(result),
-        call=_call(result),
+        call="" if result.settings is None else visible(result.settings.call, 1000),
         change=change,
         shapes=[*SHAPES, SHAPES[0]],
         square=SHAPES[1],
@@ -102,10 +102,6 @@ def _blocks(result: Result) -> list[str]:
 
 MOST_BLOCKS = 12
 """Blocks with a line of their own."""
-
-
-def _call(result: Result) -> str:
-    return "" if result.settings is None else visible(result.settings.call, 1000)
 
 
 def settings_lines(result: Result) -> list[tuple[str, str]]:
