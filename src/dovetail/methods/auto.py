@@ -14,7 +14,7 @@ from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import phases
-from dovetail.methods.column_generation import ColumnGeneration
+from dovetail.methods.component_prices.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
 from dovetail.methods.integer_search import IntegerLocalSearch

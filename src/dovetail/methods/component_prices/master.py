@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
+from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget

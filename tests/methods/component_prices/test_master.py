@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
-from tests.methods.column_generation.workshop import completed, opened, workshops
+from tests.methods.component_prices.workshop import completed, opened, workshops
 
 VARIANTS = ({}, {"spare": True}, {"equality": True})
 
