@@ -70,7 +70,7 @@ def test_prices_price(options):
     z = completed(made.scaled, np.random.default_rng(0))
     cost, activity = pool.measure(z)
     rest = np.where(made.parts.shared, z, 0.0)
-    priced = prices.of_columns(made.scaled, coupling)
+    priced = prices.of_columns(made.scaled.host, coupling)
     expected = (cost + activity @ prices.rows).sum() + priced @ rest
     assert priced @ z == pytest.approx(expected)
 

@@ -160,9 +160,9 @@ class ColumnGenerationRun:
         """A point's components as columns: (C,) their numbers, -1 where not valid."""
         return self.pool.add(self.completed(z))
 
-    def master_prices(self) -> FloatArray | None:
+    def master_prices(self, budget: Budget) -> FloatArray | None:
         """(R,) of the coupling rows, by the master LP; None while a component has no column."""
-        master = self._master.solve(self._context.budget)
+        master = self._master.solve(budget)
         return None if master is None else master.prices.rows
 
     def price(self, budget: Budget, rounds: int, on_column: Callable[[FloatArray], object]) -> None:
@@ -170,7 +170,7 @@ class ColumnGenerationRun:
         random points."""
         nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
         for number in range(rounds):
-            if budget.over or self._context.over:
+            if budget.over:
                 break
             master = self._master.solve(budget)
             if master is None or number % APART:
@@ -178,9 +178,16 @@ class ColumnGenerationRun:
             else:
                 start = self.pool.convex_combination(master.theta, self._scaled.ranges.middle)
             prices = nothing if master is None else master.prices
-            cost = prices.of_columns(self._scaled, self.coupling)
+            cost = prices.of_columns(self._scaled.host, self.coupling)
             if start is not None:
                 self._pricing.answer(cost, start, PROOF_STEPS, budget, on_column)
+
+    def descend(
+        self, z: FloatArray, prices: FloatArray, budget: Budget, on_column: Callable[[FloatArray], object]
+    ) -> None:
+        """The same from one point, at these prices."""
+        cost = MasterPrices(1.0, prices).of_columns(self._scaled.host, self.coupling)
+        self._pricing.answer(cost, z, PROOF_STEPS, budget, on_column)
 
     def round(self, number: int) -> float:
         """Prices, new columns and, now and then, a restricted master; returns the master's value."""
@@ -189,7 +196,7 @@ class ColumnGenerationRun:
         prices = self._prices(master, number)
         noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
         cost = MasterPrices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(
-            self._scaled, self.coupling
+            self._scaled.host, self.coupling
         )
         start = self._start(master, number)
         if start is not None:

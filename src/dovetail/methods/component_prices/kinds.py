@@ -102,7 +102,8 @@ class KindProof:
         self._context, self._kinds, self._known = context, kinds, known
         self._constant, self._cost = rows.constant(prices), rows.cost_at(prices)
         self._least = np.full(known.size, -np.inf)
-        self.nodes, self.left_out, self._points = 0, 0, list[FloatArray]()
+        self.nodes, self.left_out, mip, best = 0, 0, rows.mip, context.incumbent.x
+        self._point = np.clip(0.0, mip.lower, mip.upper) if best is None else best.copy()
 
     @property
     def lower(self) -> float:
@@ -118,37 +119,30 @@ class KindProof:
 
     def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool]) -> str:
         """One tree after the other, each with its part of the time; what ended them."""
-        closed = True
         for turn, kind in enumerate(self._kinds):
             part = budget.part(budget.left / (len(self._kinds) - turn))
             with torch.inference_mode(False), torch.no_grad():
-                closed &= self._closed(kind, tolerance, part, enough)
-        return "closed" if closed else "time"
+                self._prove(kind, tolerance, part, enough)
+        return "time" if budget.over else "closed"
 
-    def _closed(
+    def _prove(
         self, kind: ComponentKind, tolerance: float, budget: Budget, enough: Callable[[], bool]
-    ) -> bool:
+    ) -> None:
         goal = float(self._known[kind.owners].min()) - tolerance
         tree = kind.tree(self._cost[kind.columns[0]], goal, self._context, budget)
         done = False
         while len(tree) and not budget.over and not done:
             points = tree.step(min(goal, tree.leaves), budget)
-            self._points += [self._put_in(kind, x) for x in (*points[:1], *tree.left)]
+            for x in (*points[:1], *tree.left):
+                self._point[kind.columns] = x[: kind.columns.shape[1]]
             tree.left.clear()
             self._least[kind.owners] = tree.bound
             done = enough()
         self._least[kind.owners] = tree.bound
         self.nodes += tree.boxes
-        return not len(tree)
 
-    def _put_in(self, kind: ComponentKind, x: FloatArray) -> FloatArray:
-        """A point of a kind in all of its components."""
-        mip, z = self._context.problem.mip, self._context.incumbent.x
-        z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
-        z[kind.columns] = x[: kind.columns.shape[1]]
-        z = np.clip(z, mip.lower, mip.upper)
+    def point(self) -> FloatArray:
+        """The last one that the trees have met, of all components at once."""
+        mip = self._context.problem.mip
+        z = np.clip(self._point, mip.lower, mip.upper)
         return np.where(mip.integer, np.round(z), z)
-
-    def points(self) -> list[FloatArray]:
-        """That the trees have met."""
-        return self._points

@@ -152,14 +152,15 @@ class _Run:
         spent = before - context.budget.left
         self.nodes, self.left_out = self.nodes + proof.nodes, self.left_out + proof.left_out
         self.passes += 1
+        before_it = self.best
         self.raise_bound(proof.lower)
-        added = sum(self._source.add(z) for z in proof.points())
+        added = self._source.add(proof.point())
         self.short = context.budget.left < spent
         if ended != "closed":
             return ended
         if self.short:
             return "another proof would take longer than is left"
-        if added:
+        if added or self.best > before_it:
             return ""
         if not (violated := proof.violated):
             return "no cheaper point is left"

@@ -139,8 +139,8 @@ class SignProof:
             ended.append(found[0].run(part_of_time, lambda search: enough()))
         return "; ".join(dict.fromkeys(one for one in ended if one not in ("closed", "enough"))) or "closed"
 
-    def points(self) -> list[FloatArray]:
-        """The cheapest ones met, of all components at once."""
+    def point(self) -> FloatArray:
+        """The cheapest one met, of all components at once."""
         mip, z = self._oracle.context.problem.mip, self._oracle.context.incumbent.x
         z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
         self._met = []
@@ -154,13 +154,13 @@ class SignProof:
                 one = part.group.sets[part.asked[k]]
                 z[one.inputs], z[one.columns] = one.values(moves[like[k]], mip)
                 self._met.append(one)
-        return [z]
+        return z
 
     @property
     def violated(self) -> str:
-        """What these points violate and the sets leave out; "" for nothing."""
+        """What that point violates and the sets leave out; "" for nothing."""
         problem, mip = self._oracle.context.problem, self._oracle.coupled.mip
-        z = problem.predict(self.points()[0])
+        z = problem.predict(self.point())
         return next(filter(None, (one.violated(mip, z) for one in self._met)), "")
 
 

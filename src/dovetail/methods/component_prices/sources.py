@@ -31,7 +31,7 @@ class PriceSource(Protocol):
         ...
 
     def add(self, z: FloatArray) -> int:
-        """A point's components as columns; how many are new."""
+        """A point's components as columns, which a proof has met; how many are new."""
         ...
 
 
@@ -40,33 +40,41 @@ class ColumnPrices:
 
     def __init__(self, context: SolveContext, run: ColumnGenerationRun) -> None:
         self._context, self._run = context, run
+        self._prices = np.zeros(run.coupling.h.size)
         self._kinds = context.once(component_kinds)
         if run.pool.size == 0:
             points = context.archive.points
             for z in (*points[:: 1 + len(points) // MOST_POINTS], *run.first_points()):
-                self.add(z)
+                self._keep(z)
 
     def prices(self) -> FloatArray | None:
         """Of the master LP, after some more pricing."""
         budget = self._context.budget
-        self._run.price(budget.part(PRICING_SHARE * budget.left), PRICING_ROUNDS, self.add)
-        return self._run.master_prices()
+        self._run.price(budget.part(PRICING_SHARE * budget.left), PRICING_ROUNDS, self._keep)
+        found = self._run.master_prices(budget)
+        self._prices = self._prices if found is None else found
+        return found
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
         """Of the pool."""
         return self._run.pool.least_costs(prices)
 
     def add(self, z: FloatArray) -> int:
-        """To the pool."""
+        """To the pool, and what a descent makes of it: a proof has rows as loose as the check, the pool has
+        not."""
+        before, budget = self._run.pool.size, self._context.budget
+        self._keep(z)
+        self._run.descend(z, self._prices, budget.part(PRICING_SHARE * budget.left), self._keep)
+        return self._run.pool.size - before
+
+    def _keep(self, z: FloatArray) -> None:
         pool, z = self._run.pool, self._run.completed(z)
-        before = pool.size
         pool.add(z)
         for turn in range(1, max((kind.members for kind in self._kinds), default=1)):
             turned = z.copy()
             for kind in self._kinds:
                 turned[kind.columns] = z[np.roll(kind.columns, turn, axis=0)]
             pool.add(turned)
-        return pool.size - before
 
 
 def column_prices(context: SolveContext) -> PriceSource:
