@@ -98,10 +98,9 @@ HOUSE_LP = {
     "branching/tree_tables.py",
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
-    "methods/cell_columns/choice.py",
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/cell_program.py",
-    "methods/column_generation/master.py",
+    "methods/component_prices/master.py",
     "branching/network_cells.py",
     "decomposition/core.py",
 }

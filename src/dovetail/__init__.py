@@ -113,7 +113,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
     from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
-    from dovetail.methods.column_generation.method import ColumnGeneration as ColumnGeneration
+    from dovetail.methods.component_prices.column_generation import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
     from dovetail.methods.integer_search.method import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood

@@ -47,7 +47,7 @@ METHODS: Table[Method] = Table(
     ),
     Part(
         "column-generation",
-        "dovetail.methods.column_generation.method:ColumnGeneration",
+        "dovetail.methods.component_prices.column_generation:ColumnGeneration",
         "prices on coupling rows, columns from every component, joined by a master",
     ),
     Part(

@@ -12,9 +12,9 @@ from dovetail.branching.planes.plan import Plan as InputPlan
 from dovetail.branching.planes.plan import input_plan
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.decomposition.plan import template_plan
-from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
-from dovetail.methods.certified_prices import applies
+from dovetail.methods.component_prices.kinds import component_kinds
+from dovetail.methods.component_prices.prices import applies
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -117,6 +117,12 @@ class Case(NamedTuple):
         return MOST_NEURONS + 1 if layers is None else layers.unstable
 
     @property
+    def alike(self) -> int:
+        """Components of few kinds, each small enough for branch and bound of its own; else 0."""
+        kinds = self.plan(component_kinds, self.may.exact and self.coupled)
+        return sum(kind.members for kind in kinds or ())
+
+    @property
     def quadratic(self) -> QuadraticPlan | None:
         """The plan of the quadratic functions, where there are few enough."""
         plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
@@ -185,8 +191,8 @@ class Facts:
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
-    exact_blocks = Fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
-    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
+    exact_blocks = Fact(0, lambda at: at.alike)
+    """Components that share rows, of few kinds, each of them small enough for branch and bound; else 0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Samples, where all predictors are tree ensembles; else 0."""
     trees_beside_others = Fact(False, lambda at: False)

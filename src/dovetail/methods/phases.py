@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from dovetail.branching.planes.plan import MOST_INPUTS
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
-from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
-from dovetail.methods.certified_prices.method import CertifiedPrices
-from dovetail.methods.column_generation import ColumnGeneration
+from dovetail.methods.component_prices.column_generation import ColumnGeneration
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     MANY_BLOCKS,
@@ -174,9 +173,9 @@ PHASES = (
     ),
     Phase(
         "block prices",
-        "components that share rows, of few kinds, each small enough for an exact MIP",
+        "components that share rows, of few kinds, each small enough for branch and bound",
         lambda facts: facts.exact_blocks > 0,
-        lambda options: BlockPrices(),
+        lambda options: CertifiedPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost at them, proved",
         needs_points=True,
     ),

@@ -4,27 +4,24 @@ A box stands for its points by its least use. One whose cheapest corner is a tru
 further: it is *closed*, and any other box that uses no less of anything is left out.
 
 A box is looked at where it is nearest to a point that uses little. If the outputs there are those that its
-least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere in the box. It
-is cut in the column that most of what is missing lies behind, at the edge of the leaf that brings most.
+least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere: it
+is cut as in branching over trees, where most of what is missing lies behind (`branching/tree_ensembles.py`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dovetail.bounds.box import PAD, UNIT
+from dovetail.branching.tree_ensembles import TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
-from dovetail.core.sparse import joined_ranges
 from dovetail.methods.cell_columns.component import TreeComponent
 from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
-from dovetail.structure.trees import TreeProblem, TreeSample
 
 CLOSE = 1e-5
 """Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
@@ -32,62 +29,6 @@ No bound hangs on it, only what is cut further."""
 ROW = 10.0 * PAD
 """What a point may miss a row by: each of its bounds was propagated with a room of `PAD`. No claim hangs on
 it, either: what is offered is looked for again in the point's cells."""
-SAME, FLOOR = 1e-7, 1e-6
-"""As in branching over trees: outputs that are this close are right; the least weight of one that is not."""
-
-
-class Cuts(NamedTuple):
-    """Of N boxes."""
-
-    cells: IntArray
-    """(N, J) where each was looked at."""
-    place: IntArray
-    """(N,) the column of the cut, among those of the cells; -1 where outputs are as counted on."""
-    after: IntArray
-    """(N,) its cell."""
-
-
-class _Missed(NamedTuple):
-    """What better leaves ask of columns, and the point looked at does not have."""
-
-    box: IntArray
-    column: IntArray
-    after: IntArray
-    gain: FloatArray
-
-
-def cuts_of(trees: TreeProblem, low: IntArray, high: IntArray, x: FloatArray, price: FloatArray) -> Cuts:
-    """Of boxes (N, J), looked at in points (N, columns) whose outputs are as their least use has them."""
-    cells = np.clip(_cells_of(trees, x), low, high)
-    wrong, found = np.zeros(len(low), dtype=bool), []
-    for sample in trees.samples:
-        off, leaves = _off(trees, sample, cells, x)
-        boxes = np.flatnonzero(np.any(off != 0.0, axis=1))
-        wrong[boxes] = True
-        if boxes.size:
-            found.append(_missed(sample, boxes, low, high, cells, leaves, off, price))
-    place, after = widest(low, high)
-    place[~wrong] = -1
-    if found:
-        _chosen(
-            _Missed(*(np.concatenate(parts) for parts in zip(*found, strict=True))),
-            place,
-            after,
-            low.shape[1],
-        )
-    return Cuts(cells, place, after)
-
-
-def _cells_of(trees: TreeProblem, x: FloatArray) -> IntArray:
-    """(N, J) of points (N, columns)."""
-    cells = trees.cells
-    return np.stack(
-        [
-            np.searchsorted(cells.high[cells.first[k] : cells.first[k + 1] - 1], x[:, j], side="left")
-            for k, j in enumerate(cells.columns)
-        ],
-        axis=1,
-    )
 
 
 def widest(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
@@ -98,66 +39,6 @@ def widest(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     return np.where(spread > 0, place, -1), begin + (spread - 1) // 2
 
 
-def _off(
-    trees: TreeProblem, sample: TreeSample, cells: IntArray, x: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """(N, outputs) what the trees say less what was counted on, 0 where that is close; (N, trees) by which
-    leaves."""
-    boxes = sample.boxes
-    rows = trees.cells.high[trees.cells.first[boxes.place] + cells[:, boxes.place]]
-    leaves = boxes.ensemble.leaves(rows)
-    said = sample.decoded(boxes.ensemble.summed(boxes.ensemble.value[leaves]))
-    off = said - x[:, sample.outputs]
-    return np.where(np.abs(off) > SAME * np.maximum(1.0, np.abs(said)), off, 0.0), leaves
-
-
-def _missed(
-    sample: TreeSample,
-    which: IntArray,
-    low: IntArray,
-    high: IntArray,
-    cells: IntArray,
-    leaves: IntArray,
-    off: FloatArray,
-    price: FloatArray,
-) -> _Missed:
-    """By the best leaf of every tree that each box can reach."""
-    boxes, least_price = sample.boxes, FLOOR * max(1.0, float(np.max(np.abs(price), initial=0.0)))
-    direction = np.sign(off[which]) * (np.abs(price[sample.outputs]) + least_price)
-    if boxes.ensemble.link == "both classes":
-        direction = direction[:, 1:] - direction[:, :1]
-    worth = np.where(boxes.reachable(low[which], high[which]), direction @ boxes.value.T, np.inf)
-    active = boxes.number_of(leaves[which])
-    ends = [*boxes.starts[1:], boxes.leaves]
-    best = np.stack(
-        [a + np.argmin(worth[:, a:b], axis=1) for a, b in zip(boxes.starts, ends, strict=True)], axis=1
-    )
-    each = np.arange(which.size)[:, None]
-    gain = (worth[each, active] - worth[each, best]).ravel()
-    better = np.flatnonzero(gain > 0.0)
-    leaf = best.ravel()[better]
-    first, last = boxes.demands_from(leaf)
-    demand, owner = joined_ranges(first, last), np.repeat(better, last - first)
-    box = which[owner // best.shape[1]]
-    at, column = cells[box, boxes.column[demand]], boxes.column[demand]
-    below, above = at < boxes.low[demand], at > boxes.high[demand]
-    out = below | above
-    after = np.where(above, boxes.high[demand], boxes.low[demand] - 1)[out]
-    share = gain[owner][out] / np.maximum(np.bincount(owner[out], minlength=gain.size), 1)[owner[out]]
-    return _Missed(box[out], column[out], after, share)
-
-
-def _chosen(missed: _Missed, place: IntArray, after: IntArray, columns: int) -> None:
-    """The column with most to gain and there the cut of the one that brings most; in place."""
-    total = np.bincount(missed.box * columns + missed.column, missed.gain, place.size * columns)
-    total = total.reshape(-1, columns)
-    there = np.any(total > 0.0, axis=1)
-    place[there] = np.argmax(total[there], axis=1)
-    own = np.flatnonzero(missed.column == place[missed.box])
-    own = own[np.lexsort((missed.gain[own], missed.box[own]))]
-    after[missed.box[own]] = missed.after[own]  # the last one stays
-
-
 class Frontier:
     """Of one component; entry k of all lists is one box."""
 
@@ -165,6 +46,7 @@ class Frontier:
         self._component, self._settings = component, (seed, threads)
         self._descent: MoveDescent | None = None
         host, counts = component.trees.host, component.trees.cells.counts
+        self._samples = TreeSamples(component.trees.cells, component.trees.samples)
         self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
         self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
         self._lower, self._upper = host.lower[None].copy(), host.upper[None].copy()
@@ -222,17 +104,31 @@ class Frontier:
         lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
-        cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
-        place, after = cuts.place.copy(), cuts.after.copy()
+        cells = np.clip(self._samples.cells_of(x), self.low[boxes], self.high[boxes])
+        place, after = self._cuts(boxes, x, price)
         right = np.flatnonzero(place < 0)
         if right.size:
-            right = right[~self._met_corners(boxes[right], x[right], cuts.cells[right])]
+            right = right[~self._met_corners(boxes[right], x[right], cells[right])]
         for k in right:
-            if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
+            if not self._close(int(boxes[k]), cells[k], price, budget):
                 place[k : k + 1], after[k : k + 1] = widest(self.low[boxes[[k]]], self.high[boxes[[k]]])
         gone = self._stood_for(boxes[place < 0])
         cut = (place >= 0) & ~gone[boxes]
         self._cut(boxes[cut], place[cut], after[cut], gone)
+
+    def _cuts(self, boxes: IntArray, x: FloatArray, price: FloatArray) -> tuple[IntArray, IntArray]:
+        """Where boxes are cut that were looked at in points (N, columns): places of columns, -1 where outputs
+        are as counted on, and the cells that the cuts are after."""
+        cells, upper = self._component.trees.cells, self._upper[boxes]
+        lower = np.minimum(np.nextafter(self._lower[boxes], np.inf), upper)  # at a cut is below it
+        place, after = np.full(boxes.size, -1), np.zeros(boxes.size, dtype=np.int64)
+        found = self._samples.cuts(lower, upper, x, np.tile(price, (boxes.size, 1)), 1)
+        for k, one in enumerate(found):
+            if one.columns.size:
+                place[k] = np.searchsorted(cells.columns, one.columns[0])
+                first, last = cells.first[place[k]], cells.first[place[k] + 1]
+                after[k] = np.searchsorted(cells.high[first : last - 1], one.below[0])
+        return place, after
 
     def _met_corners(self, boxes: IntArray, x: FloatArray, cells: IntArray) -> BoolArray:
         """(N,) which boxes are closed by points (N, columns) in these cells as they are: no LP is needed."""

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.methods.block_prices import BlockPrices, method, priced_blocks
-from dovetail.methods.block_prices.block_program import BlockProgram
+from dovetail.methods.component_prices import prices as method
+from dovetail.methods.component_prices.kinds import ComponentKind, component_kinds
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.structure.components import alike, components
 from tests.conftest import FULL
@@ -65,8 +66,8 @@ def bounded(problem, seconds=20.0):
     context = context_of(problem, seconds)
     context.archive.keeps = True
     SequentialLinear(starts=3).solve(context)
-    assert context.once(priced_blocks) is not None
-    BlockPrices().solve(context)
+    assert context.once(component_kinds)
+    CertifiedPrices().solve(context)
     return context.incumbent
 
 
@@ -81,7 +82,7 @@ def test_it_is_never_above_the_optimum(seed, equal):
 
 @pytest.mark.parametrize(("seed", "equal"), EQUALITIES)
 def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
-    monkeypatch.setattr(method, "MIP_NEURONS", -1)
+    monkeypatch.setattr(method, "FEW_NEURONS", -1)
     problem = coupled(seed, integer=True, equal=equal)
     least = truth(problem)
     incumbent = bounded(problem)
@@ -108,12 +109,12 @@ def distances():
     return problem
 
 
-def test_mips_take_over_where_signs_leave_integers_out():
+def test_trees_take_over_where_signs_leave_integers_out():
     assert bounded(distances()).bound == pytest.approx(1.0, abs=1e-2)
 
 
-def test_what_signs_leave_out_is_said_where_no_mip_takes_over(monkeypatch):
-    monkeypatch.setattr(method, "MIP_NEURONS", -1)
+def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
+    monkeypatch.setattr(method, "FEW_NEURONS", -1)
     seen = []
 
     def three_rounds(event):
@@ -121,18 +122,18 @@ def test_what_signs_leave_out_is_said_where_no_mip_takes_over(monkeypatch):
         if len(seen) == 3:
             event.stop()
 
-    result = dt.solve(distances(), BlockPrices(), callback=three_rounds, log=False)
+    result = dt.solve(distances(), CertifiedPrices(), callback=three_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
     assert "the sets leave out the integrality of 1 column, which cheaper points violate" in result.message
 
 
 def test_signs_are_enough_where_they_leave_nothing_out(monkeypatch):
-    monkeypatch.setattr(BlockProgram, "least", None)
+    monkeypatch.setattr(ComponentKind, "tree", None)
     assert np.isfinite(bounded(coupled(0, integer=False)).bound)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_by_mips_alone_it_is_never_above_the_optimum(seed, monkeypatch):
+def test_by_trees_alone_it_is_never_above_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(method, "coupled_problem", lambda context: None)
     problem = coupled(seed, integer=True)
     least = truth(problem)
@@ -170,5 +171,5 @@ def test_a_problem_of_one_piece_has_no_prices():
     problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=[1.0, 1.0, 9.0]))
     problem.add_predictor(random_mlp(2, width=3, layers=1, seed=0), [0, 1], [2])
     context = context_of(problem)
-    assert context.once(priced_blocks) is None
-    assert "no blocks" in BlockPrices().solve(context).message
+    assert not context.once(component_kinds)
+    assert "no rows" in CertifiedPrices().solve(context).message

@@ -8,7 +8,7 @@ import pytest
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import breach
-from tests.methods.column_generation.workshop import opened, workshops
+from tests.methods.component_prices.workshop import opened, workshops
 
 
 def brute_force(made):

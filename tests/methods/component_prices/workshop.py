@@ -9,8 +9,8 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.master import Master, RestrictedMaster
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
+from dovetail.methods.component_prices.master import Master, RestrictedMaster
+from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
 from dovetail.structure.components import components
 from tests.contexts import context_of
 from tests.small import random_mlp

@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
-from tests.methods.column_generation.workshop import completed, opened, workshops
+from tests.methods.component_prices.workshop import completed, opened, workshops
 
 VARIANTS = ({}, {"spare": True}, {"equality": True})
 
@@ -70,7 +70,7 @@ def test_prices_price(options):
     z = completed(made.scaled, np.random.default_rng(0))
     cost, activity = pool.measure(z)
     rest = np.where(made.parts.shared, z, 0.0)
-    priced = prices.of_columns(made.scaled, coupling)
+    priced = prices.of_columns(made.scaled.host, coupling)
     expected = (cost + activity @ prices.rows).sum() + priced @ rest
     assert priced @ z == pytest.approx(expected)
 

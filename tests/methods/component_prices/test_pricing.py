@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.methods.column_generation.pricing import Pricing, _cheapest_class
+from dovetail.methods.component_prices.pricing import Pricing, _cheapest_class
 from dovetail.run.budget import Budget
-from tests.methods.column_generation.workshop import opened, workshops
+from tests.methods.component_prices.workshop import opened, workshops
 from tests.small import linear_net
 
 

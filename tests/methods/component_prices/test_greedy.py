@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dovetail.methods.column_generation import master as greedy
-from dovetail.methods.column_generation.pool import ColumnPool
+from dovetail.methods.component_prices import master as greedy
+from dovetail.methods.component_prices.pool import ColumnPool
 
 
 def pool_of(owner, cost, activity):

@@ -6,12 +6,13 @@ Coupling rows are all read as G z <= h (an equality as two of them).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.mip import HAIR
+from dovetail.core.mip import HAIR, SMALLEST, Mip
 from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.structure.components import NOBODY, Components
@@ -43,28 +44,91 @@ class CouplingLimits:
         return cls(G, h, np.maximum(np.abs(h), if_zero))
 
 
-class ColumnPool:
-    """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
+@dataclass(eq=False)
+class Columns:
+    """What some points of components cost, and what they use of the coupling rows; or at least, of boxes."""
 
-    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
-        self.scaled, self.components, self.coupling = scaled, components, coupling
-        self.members = components.members
-        entries = coupling.G.tocoo()
-        owned = components.owner[entries.col] != NOBODY
-        self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
-        self._entry_value, self._entry_owner = entries.data[owned], components.owner[entries.col[owned]]
-        rows = coupling.h.size
-        self.owner: IntArray = np.empty(0, dtype=np.int64)
-        self.cost: FloatArray = np.empty(0)
-        self.activity: FloatArray = np.empty((0, rows))
-        """(K, R) what each adds to the coupling rows."""
-        self.points: list[FloatArray] = []
-        self._known: dict[tuple[int, bytes], int] = {}
+    host: Mip
+    """Minimised."""
+    components: Components
+    coupling: CouplingLimits
+    owner: IntArray
+    """(K,) the component of each."""
+    cost: FloatArray
+    activity: FloatArray
+    """(K, R) what each adds to the coupling rows."""
 
     @property
     def size(self) -> int:
         """How many columns there are."""
         return int(self.owner.size)
+
+    @cached_property
+    def shared(self) -> IntArray:
+        """The host's columns that belong to no component."""
+        return np.flatnonzero(self.components.shared)
+
+    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
+        """All columns, component by component and by `key` within each; and each one's rank in its own."""
+        order = np.lexsort((key, self.owner))
+        owner = self.owner[order]
+        first = np.searchsorted(owner, np.arange(self.components.count))
+        return order, np.arange(order.size) - first[owner]
+
+    def as_mip(self, which: IntArray | None = None) -> Mip:
+        """One column for each component, and the shared columns of the host, which come first.
+
+            min  shared cost + cost'theta    s.t.  sum of theta over a component = 1,  G z <= h
+
+        Where every point of the problem is in one of each component's boxes, the bound of this program is one
+        of the problem.
+        """
+        which = np.arange(self.size) if which is None else which
+        host, shared, coupling = self.host, self.shared, self.coupling
+        count, rows = self.components.count, coupling.h.size
+        used = self.activity[which]
+        small = np.abs(used) < SMALLEST  # entries that engines would drop: rather too little than too much
+        used = np.where(small, np.where(used < 0.0, -SMALLEST, 0.0), used)
+        place = self.owner[which], np.arange(which.size)
+        convexity = sp.csr_array((np.ones(which.size), place), shape=(count, which.size))
+        A = sp.block_array(
+            [
+                [sp.csr_array((count, shared.size)), convexity],
+                [coupling.G[:, shared], sp.csr_array(used.T)],
+            ],
+            format="csr",
+        )
+        return Mip(
+            np.concatenate([host.cost[shared], self.cost[which]]),
+            sp.csr_array(A),
+            np.concatenate([np.ones(count), np.full(rows, -np.inf)]),
+            np.concatenate([np.ones(count), coupling.h]),
+            np.concatenate([host.lower[shared], np.zeros(which.size)]),
+            np.concatenate([host.upper[shared], np.ones(which.size)]),
+            np.concatenate([host.integer[shared], np.ones(which.size, dtype=bool)]),
+            offset=host.offset,
+        )
+
+
+class ColumnPool(Columns):
+    """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
+
+    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
+        self.scaled, self.members = scaled, components.members
+        super().__init__(
+            scaled.host,
+            components,
+            coupling,
+            np.empty(0, dtype=np.int64),
+            np.empty(0),
+            np.empty((0, coupling.h.size)),
+        )
+        entries = coupling.G.tocoo()
+        owned = components.owner[entries.col] != NOBODY
+        self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
+        self._entry_value, self._entry_owner = entries.data[owned], components.owner[entries.col[owned]]
+        self.points: list[FloatArray] = []
+        self._known: dict[tuple[int, bytes], int] = {}
 
     def add(self, z: FloatArray) -> IntArray:
         """The valid components of a completed point as columns: (C,) their numbers, -1 where not valid."""
@@ -122,13 +186,6 @@ class ColumnPool:
         known = np.full(self.components.count, np.inf)
         np.minimum.at(known, self.owner, self.cost + self.activity @ prices)
         return known
-
-    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
-        """All columns, component by component and by `key` within each; and each one's rank in its own."""
-        order = np.lexsort((key, self.owner))
-        owner = self.owner[order]
-        first = np.searchsorted(owner, np.arange(self.components.count))
-        return order, np.arange(order.size) - first[owner]
 
     def keep(self, which: IntArray) -> None:
         """Forget all other columns."""

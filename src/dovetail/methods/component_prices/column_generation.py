@@ -14,6 +14,7 @@ is local (the prices and columns are what a certified bound would start from).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.column_generation.master import (
+from dovetail.methods.component_prices.master import (
     Master,
     MasterPrices,
     MasterSolution,
@@ -33,9 +34,9 @@ from dovetail.methods.column_generation.master import (
     least_use,
     round_lp,
 )
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
-from dovetail.methods.column_generation.pricing import Pricing
-from dovetail.run.budget import StopReason
+from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
+from dovetail.methods.component_prices.pricing import Pricing
+from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
@@ -49,8 +50,9 @@ LEVEL_ROOM = 1e-7
 """Relative: the level LP may cost so much more than the master, or rounding would make it infeasible."""
 EVEN_WEIGHT = 1e-3
 """Of the largest price, added to all: a row without a price is full soon after it is ignored."""
-FEW_ROUNDS = 12
-"""Of a run that is wanted for its prices alone."""
+APART, PROOF_STEPS = 4, 12
+"""Of descents for columns alone, which have no limits to hold beside their own rows: one in so many begins at
+the master's solution, and steps of each."""
 MIP_SECONDS = 2.0
 """For one restricted master: columns found meanwhile would be worth more than its optimum."""
 MIP_COLUMNS = 15
@@ -105,8 +107,12 @@ class ColumnGeneration:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Begin with the points that are known, then generate columns."""
-        run = _begun(context, self)
+        run = ColumnGenerationRun(context, context.once(scaled_problem), self)
         context.keep(column_run, run)
+        for z in context.archive.points:
+            run.pool.add(z)
+        for z in run.first_points():
+            run.add(z)
         progress = Progress(context, self.rounds, self.patience * self.mip_every)
         stalling = Stalling(context.budget.seconds)
         while True:
@@ -120,21 +126,8 @@ class ColumnGeneration:
 
 
 def column_run(context: SolveContext) -> ColumnGenerationRun:
-    """The last run of a solve, or a short one (see `SolveContext.once`): its columns have good prices."""
-    run = _begun(context, ColumnGeneration(rounds=FEW_ROUNDS))
-    for number in range(FEW_ROUNDS):
-        if context.over:
-            break
-        run.round(number)
-    return run
-
-
-def _begun(context: SolveContext, options: ColumnGeneration) -> ColumnGenerationRun:
-    run = ColumnGenerationRun(context, context.once(scaled_problem), options)
-    for z in context.archive.points:
-        run.pool.add(z)
-    run.begin()
-    return run
+    """The last run of a solve, or one without columns (see `SolveContext.once`)."""
+    return ColumnGenerationRun(context, context.once(scaled_problem), ColumnGeneration())
 
 
 class ColumnGenerationRun:
@@ -153,16 +146,48 @@ class ColumnGenerationRun:
         self._rng = np.random.default_rng(context.seed + 2)
         self._polished: FloatArray | None = None
 
-    def begin(self) -> None:
-        """First columns: the incumbent, the least active point, the cheapest one."""
-        for z in (self._context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()):
-            if z is not None:
-                self.add(z)
+    def first_points(self) -> list[FloatArray]:
+        """Of first columns: the incumbent, the least active point, the cheapest one."""
+        points = self._context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()
+        return [z for z in points if z is not None]
+
+    def completed(self, z: FloatArray) -> FloatArray:
+        """A point with what the predictors say."""
+        networks = self._scaled.networks
+        return np.asarray(networks.with_predictions(z[None], networks.values(z))[0])
 
     def add(self, z: FloatArray) -> IntArray:
         """A point's components as columns: (C,) their numbers, -1 where not valid."""
-        networks = self._scaled.networks
-        return self.pool.add(networks.with_predictions(z[None], networks.values(z))[0])
+        return self.pool.add(self.completed(z))
+
+    def master_prices(self, budget: Budget) -> FloatArray | None:
+        """(R,) of the coupling rows, by the master LP; None while a component has no column."""
+        master = self._master.solve(budget)
+        return None if master is None else master.prices.rows
+
+    def price(self, budget: Budget, rounds: int, on_column: Callable[[FloatArray], object]) -> None:
+        """Columns alone: descents at the master's prices, one in `APART` from its solution, the others from
+        random points."""
+        nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
+        for number in range(rounds):
+            if budget.over:
+                break
+            master = self._master.solve(budget)
+            if master is None or number % APART:
+                start = self._starts.random()
+            else:
+                start = self.pool.convex_combination(master.theta, self._scaled.ranges.middle)
+            prices = nothing if master is None else master.prices
+            cost = prices.of_columns(self._scaled.host, self.coupling)
+            if start is not None:
+                self._pricing.answer(cost, start, PROOF_STEPS, budget, on_column)
+
+    def descend(
+        self, z: FloatArray, prices: FloatArray, budget: Budget, on_column: Callable[[FloatArray], object]
+    ) -> None:
+        """The same from one point, at these prices."""
+        cost = MasterPrices(1.0, prices).of_columns(self._scaled.host, self.coupling)
+        self._pricing.answer(cost, z, PROOF_STEPS, budget, on_column)
 
     def round(self, number: int) -> float:
         """Prices, new columns and, now and then, a restricted master; returns the master's value."""
@@ -171,7 +196,7 @@ class ColumnGenerationRun:
         prices = self._prices(master, number)
         noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
         cost = MasterPrices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(
-            self._scaled, self.coupling
+            self._scaled.host, self.coupling
         )
         start = self._start(master, number)
         if start is not None:

@@ -19,13 +19,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import HAIR, SMALLEST
-from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.pool import ColumnPool, CouplingLimits
+from dovetail.core.mip import HAIR, SMALLEST, Mip
+from dovetail.methods.component_prices.pool import ColumnPool, Columns, CouplingLimits
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
+from dovetail.mip.turns import answer_of
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.engine import MipStatus
 
 ELASTIC_COST = 100.0
 """Missing a coupling row by its scale costs so many times the dearest column: more than any choice saves."""
@@ -52,9 +53,9 @@ class MasterPrices:
     rows: FloatArray
     """(R,) minus the duals of G z <= h, never negative: what lowering h by a unit costs."""
 
-    def of_columns(self, scaled: ScaledProblem, coupling: CouplingLimits) -> FloatArray:
+    def of_columns(self, host: Mip, coupling: CouplingLimits) -> FloatArray:
         """Each host column's cost at these prices."""
-        return np.asarray(self.on_cost * scaled.host.cost + coupling.G.T @ self.rows)
+        return np.asarray(self.on_cost * host.cost + coupling.G.T @ self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +85,11 @@ class MasterSolution:
 class Master:
     """A live LP over a growing pool."""
 
-    def __init__(self, context: SolveContext, pool: ColumnPool) -> None:
-        self._context, self._pool = context, pool
-        self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
-        self._shared = np.flatnonzero(pool.components.shared)
+    def __init__(self, context: SolveContext, pool: Columns, *, elastic: bool = True) -> None:
+        """Rows that are not `elastic` have to hold."""
+        self._context, self._pool, self._most_missed = context, pool, np.inf if elastic else 0.0
+        self._components, self._coupling, self._host = pool.components, pool.coupling, pool.host
+        self._shared, self.status = pool.shared, MipStatus.LIMIT
         self._G_shared = sp.csr_array(pool.coupling.G[:, self._shared])
         self._live: LoadedHighs | None = None
         self._loaded_columns = 0
@@ -97,7 +99,7 @@ class Master:
         self._live = None
 
     def solve(self, budget: Budget, *, level_at: float | None = None) -> MasterSolution | None:
-        """The master LP, or the level LP at the cost `level_at`; None while a component has no column."""
+        """The master LP, or the level LP at the cost `level_at`; None where it has no solution."""
         live = self._loaded()
         pool, coupling, host = self._pool, self._coupling, self._host
         rows, shared = coupling.h.size, self._shared.size
@@ -105,7 +107,7 @@ class Master:
         own_cost = np.concatenate([host.cost[self._shared], np.full(rows, penalty), [0.0], pool.cost])
         lower = np.concatenate([host.lower[self._shared], np.zeros(rows + 1 + pool.size)])
         upper = np.concatenate(
-            [host.upper[self._shared], np.full(rows, np.inf), [0.0], np.full(pool.size, np.inf)]
+            [host.upper[self._shared], np.full(rows, self._most_missed), [0.0], np.full(pool.size, np.inf)]
         )
         ceiling = np.inf
         cost = own_cost
@@ -119,8 +121,8 @@ class Master:
             live.set_row_limits(self._components.count + rows, -np.inf, ceiling)
             live.set_bounds(lower, upper)
             live.set_objective(cost, 0.0)
-            _, x, _ = live.run(budget, GAP)
-            if x is None:
+            self.status, x, _ = live.run(budget, GAP)
+            if x is None or self.status is MipStatus.INFEASIBLE:
                 return None
             duals = live.row_duals()
         return self._solution(x, duals, own_cost, is_level=level_at is not None)
@@ -179,7 +181,7 @@ class Master:
         return LoadedHighs(program, seed=self._context.seed, threads=self._context.threads)
 
 
-def lp_columns(pool: ColumnPool, which: IntArray) -> sp.csc_array:
+def lp_columns(pool: Columns, which: IntArray) -> sp.csc_array:
     """Some of the pool as columns of a program: convexity rows, coupling rows in their scales, cost."""
     convexity = sp.csc_array(
         (np.ones(which.size), (pool.owner[which], np.arange(which.size))),
@@ -196,8 +198,6 @@ class RestrictedMaster:
 
     def __init__(self, context: SolveContext, pool: ColumnPool) -> None:
         self._context, self._pool = context, pool
-        self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
-        self._shared = np.flatnonzero(pool.components.shared)
 
     def solve(
         self, master: MasterSolution, known: IntArray, budget: Budget, most: int
@@ -206,31 +206,20 @@ class RestrictedMaster:
 
         Only columns that can still pay at the master's prices are in it, at most `most` per component.
         """
-        pool, coupling, host = self._pool, self._coupling, self._host
-        which = self._promising(master, known, most)
-        count, rows, shared = self._components.count, coupling.h.size, self._shared.size
-        body = lp_columns(pool, which)[:-1]
-        on_shared = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ coupling.G[:, self._shared])
-        left = sp.vstack([sp.csr_array((count, shared)), on_shared], format="csr")
-        program = Program(
-            sp.csr_array(sp.hstack([left, body], format="csr")),
-            np.concatenate([np.ones(count), np.full(rows, -np.inf)]),
-            np.concatenate([np.ones(count), coupling.h / coupling.scale]),
-            np.concatenate([host.lower[self._shared], np.zeros(which.size)]),
-            np.concatenate([host.upper[self._shared], np.ones(which.size)]),
-            np.concatenate([host.integer[self._shared], np.ones(which.size, dtype=bool)]),
-        )
-        with self._context.stopwatch.measure("engine"):
-            live = LoadedHighs(program, seed=self._context.seed, threads=self._context.threads)
-            live.set_objective(np.concatenate([host.cost[self._shared], pool.cost[which]]), 0.0)
-            if known.size == count:
-                incumbent = self._context.incumbent.x
-                start = np.zeros(shared) if incumbent is None else incumbent[self._shared]
-                live.set_start(np.concatenate([start, np.isin(which, known).astype(float)]))
-            _, x, _ = live.run(budget, GAP)
-        if x is None:
+        context, pool = self._context, self._pool
+        which, shared, start = self._promising(master, known, most), pool.shared, None
+        if known.size == pool.components.count:
+            best = context.incumbent.x
+            own = np.zeros(shared.size) if best is None else best[shared]
+            start = np.concatenate([own, np.isin(which, known).astype(float)])
+        with context.stopwatch.measure("engine"):
+            answer = answer_of(
+                "MIP of a choice", pool.as_mip(which), budget, seed=context.seed, threads=context.threads,
+                start=start, gap=GAP,
+            )  # fmt: skip
+        if answer is None or answer.x is None:
             return None
-        return which[x[shared:] > 0.5], x[:shared]
+        return which[answer.x[shared.size :] > 0.5], answer.x[: shared.size]
 
     def _promising(self, master: MasterSolution, known: IntArray, most: int) -> IntArray:
         """Columns by reduced cost; none whose reduced cost is more than the choice `known` is above the LP.
@@ -241,9 +230,9 @@ class RestrictedMaster:
         reduced = master.reduced_cost(pool)
         order, rank = pool.ranked(reduced)
         kept = order[rank < most]
-        if known.size == self._components.count and master.elastic < HAIR and incumbent.x is not None:
+        if known.size == pool.components.count and master.elastic < HAIR and incumbent.x is not None:
             known_cost = float(np.sum(pool.cost[known])) + float(
-                self._host.cost[self._shared] @ incumbent.x[self._shared]
+                pool.host.cost[pool.shared] @ incumbent.x[pool.shared]
             )
             kept = kept[reduced[kept] <= known_cost - master.value + HAIR]
         return np.union1d(kept, known)

@@ -1,4 +1,4 @@
-"""The Lagrangian bound (`bounds/lagrangian.py`) of components that only coupling rows tie together.
+"""Components that are samples of networks over closed-form sets, at prices of the rows they share.
 
 Components have one sample each. At prices on the rows that couple them every component stands alone, and
 costs at least what its moves cost, and its output:
@@ -11,26 +11,23 @@ The first is a condition, the second an objective, of the searches in `relu_bran
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
-from dovetail.bounds.box import UNIT, Box
-from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
+from dovetail.bounds.box import Box
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.bounds.whole_objective import objective_step
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack, tie_slack
-from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.mip import TOLERANCE
+from dovetail.methods.component_prices.shared_rows import SharedRows, total
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.structure.boxes import class_limits
-from dovetail.structure.components import Components, CouplingSides, SampleComponent
+from dovetail.structure.components import SampleComponent
 from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 from dovetail.structure.structure import Structure
 
@@ -67,6 +64,11 @@ class Priced:
     """Of the asked ones."""
     first: BoolArray
     """(K,) of a class: whether the condition is that of class 1."""
+
+    @property
+    def owners(self) -> IntArray:
+        """(K,) their numbers among all components."""
+        return np.array([one.number for one in self.group.parts], dtype=np.int64)
 
     @property
     def worth(self) -> float:
@@ -225,55 +227,38 @@ def _ball(domain: Moves, costs: torch.Tensor, cutoff: torch.Tensor) -> Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class CoupledProblem:
-    """A problem in minimisation form."""
+class CoupledProblem(SharedRows):
+    """Components that are each a sample of a network over a closed-form set."""
 
-    mip: Mip
-    parts: Components
-    box: Box
     groups: list[Group]
-    sides: CouplingSides
-    G: sp.csr_array
     lower: FloatArray
     """Of all columns, with what is known of classes."""
     upper: FloatArray
-    size: FloatArray
-    """(columns,) the largest absolute value of each."""
-    step: float
-    """Of the objective (see `objective_step`)."""
 
     @classmethod
     def of(cls, structure: Structure, device: str = "cpu") -> CoupledProblem | None:
         """Of all points that the check accepts; None where some component is no single sample of a ReLU
         network over a closed-form set."""
-        problem, parts = structure.proved, structure.proved_parts
-        mip, box = structure.loose.mip, structure.loose_box
-        found = groups(structure, box, TOLERANCE, device)
+        rows = SharedRows.of_structure(structure)
+        found = groups(structure, rows.box, TOLERANCE, device)
         if found is None:
             return None
-        lower, upper, integer = class_limits(problem, box.lower, box.upper)
-        sides, step = parts.sides(mip), objective_step(mip, integer)
-        matrix, size = sides.matrix(mip), _sizes(box, found)
-        return cls(mip, parts, box, found, sides, matrix, lower, upper, size, step)
+        lower, upper, _ = class_limits(structure.proved, rows.box.lower, rows.box.upper)
+        own = {field.name: getattr(rows, field.name) for field in fields(rows)}
+        own["size"] = _sizes(rows.size, found)
+        return cls(**own, groups=found, lower=lower, upper=upper)
 
     def at(self, prices: FloatArray) -> PricedProblem:
         """With (R,) prices on the coupling rows; negative ones count as 0."""
         prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
-        cost = priced_cost(self.mip, self.G, prices)
+        cost = self.cost_at(prices)
         parts = [priced(group, cost, self.lower, self.upper) for group in self.groups]
-        constant = lagrangian_constant(
-            self.mip, self.G, self.sides.limit, prices, self.parts.shared, self.box, self.size
-        )
-        return PricedProblem(self, parts, constant)
-
-    def row_prices(self, prices: FloatArray) -> FloatArray:
-        """(rows,) multipliers of all rows, for such prices: negative on sides above."""
-        return self.sides.row_prices(prices, self.mip.n_rows)
+        return PricedProblem(self, parts, self.constant(prices))
 
 
-def _sizes(box: Box, made: list[Group]) -> FloatArray:
+def _sizes(size: FloatArray, made: list[Group]) -> FloatArray:
     """(columns,) the largest absolute value of each; of outputs without bounds, what their networks say."""
-    size = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    size = size.copy()
     for group in made:
         outputs = np.array([part.block.outputs[part.sample] for part in group.parts])
         if group.block.classifies or np.all(np.isfinite(size[outputs])):
@@ -291,12 +276,13 @@ class PricedProblem:
     parts: list[Priced]
     constant: float
 
+    def least(self, values: list[FloatArray | None]) -> FloatArray:
+        """(C,) each component costs no less, given what searches proved of the asked targets of each part."""
+        found = np.full(self.problem.parts.count, -np.inf)
+        for part, value in zip(self.parts, values, strict=True):
+            found[part.owners] = part.bounds(value)
+        return found
+
     def bound(self, values: list[FloatArray | None]) -> float:
-        """Of the objective, given what searches proved of the asked targets of each part."""
-        total = [
-            one for part, value in zip(self.parts, values, strict=True) for one in part.bounds(value).tolist()
-        ]
-        terms = [self.constant, *total]
-        if not np.all(np.isfinite(terms)):
-            return -math.inf
-        return math.fsum(terms) - 8.0 * UNIT * float(np.abs(terms).sum())
+        """Of the objective."""
+        return total(self.constant, self.least(values))

@@ -2,7 +2,7 @@
 
 import math
 
-from dovetail.methods.column_generation.method import GAINED, ROUNDS, Stalling
+from dovetail.methods.component_prices.column_generation import GAINED, ROUNDS, Stalling
 
 
 def rounds(stalling: Stalling, begin: float, count: int, value: float, objective: float) -> list[bool]:

@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.structure.components import NOBODY
 from tests.contexts import breach
-from tests.methods.column_generation.workshop import completed, opened, workshops
+from tests.methods.component_prices.workshop import completed, opened, workshops
 
 
 def coupled(mip, parts):
