@@ -131,6 +131,8 @@ def test_integers_against_enumeration(seed, monkeypatch):
         assert result.x is None
         return
     assert result.objective == pytest.approx(optimum, abs=1e-5)
+    assert result.bound_kind == "proven"
+    assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
     assert dt.check(problem, result.x).within()
 
 
@@ -148,6 +150,8 @@ def test_numbers_beside_integers(seed, monkeypatch):
     if optimum is not None:
         assert result.objective is not None
         assert result.objective >= optimum - 0.02 * (1.0 + abs(optimum))
+        assert result.bound_kind == "proven"
+        assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
 
 
 def test_near_is_said_of_each_side_of_the_rows():

@@ -154,7 +154,7 @@ class ColumnChoice:
         moves = self.moves[mine]
         pull = shard.pulls(mine, moves)
         right = moves >= 0.0
-        on_moves, on_outputs, least = (of(array, mine) for array in shard.conditions)
+        on_moves, on_outputs, least = (of(array, mine) for array in data.true_conditions)
         parts = data.true_uses_of_parts(mine)
         own = torch.where(right[:, None, :], parts[..., :k], -parts[..., k : 2 * k])
         use = own + parts[..., 2 * k : -1] @ pull

@@ -58,6 +58,8 @@ class NetworkReading:
     """(d, k)."""
     outputs: IntArray
     """Places in y."""
+    size: FloatArray
+    """(d,) what `at_rest` adds up in size, at most in a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,10 @@ class MoveProgram:
     rest: tuple[FloatArray, ...]
     """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
     gains: tuple[PartGain, ...]
+    cost_size: FloatArray
+    """(parts,) what a cost adds up in size, at most in a block: it is rounded relative to that."""
+    use_size: FloatArray
+    """(m,) the same of `use`."""
     scale: FloatArray
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
 
@@ -118,6 +124,12 @@ class MoveProgram:
     def coordinates(self) -> int:
         """How many."""
         return int(self.lower.shape[1])
+
+    def rounding(self, prices: FloatArray) -> FloatArray:
+        """(parts,) what a cost at prices adds up in size, at most in a block."""
+        size = self.cost_size.copy()
+        np.add.at(size, self.use_part, self.use_size * prices[self.use_side])
+        return size
 
     def columns(self, moves: FloatArray, outputs: FloatArray, first: int = 0) -> Iterator[FloatArray]:
         """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs;

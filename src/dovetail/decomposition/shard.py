@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.errors import UnsupportedError
 from dovetail.decomposition.block_data import BlockData, Target, is_repeated, of, repeated, stored
 from dovetail.decomposition.confirmed import confirmed
 from dovetail.decomposition.device_blocks import device_blocks
@@ -24,6 +26,7 @@ from dovetail.decomposition.move_program import MoveProgram, one_row
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.decomposition.oracle import Oracle
 from dovetail.decomposition.pool import BlockPool
+from dovetail.decomposition.proof import BlockBounds, BlockProof
 from dovetail.run.budget import Budget
 from dovetail.structure.templates import Places
 
@@ -323,6 +326,40 @@ class Shard:
         whole = self.data.whole
         return torch.where(whole, lower, near), torch.where(whole, upper, torch.maximum(wide, near))
 
+    @cached_property
+    def _proof(self) -> BlockProof | None:
+        """None where a network is not known operation by operation, or has no planes."""
+        try:
+            return BlockProof(self.program, self._blocks, self.data, self._digits)
+        except UnsupportedError:
+            return None
+
+    def prove(
+        self, which: IntArray, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> tuple[Tensor, BlockBounds] | None:
+        """(n,) what the best columns of some blocks cost at prices, and what is proved of these blocks by at
+        most so many boxes for each; better points that are met become columns."""
+        if self._proof is None:
+            return None
+        mine, at = self._tensor(which), self._tensor(prices)
+        known = self.pool.priced(at, mine).min(dim=1).values.double()
+        found = self._proof.prove(mine, at, known, tolerance, most, budget)
+        better = found.better.nonzero().ravel()
+        if len(better):
+            self._add(mine[better], found.moves[better], at, unit)
+        return known, found
+
+    def _add(self, which: Tensor, moves: Tensor, prices: Tensor, unit: float) -> None:
+        """Descents from points that are worth it, as columns."""
+        at, moves = prices.to(self.data.dtype), moves.to(self.data.dtype)
+        radius = torch.full((len(which),), WARM_RADIUS, device=self.data.device)
+        for target in self._targets:
+            one = self._oracle.descend(
+                which, moves, radius, self.data.part_costs(which, at), target, LITTLE * unit
+            )
+            found = torch.isfinite(one.cost)[:, None]
+            self.pool.merge(which, one.moves[:, None], one.outputs[:, None], found, at[None], unit)
+
     def _screened(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
         """(n, S, k) points that are worth a descent, and at which of the costs each begins."""
         if self._modes is None:
@@ -443,16 +480,6 @@ class Shard:
             if lasting:
                 self.pool.cost[which[~holds], place[~holds]] = torch.inf
         return holds, outputs, self.data.parts(moves, outputs)
-
-    @property
-    def conditions(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, C, k) on moves, (N, C, q) on outputs, (N, C) least, in float64."""
-        of_all = self.program.conditions
-        on_moves, on_outputs, least = (
-            repeated(self._tensor(np.array(one_row(array))), self.count)
-            for array in (of_all.on_moves, of_all.on_outputs, of_all.least)
-        )
-        return on_moves, on_outputs, least
 
     def pulls(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q, k) derivatives of outputs by moves."""

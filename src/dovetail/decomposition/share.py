@@ -6,6 +6,7 @@ and `least_costs`: a share may live in another process.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -77,6 +78,22 @@ Column = tuple[np.ndarray, np.ndarray]
 """(n, k) moves and (n, q) outputs, as the search has them."""
 
 
+@dataclass(frozen=True)
+class ShareProof:
+    """What was proved of some blocks of a share."""
+
+    template: int
+    blocks: int
+    lower: float
+    """The sum of their least costs, from below."""
+    more: float
+    """By how much the costs of their best columns are more than that, in all."""
+    squares: float
+    closed: int
+    """Blocks whose least cost is known to the tolerance."""
+    boxes: int
+
+
 class Share:
     """See above."""
 
@@ -128,6 +145,22 @@ class Share:
         """(n,) what the cheapest column of each block costs at the prices."""
         priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
         return np.asarray(priced.min(dim=1).values.cpu().numpy())
+
+    def prove(
+        self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> ShareProof | None:
+        """Least costs of some blocks at the prices (`proof`); better points that are met become columns."""
+        self._sampled_columns = None
+        blocks = self._blocks(which, prices, 0.0)
+        found = self._shard.prove(blocks, prices, tolerance, most, unit, budget)
+        if found is None:
+            return None
+        known, bounds = found
+        more = (known - bounds.lower).cpu().numpy()
+        return ShareProof(
+            self._where.template, len(blocks), math.fsum(bounds.lower.tolist()), float(more.sum()),
+            float((more**2).sum()), int(bounds.closed.sum()), bounds.boxes,
+        )  # fmt: skip
 
     def begin(self, prices: FloatArray, lasting: bool) -> tuple[FloatArray, bool]:
         """The cheapest columns at the prices: what they use, and whether every block has one."""

@@ -18,7 +18,7 @@ from dovetail.decomposition.choice import CoreColumns, Slopes
 from dovetail.decomposition.plan import TemplatePlan
 from dovetail.decomposition.prices import Smoothed
 from dovetail.decomposition.shard import PricingOptions, usual_spread
-from dovetail.decomposition.share import BlockSample, Range, Usual, Which, make_share
+from dovetail.decomposition.share import BlockSample, Range, ShareProof, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.processes import Recipe
 from dovetail.run.remote_workers import Workers
@@ -106,6 +106,12 @@ class Shares:
     def value(self, prices: FloatArray) -> float:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
+
+    def prove(
+        self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> list[ShareProof | None]:
+        """Of each share."""
+        return self._same("prove", which, prices, tolerance, most, unit, budget)
 
     def begin(self, prices: FloatArray, *, lasting: bool) -> FloatArray | None:
         """What the cheapest columns at the prices use in all; None where a block has none."""

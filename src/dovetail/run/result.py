@@ -76,13 +76,14 @@ class Status(StrEnum):
 
 
 class BoundKind(StrEnum):
-    """What stands behind a bound; no method here returns an estimate."""
+    """What stands behind a bound."""
 
     PROVEN = "proven"
     """A proof of ours."""
     ENGINE = "engine"
     """The word of HiGHS or SCIP, less its tolerances: nobody has repeated its search tree."""
     ESTIMATE = "estimate"
+    """Nothing is proved: a sample of many blocks says about where the bound is (`bound_error`)."""
     NONE = "none"
 
 
@@ -144,6 +145,8 @@ class Result:
     """What found the point (`dovetail.report.sources` has it in words)."""
     bound_source: str = ""
     """What proved the bound."""
+    bound_error: float | None = None
+    """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None
     """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and
     what rounding of the predictors explains beyond it."""
@@ -291,6 +294,7 @@ class Result:
             "outside": [asdict(where) for where in self.extrapolations],
             "source": self.source,
             "bound_source": self.bound_source,
+            "bound_error": self.bound_error,
             "allowed_gap": self.allowed_gap,
             "evaluations": self.evaluations,
             "work": asdict(self.work),
@@ -380,6 +384,7 @@ def _read(record: Any) -> Result:
         extrapolations=tuple(extrapolation(where) for where in record.get("outside", ())),
         source=require("source", record.get("source", ""), str),
         bound_source=require("bound_source", record.get("bound_source", ""), str),
+        bound_error=number("bound_error", record.get("bound_error"), optional=True),
         allowed_gap=_allowed_gap(record.get("allowed_gap")),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         work=counted(record.get("work")),
