@@ -7,7 +7,6 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing, rounds
-from dovetail.decomposition.confirmed import confirmed
 from dovetail.decomposition.plan import plan_of
 from dovetail.decomposition.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.budget import Budget
@@ -83,7 +82,7 @@ def test_no_point_of_a_block_costs_less(kind, seed):
         prices = rng.exponential(1.0, len(usual)) * unit / np.maximum(usual, 1e-9)
         everyone, program = np.arange(shard.count), shard.program
         shard.price(everyone, prices[None], 0.5, unit, rng, Budget(60.0))
-        _, found = shard.prove(everyone, prices, 1e-3 * unit, 60, unit, Budget(60.0))
+        _, found = shard.prove(everyone, prices, 1e-3 * unit, 25, unit, Budget(60.0))
         lower = found.lower.numpy()
         assert np.all(np.isfinite(lower))
         costs = shard.data.true_part_costs(torch.arange(shard.count), torch.as_tensor(prices)).numpy()
@@ -93,9 +92,9 @@ def test_no_point_of_a_block_costs_less(kind, seed):
             if place < shard.pool.cost.shape[1]:
                 moves = shard.column(shard.everyone, shard.nth(place))[0].numpy()
             moves = np.where(program.whole, np.floor(moves + 0.5), moves)
-            holds, outputs = confirmed(program, list(problem.blocks), slice(None), moves, None)
-            parts = shard.data.parts(torch.as_tensor(moves), torch.as_tensor(outputs)).numpy()
-            cost = (costs * parts).sum(axis=1)
+            moves = torch.as_tensor(moves)
+            found, outputs = shard.owners.confirmed(shard.everyone, moves, None)
+            holds, cost = found.numpy(), (costs * shard.data.parts(moves, outputs).numpy()).sum(axis=1)
             assert np.all(cost[holds] >= lower[holds] - 1e-9 * (1.0 + np.abs(lower[holds])))
 
 

@@ -22,9 +22,9 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count
 from dovetail.decomposition.hiring import shares_of
 from dovetail.decomposition.plan import TemplatePlan, template_plan
-from dovetail.decomposition.points import PointShares
 from dovetail.decomposition.rounds import BLOCK_GAP, DualBound, Rounds
 from dovetail.decomposition.shard import PricingOptions
+from dovetail.decomposition.shares import PointShares
 from dovetail.run.bound import Bound, Estimate, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext

@@ -15,7 +15,6 @@ on_moves m + on_outputs y >= least.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,23 +129,6 @@ class MoveProgram:
         size = self.cost_size.copy()
         np.add.at(size, self.use_part, self.use_size * prices[self.use_side])
         return size
-
-    def columns(self, moves: FloatArray, outputs: FloatArray, first: int = 0) -> Iterator[FloatArray]:
-        """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs;
-        (1,) where all have the same."""
-        some, k = slice(first, first + len(moves)), self.coordinates
-        gains: list[list[PartGain]] = [[] for _ in self.rest]
-        for gain in self.gains:
-            gains[gain.column].append(gain)
-        for column, mine in enumerate(gains):
-            values = _some(self.rest[column], some)
-            for gain in mine:
-                if gain.part >= 2 * k:
-                    part = outputs[:, gain.part - 2 * k]
-                else:
-                    part = np.maximum(moves[:, gain.part] if gain.part < k else -moves[:, gain.part - k], 0.0)
-                values = values + part * gain.of(some)
-            yield values
 
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""
