@@ -43,7 +43,7 @@ ALLOWED = {
     "structure": {"core", "networks", "run", "bounds"},
     "reformulations": {"core", "networks", "run", "bounds", "structure"},
     "branching": {"core", "networks", "run", "mip", "bounds", "structure", "certificates"},
-    "decomposition": {"core", "networks", "run", "mip", "coupling", "structure"},
+    "decomposition": {"core", "networks", "run", "mip", "bounds", "coupling", "structure"},
     "models": {"core"},
     "certifying": {"core", "networks", "run", "bounds", "branching", "structure", "certificates", "methods"},
     "modelling": {

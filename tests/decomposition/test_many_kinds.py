@@ -11,10 +11,10 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing, plan
-from dovetail.decomposition.choice import ColumnChoice
 from dovetail.decomposition.hiring import shares_of
 from dovetail.decomposition.rounds import CHOICE_SHARE, Rounds
 from dovetail.decomposition.shard import PricingOptions, Shard
+from dovetail.decomposition.share import Share
 from dovetail.run import budget
 from dovetail.run.budget import StopReason
 from tests.contexts import context_of
@@ -131,6 +131,8 @@ def test_integers_against_enumeration(seed, monkeypatch):
         assert result.x is None
         return
     assert result.objective == pytest.approx(optimum, abs=1e-5)
+    assert result.bound_kind == "proven"
+    assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
     assert dt.check(problem, result.x).within()
 
 
@@ -148,15 +150,17 @@ def test_numbers_beside_integers(seed, monkeypatch):
     if optimum is not None:
         assert result.objective is not None
         assert result.objective >= optimum - 0.02 * (1.0 + abs(optimum))
+        assert result.bound_kind == "proven"
+        assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
 
 
 def test_near_is_said_of_each_side_of_the_rows():
     """Two columns that hardly differ are near for the side that they differ in, and no other."""
-    choice = ColumnChoice.__new__(ColumnChoice)
+    choice = Share.__new__(Share)
     use = torch.tensor([[[1.0, 0.0], [1.01, 0.0], [1.0, 1.0]], [[1.0, 0.0], [2.0, 1.0], [0.0, 0.0]]])
     choice._shard = SimpleNamespace(pool=SimpleNamespace(use=use), everyone=torch.arange(2))
-    choice.priced = torch.tensor([[0.0, 1e-4, 3.0], [0.0, 2.0, torch.inf]])
-    choice.place = torch.zeros(2, dtype=torch.int64)
+    choice._priced = torch.tensor([[0.0, 1e-4, 3.0], [0.0, 2.0, torch.inf]])
+    choice._place = torch.zeros(2, dtype=torch.int64)
     expected = np.array([[1e-2, 3.0], [2.0, 2.0]])
     np.testing.assert_allclose(choice.margins().numpy(), expected, rtol=1e-3)
 

@@ -4,8 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
+from dovetail.decomposition.owners import columns_of
 from dovetail.decomposition.plan import move_program, template_plan
 from dovetail.structure.structure import Structure
 from dovetail.structure.templates import FIXED
@@ -22,6 +24,12 @@ def program_of(problem):
     return template, move_program(template, found.sides)
 
 
+def made_columns(program, moves, outputs):
+    """(n, c) local columns."""
+    columns = [*columns_of(program, torch.as_tensor(moves), torch.as_tensor(outputs))]
+    return np.stack([np.broadcast_to(column.numpy(), len(moves)) for column in columns], axis=1)
+
+
 @pytest.mark.parametrize(
     "problem",
     [treated(8), shuffled(treated(8), 1), offers(8), offers(8, sides=(0.1, 0.1)), blends(8), sales(8)],
@@ -32,7 +40,7 @@ def test_costs_uses_and_definitions_are_the_host_s(problem):
     moves = rng.uniform(np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0))
     outputs = rng.random((n, len(program.output_columns)))
     z = np.where(mip.lower == mip.upper, mip.lower, 0.0)
-    z[template.columns] = np.stack([*program.columns(moves, outputs)], axis=1)
+    z[template.columns] = made_columns(program, moves, outputs)
 
     parts = np.concatenate([np.maximum(moves, 0), np.maximum(-moves, 0), outputs, np.ones((n, 1))], axis=1)
     assert parts.shape[1] == 2 * k + outputs.shape[1] + 1

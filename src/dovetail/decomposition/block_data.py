@@ -78,6 +78,15 @@ class BlockData:
             for array in (program.use, program.cost)
         )
         """As they were stated, in float64: what a point uses and costs is counted so."""
+        self.true_conditions = tuple(
+            repeated(torch.as_tensor(_writable(one_row(array)), device=device), self.count)
+            for array in (
+                program.conditions.on_moves,
+                program.conditions.on_outputs,
+                program.conditions.least,
+            )
+        )
+        """(N, C, k) on moves, (N, C, q) on outputs, (N, C) least, in float64."""
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
@@ -103,7 +112,14 @@ class BlockData:
 
     def part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
         """(n, parts) what one unit of each part costs at (R,) prices."""
-        cost, use = (stored(of(array, which)) for array in (self.cost, self.use))
+        return self._part_costs(self.cost, self.use, which, prices)
+
+    def true_part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
+        """The same in float64."""
+        return self._part_costs(self._true_cost, self._true_use, which, prices)
+
+    def _part_costs(self, costs: Tensor, uses: Tensor, which: Tensor, prices: Tensor) -> Tensor:
+        cost, use = (stored(of(array, which)) for array in (costs, uses))
         total = cost.expand(max(len(cost), len(use)), -1).clone()
         priced = (use * prices[self.use_side]).expand(len(total), -1)
         return repeated(total.index_add_(1, self.use_part, priced), len(which))

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.decomposition.choice import CoreColumns, Slopes
+from dovetail.decomposition.share import CoreColumns, Slopes
 from dovetail.decomposition.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program

@@ -10,16 +10,17 @@ from functools import partial
 from dovetail.core.block import Block
 from dovetail.core.errors import OptionError
 from dovetail.decomposition.plan import TemplatePlan
-from dovetail.decomposition.points import PointShares
 from dovetail.decomposition.shard import PricingOptions
 from dovetail.decomposition.share import Range
-from dovetail.decomposition.shares import ranges, recipes
+from dovetail.decomposition.shares import PointShares, ranges, recipes
 from dovetail.networks.layers import Layer
+from dovetail.networks.program import Program
+from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
-from dovetail.run.processes import CannotTravel
-from dovetail.run.remote_workers import Here, Workers, process_workers
+from dovetail.run.processes import CannotTravel, Recipe
+from dovetail.run.remote_workers import Cluster, Here, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of
@@ -29,9 +30,9 @@ pricing)."""
 @contextmanager
 def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> Iterator[PointShares]:
     """All shares; workers elsewhere are ended after it."""
-    workers, where = _hired(context, plan, options)
+    workers, where = _hired(context, plan, options, _workers_wanted(context, plan))
     try:
-        device = context.device if isinstance(workers, Here) else None
+        device = context.device if isinstance(workers, Here) and context.device != "cpu" else None
         yield PointShares(workers, where, plan, context.budget, device)
         if workers.traffic.total:
             context.monitor.say(f"  {summary(workers)}")
@@ -49,56 +50,51 @@ def summary(workers: Workers) -> str:
     return said + (f"; {workers.losses} lost and replaced" if workers.losses else "")
 
 
-def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> tuple[Workers, list[Range]]:
-    if context.cluster is not None:
-        return _on_cluster(context, plan, options)
-    if context.threads > 1 and plan.count >= WORTH_SPREADING and context.device in (None, "cpu"):
-        try:
-            return _in_processes(context, plan, options)
-        except CannotTravel as reason:
-            context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
-    where = ranges(plan, 1)
-    blocks = list(context.problem.blocks)
-    device = context.device or "cpu"
-    (made,) = recipes(plan, where, blocks, options, device, here=device)
-    return Here(made), where[0]
+def workers_of(made: list[list[Recipe]], cluster: Cluster | None, *, on_gpu: bool, budget: Budget) -> Workers:
+    """Those who have the objects of some recipes: on a cluster, here where one has all, or in processes."""
+    if cluster is not None:
+        return cluster.hire(made, on_gpu=on_gpu, budget=budget)
+    return Here(made[0]) if len(made) == 1 else process_workers(made, budget)
 
 
-def _in_processes(
-    context: SolveContext, plan: TemplatePlan, options: PricingOptions
+def _hired(
+    context: SolveContext, plan: TemplatePlan, options: PricingOptions, count: int
 ) -> tuple[Workers, list[Range]]:
-    where = ranges(plan, context.threads)
-    blocks = [travelling(block) for block in context.problem.blocks]
-    made = recipes(plan, where, blocks, options, "cpu")
-    return process_workers(made, context.budget), [r for mine in where for r in mine]
-
-
-def _on_cluster(
-    context: SolveContext, plan: TemplatePlan, options: PricingOptions
-) -> tuple[Workers, list[Range]]:
-    assert context.cluster is not None
-    where = ranges(plan, context.cluster.workers)
-    device = "cpu" if context.device is None else context.device.partition(":")[0]  # which one, Ray decides
-    blocks = [travelling(block) for block in context.problem.blocks]
-    made = recipes(plan, where, blocks, options, device)
+    cluster, device, blocks = context.cluster, context.device or "cpu", list(context.problem.blocks)
+    alone = cluster is None and count == 1
+    if not alone:
+        blocks = [travelling(block) for block in blocks]
+    there = device if cluster is None else device.partition(":")[0]  # which one, Ray decides
+    where = ranges(plan, count)
+    made = recipes(plan, where, blocks, options, there, here=device if alone else "cpu")
     try:
-        workers = context.cluster.hire(made, on_gpu=device == "cuda", budget=context.budget)
+        workers = workers_of(made, cluster, on_gpu=there == "cuda", budget=context.budget)
+        return workers, [r for mine in where for r in mine]
     except CannotTravel as reason:
-        with users_code():  # to be put right by the user, who asked for the cluster
-            raise OptionError(
-                f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module that "
-                "its machines have as well, or leave cluster= out."
-            ) from None
-    return workers, [r for mine in where for r in mine]
+        if cluster is not None:
+            with users_code():  # to be put right by the user, who asked for the cluster
+                raise OptionError(
+                    f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module "
+                    "that its machines have as well, or leave cluster= out."
+                ) from None
+        context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
+    return _hired(context, plan, options, 1)
+
+
+def _workers_wanted(context: SolveContext, plan: TemplatePlan) -> int:
+    if context.cluster is not None:
+        return context.cluster.workers
+    return context.threads if plan.count >= WORTH_SPREADING and context.device in (None, "cpu") else 1
 
 
 def travelling(block: Block) -> Block:
     """No columns and no closures: layers are looked up here, and the owner's predictor itself is sent."""
     layers = block.description.layers_if_known()
+    program = block.description.program_if_known(block.inputs.shape[1])
     description = replace(
         block.description,
         layers=None if layers is None else partial(_known, layers),
-        program=None,
+        program=None if program is None else partial(_program, program),
         other_forms=(),
     )
     return replace(
@@ -109,6 +105,10 @@ def travelling(block: Block) -> Block:
         outputs=block.outputs[:0],
         training_range=None,
     )
+
+
+def _program(program: Program, inputs: int) -> Program:
+    return program
 
 
 def _known(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:

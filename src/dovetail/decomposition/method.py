@@ -22,11 +22,13 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count
 from dovetail.decomposition.hiring import shares_of
 from dovetail.decomposition.plan import TemplatePlan, template_plan
-from dovetail.decomposition.points import PointShares
-from dovetail.decomposition.rounds import Rounds
+from dovetail.decomposition.rounds import BLOCK_GAP, DualBound, Rounds
 from dovetail.decomposition.shard import PricingOptions
+from dovetail.decomposition.shares import PointShares
+from dovetail.run.bound import Bound, Estimate, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 QUICK, QUICK_PART = 5.0, 0.1
@@ -103,6 +105,8 @@ class _Pricing:
         self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: PointShares
     ) -> None:
         self._context, self._plan, self._options, self._shares = context, plan, options, shares
+        self._said = ""
+        """Of the bound."""
         totals = [program.count for program in plan.programs]
         self._rounds = Rounds(
             shares, plan.sides.limit, totals, context.budget, context.stopwatch, context.seed
@@ -118,20 +122,45 @@ class _Pricing:
         context, most, program = self._context, self._options.rounds, self._context.problem.stated
         progress, outcome = Progress(context, most), None
         for done in self._rounds.all(most):
+            bound = self._bound() if done.last else None
             if done.last or (done.number == 0 and self._slow):
                 self._offer(last=done.number > 0)
-            outcome = progress.record(done.value + program.sign * program.offset)
+            if bound is not None:
+                self._tell(bound)
+            outcome = progress.record(done.value + program.sign * self._plan.constant)
             if outcome is not None:
                 break
         self._hand_on()
-        limit = program.sign * done.value + program.offset
+        limit = program.sign * done.value + self._plan.constant
         work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
         said = f"template pricing: {work}; no choice of the "
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
+        said += f"; {self._said}" if self._said else ""
         how = self._shares.in_words
         said += f"; {how}" if how else ""
         reason = outcome.stop_reason if outcome is not None else done.over or StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
+
+    def _bound(self) -> DualBound | None:
+        """A proof that fails costs itself only."""
+        with expendable("bound of many blocks"), self._context.stopwatch.measure("nn"):
+            return self._rounds.bound()
+        return None
+
+    def _tell(self, bound: DualBound) -> None:
+        """The bound to the incumbent, proved or estimated, and a line of the log."""
+        program, incumbent = self._context.problem.stated, self._context.incumbent
+        value = bound.value + program.sign * self._plan.constant
+        said = f"of {several(bound.blocks, 'block')} {bound.closed:,} proved to {BLOCK_GAP:.0e} of their cost"
+        if bound.error is None:
+            rows = self._plan.sides.row_prices(bound.prices, program.n_rows)
+            incumbent.raise_bound(Bound(value, "prices", Scope.WRITTEN, prices=rows))
+            self._said = f"all least costs bounded at the prices ({said})"
+        else:
+            incumbent.estimate_bound(Estimate(value, bound.error))
+            about = f"about {program.sign * value:.8g}, standard error {bound.error:.2g}"
+            self._said = f"no point is beyond {about}, by a sample: an estimate, nothing is proved ({said})"
+        self._context.monitor.say(f"  {self._said}")
 
     @property
     def _slow(self) -> bool:

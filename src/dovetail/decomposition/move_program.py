@@ -15,7 +15,6 @@ on_moves m + on_outputs y >= least.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +57,8 @@ class NetworkReading:
     """(d, k)."""
     outputs: IntArray
     """Places in y."""
+    size: FloatArray
+    """(d,) what `at_rest` adds up in size, at most in a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,10 @@ class MoveProgram:
     rest: tuple[FloatArray, ...]
     """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
     gains: tuple[PartGain, ...]
+    cost_size: FloatArray
+    """(parts,) what a cost adds up in size, at most in a block: it is rounded relative to that."""
+    use_size: FloatArray
+    """(m,) the same of `use`."""
     scale: FloatArray
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
 
@@ -119,22 +124,11 @@ class MoveProgram:
         """How many."""
         return int(self.lower.shape[1])
 
-    def columns(self, moves: FloatArray, outputs: FloatArray, first: int = 0) -> Iterator[FloatArray]:
-        """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs;
-        (1,) where all have the same."""
-        some, k = slice(first, first + len(moves)), self.coordinates
-        gains: list[list[PartGain]] = [[] for _ in self.rest]
-        for gain in self.gains:
-            gains[gain.column].append(gain)
-        for column, mine in enumerate(gains):
-            values = _some(self.rest[column], some)
-            for gain in mine:
-                if gain.part >= 2 * k:
-                    part = outputs[:, gain.part - 2 * k]
-                else:
-                    part = np.maximum(moves[:, gain.part] if gain.part < k else -moves[:, gain.part - k], 0.0)
-                values = values + part * gain.of(some)
-            yield values
+    def rounding(self, prices: FloatArray) -> FloatArray:
+        """(parts,) what a cost at prices adds up in size, at most in a block."""
+        size = self.cost_size.copy()
+        np.add.at(size, self.use_part, self.use_size * prices[self.use_side])
+        return size
 
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from dovetail.core.block import Block
 from dovetail.coupling.dense_forward import Layers, backward_pass, dense_layers, forward_pass
-from dovetail.decomposition.device_blocks import uploaded
 from dovetail.decomposition.move_program import MoveProgram, NetworkReading
+from dovetail.decomposition.owners import uploaded
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 

@@ -46,6 +46,19 @@ class TemplatePlan(Templates):
     """Whose columns that belong to no block are fixed."""
 
     @cached_property
+    def constant(self) -> float:
+        """What the objective has beside its blocks, in the user's sense."""
+        if not self.uncovered:
+            return self.program.offset
+        z = np.zeros(self.program.n_columns)
+        for part in self.uncovered:
+            part.of(z)[...] = part.lower
+        for template in self.arrays:
+            for j in range(template.places.shape[1]):
+                z[template.places.column(j, 0, template.count)] = 0.0
+        return self.program.objective(z)
+
+    @cached_property
     def uncovered(self) -> tuple[ColumnPart, ...]:
         """Parts of the program that may have columns which belong to no block."""
         return tuple(part for part in self.program.columns if not any(_covers(t, part) for t in self.arrays))
@@ -118,6 +131,7 @@ class _Assembly:
         self._classes = {
             int(j) for network in template.networks if network.classifies for j in network.outputs
         }
+        self._rest_size = np.zeros(c)
         self._rest, self._gains = self._columns()
 
     def _definitions(self) -> dict[int, int]:
@@ -175,9 +189,11 @@ class _Assembly:
         template = self._template
         lower, upper = self._ranges()
         networks = self._networks()
+        cost, cost_size = self._cost()
+        use, side, part, use_size = self._use()
         return MoveProgram(
-            lower, upper, template.integer[self._right], self._outputs, self._cost(),
-            *self._use(), self._sides, self._conditions(), networks, tuple(self._rest), tuple(self._gains),
+            lower, upper, template.integer[self._right], self._outputs, cost, use, side, part, self._sides,
+            self._conditions(), networks, tuple(self._rest), tuple(self._gains), cost_size, use_size,
             _scale(lower, upper, networks),
         )  # fmt: skip
 
@@ -191,6 +207,7 @@ class _Assembly:
                 quiet[right], quiet[left] = limits[right][0], limits[left][0]
         for j in (*self._outputs.tolist(), *self._defined):
             quiet[j] = np.zeros(1)
+        self._rest_size = np.array([_size(values) for values in quiet])
         gains = []
         for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
             gains.append(PartGain(right, number, one))
@@ -202,7 +219,10 @@ class _Assembly:
             scale = self._entry[row, column]
             others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
             taken = sum((quiet[j] * entry for j, entry in others.items()), start=np.zeros(1))
-            quiet[column] = one_row(_shifted(template.row_lower[:, row], one_row(taken), one_row(scale)))
+            side = template.row_lower[:, row]
+            quiet[column] = one_row(_shifted(side, one_row(taken), one_row(scale)))
+            added = sum(self._rest_size[j] * _size(entry) for j, entry in others.items())
+            self._rest_size[column] = (_size(side) + added) / float(np.abs(scale).min())
             for gain in [gain for gain in gains if gain.column in others]:
                 amount = -gain.amount * others[gain.column] / scale
                 gains.append(PartGain(column, gain.part, amount[:1] if same(amount) else amount))
@@ -245,32 +265,44 @@ class _Assembly:
         linear[:, -1] = at_rest
         return linear
 
-    def _cost(self) -> FloatArray:
+    def _linear_size(self, columns: IntArray, entry: FloatArray) -> FloatArray:
+        """(parts,) what such a form adds up in size, at most in a block."""
+        size = np.zeros(2 * self._k + len(self._outputs) + 1)
+        most = dict(zip(columns.tolist(), np.abs(entry).max(axis=0, initial=0.0).tolist(), strict=True))
+        for gain in self._gains:
+            size[gain.part] += most.get(gain.column, 0.0) * _size(gain.amount)
+        size[-1] = sum(self._rest_size[column] * amount for column, amount in most.items())
+        return size
+
+    def _cost(self) -> tuple[FloatArray, FloatArray]:
         cost = one_row(self._template.cost)
         columns = np.flatnonzero(np.any(cost != 0.0, axis=0))
-        return self._everywhere(self._linear(columns, cost[:, columns]))
+        form = columns, cost[:, columns]
+        return self._everywhere(self._linear(*form)), self._linear_size(*form)
 
     def _everywhere(self, array: FloatArray) -> FloatArray:
         """One row for all blocks, seen by each of them."""
         count = self._template.count
         return array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:]))
 
-    def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
+    def _use(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
+        """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts, (m,) what numbers add up."""
         coupling = self._template.coupling
         entries = one_row(coupling.entry)
-        numbers, sides, parts = [np.zeros((1, 0))], [], []
+        numbers, sides, parts, sizes = [np.zeros((1, 0))], [], [], [np.zeros(0)]
         for side, (row, sign) in enumerate(zip(self._sides.row, self._sides.sign, strict=True)):
             mine = np.flatnonzero(coupling.row == row)
             if not mine.size:
                 continue
-            linear = sign * self._linear(coupling.column[mine], entries[:, mine])
+            form = coupling.column[mine], entries[:, mine]
+            linear, size = sign * self._linear(*form), self._linear_size(*form)
             touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
             numbers.append(linear[:, touched])
             sides.append(np.full(touched.size, side))
             parts.append(touched)
+            sizes.append(size[touched])
         ints = [np.concatenate([np.zeros(0, dtype=np.int64), *of]) for of in (sides, parts)]
-        return self._everywhere(_joined(numbers)), ints[0], ints[1]
+        return self._everywhere(_joined(numbers)), ints[0], ints[1], np.concatenate(sizes)
 
     def _forms(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
         """Private rows that define nothing, and outputs and defined columns with bounds: linear forms with
@@ -318,7 +350,11 @@ class _Assembly:
                 if gain.part < self._k:
                     by_moves[local == gain.column, gain.part] += gain.amount[0]
             places = np.searchsorted(self._outputs, network.outputs)
-            readings.append(NetworkReading(network.block, at_rest, by_moves, places))
+            size = [
+                _size(network.data[:, k]) if j == FIXED else self._rest_size[j]
+                for k, j in enumerate(local.tolist())
+            ]
+            readings.append(NetworkReading(network.block, at_rest, by_moves, places, np.array(size)))
         return tuple(readings)
 
     def _side_by_side(self, columns: list[FloatArray]) -> FloatArray:
@@ -331,6 +367,11 @@ class _Assembly:
             for k, column in enumerate(columns):
                 beside[some, k] = piece_of(column, some)
         return beside
+
+
+def _size(numbers: FloatArray) -> float:
+    """The largest, over all blocks."""
+    return float(np.abs(one_row(numbers)).max(initial=0.0))
 
 
 def _shifted(side: FloatArray, taken: FloatArray, scale: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -16,16 +17,16 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.errors import UnsupportedError
 from dovetail.decomposition.block_data import BlockData, Target, is_repeated, of, repeated, stored
-from dovetail.decomposition.confirmed import confirmed
-from dovetail.decomposition.device_blocks import device_blocks
 from dovetail.decomposition.modes import digits_of, modes_of
 from dovetail.decomposition.move_program import MoveProgram, one_row
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.decomposition.oracle import Oracle
+from dovetail.decomposition.owners import Owners
 from dovetail.decomposition.pool import BlockPool
+from dovetail.decomposition.proof import BlockBounds, BlockProof
 from dovetail.run.budget import Budget
-from dovetail.structure.templates import Places
 
 COLD = (0.4, 0.12, 1.2, 0.8)
 """Trust regions of descents from rest, in usual moves: they end in different places."""
@@ -88,9 +89,8 @@ class Shard:
         self._free = (~self.data.whole).nonzero().ravel()
         self._known = self._modes is not None and len(self._free) == 0 and len(self._modes) < MOST_PLACES
         """Whether all that a block can do is looked at at once, and kept."""
-        self.on_device = device_blocks(program, blocks, device)
-        """Blocks that can be asked where their columns are; None where they cannot."""
-        rests = None if self.on_device is None else self.on_device.rests
+        self.owners = Owners(program, blocks, device)
+        rests = self.owners.rests if self.owners.here else None
         self._networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
         self._oracle = Oracle(self.data, self._networks, options.steps if len(self._free) else 0)
         modes = 0 if self._modes is None else len(self._modes)
@@ -150,21 +150,13 @@ class Shard:
         """First columns: every block at rest, if that meets its conditions."""
         program = self.program
         least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
-        holds, outputs = self._confirmed_rest(least)
+        moves = self._tensor(least).expand(self.count, -1)
+        holds, outputs = self.owners.confirmed(self.everyone, moves, None)
         self._rests = holds
         """(N,) whose first column is the point at rest, confirmed here for good."""
         kept = self._rests.nonzero().ravel()
         moves = of(repeated(self._floats(least), self.count), kept)
         self.pool.rest(kept, moves, outputs.to(self.data.dtype)[kept])
-
-    def _confirmed_rest(self, least: FloatArray) -> tuple[Tensor, Tensor]:
-        """(N,) whether blocks at rest meet their conditions, and their outputs, in float64."""
-        if self.on_device is not None:
-            moves = self._tensor(least).expand(self.count, -1)
-            return self.on_device.confirmed(self.everyone, moves, None)
-        rest = np.broadcast_to(least, self.program.lower.shape)
-        holds, outputs = confirmed(self.program, self._blocks, slice(None), rest, None)
-        return self._tensor(holds), self._tensor(outputs)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, device=self.data.device)
@@ -323,6 +315,40 @@ class Shard:
         whole = self.data.whole
         return torch.where(whole, lower, near), torch.where(whole, upper, torch.maximum(wide, near))
 
+    @cached_property
+    def _proof(self) -> BlockProof | None:
+        """None where a network is not known operation by operation, or has no planes."""
+        try:
+            return BlockProof(self.program, self._blocks, self.data, self._digits)
+        except UnsupportedError:
+            return None
+
+    def prove(
+        self, which: IntArray, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> tuple[Tensor, BlockBounds] | None:
+        """(n,) what the best columns of some blocks cost at prices, and what is proved of these blocks by at
+        most so many boxes for each; better points that are met become columns."""
+        if self._proof is None:
+            return None
+        mine, at = self._tensor(which), self._tensor(prices)
+        known = self.pool.priced(at, mine).min(dim=1).values.double()
+        found = self._proof.prove(mine, at, known, tolerance, most, budget)
+        better = found.better.nonzero().ravel()
+        if len(better):
+            self._add(mine[better], found.moves[better], at, unit)
+        return known, found
+
+    def _add(self, which: Tensor, moves: Tensor, prices: Tensor, unit: float) -> None:
+        """Descents from points that are worth it, as columns."""
+        at, moves = prices.to(self.data.dtype), moves.to(self.data.dtype)
+        radius = torch.full((len(which),), WARM_RADIUS, device=self.data.device)
+        for target in self._targets:
+            one = self._oracle.descend(
+                which, moves, radius, self.data.part_costs(which, at), target, LITTLE * unit
+            )
+            found = torch.isfinite(one.cost)[:, None]
+            self.pool.merge(which, one.moves[:, None], one.outputs[:, None], found, at[None], unit)
+
     def _screened(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
         """(n, S, k) points that are worth a descent, and at which of the costs each begins."""
         if self._modes is None:
@@ -414,18 +440,6 @@ class Shard:
             which, place
         ].double()
 
-    def write(self, moves: Tensor, outputs: Tensor, z: Tensor, places: Places, first: int) -> bool:
-        """Moves and outputs of all blocks into a point that is where they are; False where they are not.
-
-        `places` says where columns are in it, of blocks that are counted from `first`.
-        """
-        if self.on_device is None:
-            return False
-        for j, values in enumerate(self.on_device.columns(moves, outputs)):
-            at = places.column(j, first, first + self.count)
-            z[at if isinstance(at, slice) else self._tensor(at)] = values
-        return True
-
     @property
     def in_words(self) -> str:
         """How it is priced on a GPU; "" on a CPU."""
@@ -439,20 +453,10 @@ class Shard:
         known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
         asked = (~known).nonzero().ravel()
         if len(asked):
-            holds[asked], outputs[asked] = self.asked(which[asked], moves[asked], outputs[asked])
+            holds[asked], outputs[asked] = self.owners.confirmed(which[asked], moves[asked], outputs[asked])
             if lasting:
                 self.pool.cost[which[~holds], place[~holds]] = torch.inf
         return holds, outputs, self.data.parts(moves, outputs)
-
-    @property
-    def conditions(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, C, k) on moves, (N, C, q) on outputs, (N, C) least, in float64."""
-        of_all = self.program.conditions
-        on_moves, on_outputs, least = (
-            repeated(self._tensor(np.array(one_row(array))), self.count)
-            for array in (of_all.on_moves, of_all.on_outputs, of_all.least)
-        )
-        return on_moves, on_outputs, least
 
     def pulls(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q, k) derivatives of outputs by moves."""
@@ -461,14 +465,6 @@ class Shard:
         each = torch.eye(q, dtype=self.data.dtype, device=self.data.device)
         rows = [pull(one.expand(len(which), -1), None).double() for one in each]
         return torch.stack(rows, dim=1) if rows else moves.new_zeros((len(which), 0, k))
-
-    def asked(self, which: Tensor, moves: Tensor, claimed: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(n,) whether points hold by their owners' predictors, and their outputs."""
-        if self.on_device is not None:
-            return self.on_device.confirmed(which, moves, claimed)
-        told = (of if of is None else of.cpu().numpy() for of in (which, moves, claimed))
-        held, said = confirmed(self.program, self._blocks, *told)  # type: ignore[arg-type]
-        return self._tensor(held), self._tensor(said)
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:

@@ -6,16 +6,18 @@ and `least_costs`: a share may live in another process.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.decomposition.choice import ColumnChoice, CoreColumns, Slopes
+from dovetail.decomposition.block_data import of
 from dovetail.decomposition.move_program import MoveProgram
 from dovetail.decomposition.pool import SomeColumns
 from dovetail.decomposition.prices import Smoothed, exact_value, smoothed
@@ -28,6 +30,16 @@ HOPELESS = 1.0
 """In units of a usual column's cost, and of how far prices are shaken: a block whose best other column costs
 so much more than its first is not asked again. (Water, 6x128: of 1,157 blocks where it cost half a unit more
 none won anything at the next prices.)"""
+
+
+PIECE = 1 << 18
+"""Blocks whose columns are compared side by side of the coupling rows at a time."""
+ROUNDS = 3
+"""Of confirming: a column that its owner's predictor refuses gives way to the next best."""
+WIDER = 2.0
+"""Times the border of the core: columns that ask for a larger change of a price are not looked at again."""
+CHOICE = ("_lasting", "_priced", "_place", "_moves", "_outputs", "_own_use", "_frozen")
+"""What a choice has of its blocks; in float64, but for numbers of columns."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,60 @@ Column = tuple[np.ndarray, np.ndarray]
 """(n, k) moves and (n, q) outputs, as the search has them."""
 
 
+@dataclass(frozen=True, eq=False)
+class CoreColumns:
+    """Columns of some blocks of a shard, laid end to end, and what all its other blocks use."""
+
+    block: IntArray
+    place: IntArray
+    cost: FloatArray
+    use: FloatArray
+    """(columns, R)."""
+    chosen: BoolArray
+    """Whether it is the column that its block has now."""
+    kept: FloatArray
+    """(R,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Some blocks where they are, to first order: what a move uses, and its conditions."""
+
+    block: IntArray
+    length: FloatArray
+    """(n, k) what a step is longer by: a move of usual size costs what blocks usually have at stake."""
+    use: FloatArray
+    """(n, R, k)."""
+    on_moves: FloatArray
+    """(n, C, k) on_moves step >= least."""
+    least: FloatArray
+    """(n, C)."""
+    lower: FloatArray
+    """(n, k) of steps."""
+    upper: FloatArray
+
+
+@dataclass(frozen=True)
+class ShareProof:
+    """What was proved of some blocks of a share."""
+
+    template: int
+    blocks: int
+    lower: float
+    """The sum of their least costs, from below."""
+    more: float
+    """By how much the costs of their best columns are more than that, in all."""
+    squares: float
+    closed: int
+    """Blocks whose least cost is known to the tolerance."""
+    boxes: int
+
+
 class Share:
     """See above."""
 
     def __init__(self, shard: Shard, where: Range) -> None:
         self._shard, self._where = shard, where
-        self._begun: ColumnChoice | None = None
         self._sampled = cache(lambda sample: sample.within(where))
         self._sampled_columns: tuple[BlockSample, SomeColumns] | None = None
         """Of the last sample, until they change."""
@@ -129,52 +189,160 @@ class Share:
         priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
         return np.asarray(priced.min(dim=1).values.cpu().numpy())
 
-    def begin(self, prices: FloatArray, lasting: bool) -> tuple[FloatArray, bool]:
-        """The cheapest columns at the prices: what they use, and whether every block has one."""
-        self._begun = ColumnChoice(self._shard, prices, lasting=lasting)
-        return self._begun.use, self._begun.complete
+    def prove(
+        self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> ShareProof | None:
+        """Least costs of some blocks at the prices (`proof`); better points that are met become columns."""
+        self._sampled_columns = None
+        blocks = self._blocks(which, prices, 0.0)
+        found = self._shard.prove(blocks, prices, tolerance, most, unit, budget)
+        if found is None:
+            return None
+        known, bounds = found
+        more = (known - bounds.lower).cpu().numpy()
+        return ShareProof(
+            self._where.template, len(blocks), math.fsum(bounds.lower.tolist()), float(more.sum()),
+            float((more**2).sum()), int(bounds.closed.sum()), bounds.boxes,
+        )  # fmt: skip
 
-    @property
-    def _choice(self) -> ColumnChoice:
-        if self._begun is None:  # made again in the middle of a choice
-            self._begun = ColumnChoice(self._shard, np.zeros(self._shard.data.sides))
-        return self._begun
+    def begin(self, prices: FloatArray, lasting: bool = True) -> tuple[FloatArray, bool]:
+        """The cheapest columns at the prices: what they use, and whether every block has one that holds.
+
+        Columns that a `lasting` choice finds wrong are struck from the pool; another leaves no trace.
+        """
+        shard, everyone = self._shard, self._shard.everyone
+        self._lasting = lasting
+        self._priced = shard.pool.priced(torch.as_tensor(prices, device=shard.data.device)).double()
+        self._place = self._priced.argmin(dim=1)
+        self._moves, self._outputs = shard.column(everyone, self._place)
+        self._own_use = self._moves.new_zeros((shard.count, shard.data.sides))
+        self._frozen = torch.zeros_like(self._place, dtype=torch.bool)
+        asked = everyone
+        for _ in range(ROUNDS):
+            holds = self._put(asked, self._place[asked])
+            asked = asked[~holds]
+            if not len(asked):
+                break
+            self._priced[asked, self._place[asked]] = torch.inf
+            self._place[asked] = self._priced[asked].argmin(dim=1)
+        complete = torch.isfinite(self._priced.gather(1, self._place[:, None])).all()
+        return self.used(), bool(complete)
+
+    def __getattr__(self, name: str) -> Any:
+        """A share that was made again in the middle of a choice begins it anew."""
+        if name not in CHOICE:
+            raise AttributeError(name)
+        self.begin(np.zeros(self._shard.data.sides))
+        return self.__dict__[name]
+
+    def _put(self, blocks: Tensor, places: Tensor) -> Tensor:
+        """Whether columns hold; the blocks have them then."""
+        shard = self._shard
+        holds, outputs, parts = shard.confirm(blocks, places, lasting=self._lasting)
+        self._place[blocks], self._outputs[blocks] = places, outputs
+        self._moves[blocks] = shard.column(blocks, places)[0]
+        self._own_use[blocks] = shard.data.true_uses(blocks, parts)
+        return holds
+
+    def used(self) -> FloatArray:
+        """(R,) by all blocks."""
+        return np.asarray(self._own_use.sum(dim=0).cpu().numpy())
+
+    def put(self, blocks: IntArray, places: IntArray) -> FloatArray:
+        """Other columns for some blocks; what all use then."""
+        device = self._place.device
+        self._put(torch.as_tensor(blocks, device=device), torch.as_tensor(places, device=device))
+        return self.used()
+
+    def margins(self) -> Tensor:
+        """(N, R) by how much the price of a side has to change until a block takes another column; infinite
+        where no column of it uses more or less of the side.
+
+        The cost between two columns alone would not do: two that hardly differ are close at any prices. Of
+        100,000 customers the nearest 4,000 were such, and none of them could serve a row.
+        """
+        parts = self._shard.everyone.split(PIECE)  # type: ignore[no-untyped-call]
+        return torch.cat([self._changes(part).amin(dim=1) for part in parts])
+
+    def _changes(self, blocks: Tensor) -> Tensor:
+        """(n, K, R) by how much the price of a side has to change for each column."""
+        own, use = self._place[blocks, None], self._shard.pool.use[blocks]
+        beyond = self._priced[blocks] - self._priced[blocks].gather(1, own)
+        apart = (use - use.gather(1, own[:, :, None].expand(-1, -1, use.shape[2]))).abs()
+        change = beyond.to(use.dtype).clamp(min=0.0)[:, :, None] / apart
+        return torch.where((apart > 0.0) & torch.isfinite(change), change, torch.inf)
 
     def nearest(self, most: int) -> FloatArray:
         """(R, at most `most`) the least margins of blocks for each side."""
-        found = self._choice.margins()
+        found = self.margins()
         return found.topk(min(most, len(found)), dim=0, largest=False).values.T.cpu().numpy()
 
     def core(self, border: FloatArray, most: int) -> CoreColumns:
-        """Columns of blocks with a margin within the border of some side."""
-        return self._choice.core(border, most)
-
-    def used(self) -> FloatArray:
-        """By the choice."""
-        return self._choice.use
-
-    def put(self, blocks: IntArray, places: IntArray) -> FloatArray:
-        """Other columns for some blocks; what is used then."""
-        return self._choice.put(blocks, places)
+        """Of the `most` blocks nearest to indifference for each side, within its border: all columns that do
+        not ask for much more."""
+        shard, margin = self._shard, self.margins()
+        borders = torch.as_tensor(border, dtype=margin.dtype, device=margin.device)
+        nearest = margin.topk(min(most, len(margin)), dim=0, largest=False)
+        near = torch.isfinite(nearest.values) & (nearest.values <= borders)
+        mine: Tensor = torch.unique(nearest.indices[near])
+        own = self._place[mine, None]
+        near = (self._changes(mine) <= WIDER * borders).any(dim=2) & torch.isfinite(self._priced[mine])
+        near.scatter_(1, own, torch.ones_like(own, dtype=torch.bool))
+        at, column = near.nonzero(as_tuple=True)
+        holds, _, parts = shard.confirm(mine[at], column, lasting=self._lasting)
+        stays = self._place[mine[at]] == column
+        kept = holds | stays
+        block, column, parts = mine[at[kept]], column[kept], parts[kept]
+        cost, use = shard.data.true_costs(block, parts), shard.data.true_uses(block, parts)
+        others = self.used() - self._own_use[mine].sum(dim=0).cpu().numpy()
+        numbers = [array.cpu().numpy() for array in (block, column, cost, use)]
+        return CoreColumns(numbers[0], numbers[1], numbers[2], numbers[3], stays[kept].cpu().numpy(), others)
 
     def slopes(self, most: int, reach: float) -> Slopes:
-        """Of some blocks as they are."""
-        return self._choice.slopes(most, reach)
+        """Of `most` blocks, drawn by chance, with coordinates that are no integers: where a step of at most
+        `reach` usual moves leads. Nothing where blocks have classes: a step may turn them."""
+        shard, data, k = self._shard, self._shard.data, self._shard.data.coordinates
+        usable = ~self._frozen & bool(shard.steerable.any())
+        mine = usable.nonzero().ravel()
+        chance = torch.Generator().manual_seed(0)
+        mine = mine[torch.randperm(len(mine), generator=chance)[:most].to(mine.device)].sort().values
+        moves = self._moves[mine]
+        pull = shard.pulls(mine, moves)
+        right = moves >= 0.0
+        on_moves, on_outputs, least = (of(array, mine) for array in data.true_conditions)
+        parts = data.true_uses_of_parts(mine)
+        own = torch.where(right[:, None, :], parts[..., :k], -parts[..., k : 2 * k])
+        use = own + parts[..., 2 * k : -1] @ pull
+        met = (on_moves @ moves[:, :, None] + on_outputs @ self._outputs[mine][:, :, None])[:, :, 0]
+        lower, upper = (of(limit, mine) for limit in data.true_limits)
+        lower = torch.where(right, lower.clamp(min=0.0), lower)
+        upper = torch.where(right, upper, upper.clamp(max=0.0))
+        size = reach * data.scale.double() * ~data.whole
+        length = (shard.stake / data.scale).expand(len(mine), k)
+        back, forth = torch.maximum(lower - moves, -size), torch.minimum(upper - moves, size)
+        by_steps = on_moves + on_outputs @ pull
+        found = (mine, length, use, by_steps, least - met, back.clamp(max=0.0), forth.clamp(min=0.0))
+        return Slopes(*(array.cpu().numpy() for array in found))
 
     def step(self, blocks: IntArray, steps: FloatArray) -> FloatArray:
-        """Move some blocks; what is used then."""
-        return self._choice.step(blocks, steps)
+        """Move some blocks; those that break a condition stay, for good. What all use then."""
+        shard, data = self._shard, self._shard.data
+        mine = torch.as_tensor(blocks, device=self._place.device)
+        moves = data.within(mine, self._moves[mine] + torch.as_tensor(steps, device=self._place.device))
+        holds, outputs = shard.owners.confirmed(mine, moves, None)
+        self._frozen[mine[~holds]] = True
+        mine, moves, outputs = mine[holds], moves[holds], outputs[holds]
+        self._moves[mine], self._outputs[mine] = moves, outputs
+        self._own_use[mine] = data.true_uses(mine, data.parts(moves, outputs))
+        return self.used()
 
     def chosen(self) -> Column:
         """The answer, outputs by the owners' own predictors: other columns may follow from them."""
-        moves, outputs = self._choice.moves, self._choice.outputs
-        return moves.cpu().numpy(), outputs.cpu().numpy()
+        return self._moves.cpu().numpy(), self._outputs.cpu().numpy()
 
-    def write(self, z: torch.Tensor, places: Places) -> bool:
-        """The answer into a point on the device of the columns; False where blocks cannot be asked there. It
-        is for shares of this process."""
-        choice = self._choice
-        return self._shard.write(choice.moves, choice.outputs, z, places, self._where.first)
+    def write(self, z: torch.Tensor, places: Places) -> None:
+        """The answer into a point where its owners are; for shares of this process."""
+        self._shard.owners.write(self._moves, self._outputs, z, places, self._where.first)
 
     def in_words(self) -> str:
         """How it is priced on a GPU; "" on a CPU."""

@@ -11,14 +11,25 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import torch
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.decomposition.choice import CoreColumns, Slopes
+from dovetail.decomposition.owners import columns_of
 from dovetail.decomposition.plan import TemplatePlan
 from dovetail.decomposition.prices import Smoothed
 from dovetail.decomposition.shard import PricingOptions, usual_spread
-from dovetail.decomposition.share import BlockSample, Range, Usual, Which, make_share
+from dovetail.decomposition.share import (
+    BlockSample,
+    Column,
+    CoreColumns,
+    Range,
+    ShareProof,
+    Slopes,
+    Usual,
+    Which,
+    make_share,
+)
 from dovetail.run.budget import Budget
 from dovetail.run.processes import Recipe
 from dovetail.run.remote_workers import Workers
@@ -107,6 +118,12 @@ class Shares:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
 
+    def prove(
+        self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
+    ) -> list[ShareProof | None]:
+        """Of each share."""
+        return self._same("prove", which, prices, tolerance, most, unit, budget)
+
     def begin(self, prices: FloatArray, *, lasting: bool) -> FloatArray | None:
         """What the cheapest columns at the prices use in all; None where a block has none."""
         begun: list[tuple[FloatArray, bool]] = self._same("begin", prices, lasting)
@@ -134,3 +151,64 @@ class Shares:
     def step(self, steps: list[tuple[IntArray, FloatArray]]) -> FloatArray:
         """Moves of some blocks of each share; what all use then."""
         return np.asarray(np.sum(self._each("step", [tuple(of_one) for of_one in steps]), axis=0))
+
+
+class PointShares(Shares):
+    """Shares of a problem that is here as a whole; `where` says which blocks each of them has."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        where: Sequence[Range],
+        plan: TemplatePlan,
+        patience: Budget,
+        device: str | None = None,
+    ) -> None:
+        """`device`: a GPU of shares that are in this process; points are made there."""
+        super().__init__(workers, len(where), patience)
+        self._where, self._plan, self._device = where, plan, device
+
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) by component: what the cheapest column of each block costs at the prices."""
+        known = np.full(self._plan.count, np.inf)
+        for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
+            known[self._plan.arrays[mine.template].component[mine.first : mine.last]] = costs
+        return known
+
+    def point(self) -> FloatArray:
+        """The choice as a point of the host."""
+        if self._device is None:
+            return point_of(self._plan, self._where, self._same("chosen"))
+        z = torch.as_tensor(_without_blocks(self._plan), device=self._device)
+        self._each("write", [(z, self._plan.arrays[mine.template].places) for mine in self._where])
+        made = np.empty(len(z))  # numpy asks for large pages, torch does not
+        torch.from_numpy(made).copy_(z)
+        return made
+
+    @property
+    def in_words(self) -> str:
+        """How shares are priced on GPUs; "" on CPUs."""
+        return "; ".join(dict.fromkeys(filter(None, self._same("in_words"))))
+
+    def nth_point(self, place: int) -> FloatArray:
+        """This column of every block."""
+        return point_of(self._plan, self._where, self._same("nth", place))
+
+
+def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:
+    """All columns of the host, outputs as they were found."""
+    z = _without_blocks(plan)
+    for mine, (moves, outputs) in zip(where, columns, strict=True):
+        places, program = plan.arrays[mine.template].places, plan.programs[mine.template]
+        of_blocks = program.part(mine.first, mine.last), torch.as_tensor(moves), torch.as_tensor(outputs)
+        for j, values in enumerate(columns_of(*of_blocks)):
+            z[places.column(j, mine.first, mine.last)] = values.numpy()
+    return z
+
+
+def _without_blocks(plan: TemplatePlan) -> FloatArray:
+    """A point whose columns outside all blocks are what they are."""
+    z = np.empty(plan.program.n_columns)
+    for part in plan.uncovered:
+        part.of(z)[...] = part.lower
+    return z

@@ -61,6 +61,15 @@ class Bound:
         return self.value > other.value
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """About what no point is below, in minimisation form: a sample says so, nothing is proved."""
+
+    value: float
+    error: float
+    """One standard error."""
+
+
 NO_BOUND = Bound(-math.inf)
 """While nothing is proved."""
 

@@ -16,7 +16,7 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.problem import Problem
 from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
-from dovetail.run.bound import NO_BOUND, Bound, GapLimit, reconciled
+from dovetail.run.bound import NO_BOUND, Bound, Estimate, GapLimit, reconciled
 from dovetail.run.budget import Budget
 from dovetail.run.completion import Completion
 from dovetail.run.engine import MipEngine
@@ -68,6 +68,8 @@ class Incumbent:
         """Whether outputs of the best point were moved within their predictors' rounding."""
         self.proof = NO_BOUND
         """The best bound that any part proved."""
+        self.estimate: Estimate | None = None
+        """Of the best bound, by a sample; it counts where nothing is proved."""
         self.gained_by_missing: Callable[[FloatArray], float | None] = lambda x: None
         """What a point gains by missing constraints, or None (`linearised/sensitivity.py`)."""
         self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
@@ -142,6 +144,10 @@ class Incumbent:
             if self.proven_bound is not None:
                 add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, bound.source))
             self.on_change()
+
+    def estimate_bound(self, estimate: Estimate) -> None:
+        """Take an estimate in the place of the one before."""
+        self.estimate = estimate
 
     def _reconcile(self) -> None:
         """Bring bound and best point into agreement; a bound that the point contradicts is dropped."""

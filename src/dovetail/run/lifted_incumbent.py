@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
-from dovetail.run.bound import Bound, GapLimit, Scope
+from dovetail.run.bound import Bound, Estimate, GapLimit, Scope
 from dovetail.run.incumbent import Incumbent
 
 Change = Callable[[FloatArray], FloatArray]
@@ -56,6 +56,7 @@ class LiftedIncumbent:
     allowed_gap: float = _of_original("allowed_gap")
     on_target: bool = _of_original("on_target")
     proof: Bound = _of_original("proof")
+    estimate: Estimate | None = _of_original("estimate")
 
     def settle(self) -> None:
         """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
@@ -65,6 +66,10 @@ class LiftedIncumbent:
         """A bound of the reformulated problem is one of the original; its rows may be others, and so may be
         what missing them by a tolerance is worth."""
         self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
+
+    def estimate_bound(self, estimate: Estimate) -> None:
+        """One of the reformulated problem is one of the original."""
+        self._original.estimate_bound(estimate)
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
         """The candidate's objective, or NaN if it was refused."""

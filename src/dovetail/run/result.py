@@ -66,13 +66,14 @@ class Status(StrEnum):
 
 
 class BoundKind(StrEnum):
-    """What stands behind a bound; no method here returns an estimate."""
+    """What stands behind a bound."""
 
     PROVEN = "proven"
     """A proof of ours."""
     ENGINE = "engine"
     """The word of HiGHS or SCIP, less its tolerances: nobody has repeated its search tree."""
     ESTIMATE = "estimate"
+    """Nothing is proved: a sample of many blocks says about where the bound is (`bound_error`)."""
     NONE = "none"
 
 
@@ -134,6 +135,8 @@ class Result:
     """What found the point (`dovetail.report.sources` has it in words)."""
     bound_source: str = ""
     """What proved the bound."""
+    bound_error: float | None = None
+    """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None
     """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and
     what rounding of the predictors explains beyond it."""

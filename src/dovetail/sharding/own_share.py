@@ -22,9 +22,9 @@ from dovetail.core.file_writing import write_file
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows
 from dovetail.decomposition.plan import FEWEST_BLOCKS, TemplatePlan, plan_of
-from dovetail.decomposition.points import point_of
 from dovetail.decomposition.shard import PricingOptions, usual_spread
 from dovetail.decomposition.share import Range, Share, make_share
+from dovetail.decomposition.shares import point_of
 from dovetail.sharding.shard_source import ShardSource
 from dovetail.structure.structure import Structure
 

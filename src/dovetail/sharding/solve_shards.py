@@ -19,13 +19,14 @@ from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count, time_limit_of
 from dovetail.core.problem import Problem
 from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.hiring import workers_of
 from dovetail.decomposition.rounds import Rounds
 from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import CannotTravel, Recipe
-from dovetail.run.remote_workers import Cluster, Here, Workers, process_workers
+from dovetail.run.remote_workers import Cluster, Workers
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.sharding.agreement import Agreement
 from dovetail.sharding.own_share import OwnShare, ShardAnswer
@@ -142,13 +143,9 @@ def _hired(
     """All in this process where there is one job and no cluster."""
     border = np.linspace(0, len(recipes), jobs + 1).round().astype(int)
     mine = [list(recipes[first:last]) for first, last in pairwise(border)]
-    workers: Workers
+    on_gpu = device is not None and device.startswith("cuda")
     try:
-        if cluster is not None:
-            on_gpu = device is not None and device.startswith("cuda")
-            workers = cluster.hire(mine, on_gpu=on_gpu, budget=Budget(FOREVER))
-        else:
-            workers = Here(recipes) if jobs == 1 else process_workers(mine, Budget(FOREVER))
+        workers = workers_of(mine, cluster, on_gpu=on_gpu, budget=Budget(FOREVER))
     except CannotTravel as reason:
         raise OptionError(
             f"build cannot be sent to other processes ({reason}); def it at the top of a module that they "

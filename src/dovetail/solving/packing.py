@@ -74,15 +74,23 @@ def pack(
         names=problem.stated.names,
         extrapolations=outside,
         source=context.incumbent.source,
-        bound_source="" if conclusion.bound is None else context.incumbent.proof.source,
+        bound_source=_bound_source(conclusion, context),
+        bound_error=conclusion.bound_error,
         allowed_gap=conclusion.allowed_gap,
         evaluations=context.monitor.evaluations,
         work=context.stopwatch.work,
         hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,
-        certifying=None if conclusion.bound is None else _certifying(problem, conclusion.bound, context),
+        certifying=_certifying(problem, conclusion, context),
     )
+
+
+def _bound_source(conclusion: Conclusion, context: SolveContext) -> str:
+    """What proved the bound, or what it is an estimate of."""
+    if conclusion.bound_kind is BoundKind.ESTIMATE:
+        return "prices"
+    return "" if conclusion.bound is None else context.incumbent.proof.source
 
 
 def _advice(found: Finding) -> tuple[str, ...]:
@@ -92,9 +100,13 @@ def _advice(found: Finding) -> tuple[str, ...]:
     return ()
 
 
-def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
-    """What makes the certificate of a bound, in the user's sense."""
-    proof, value = context.incumbent.proof, problem.stated.sign * bound
+def _certifying(
+    problem: Problem, conclusion: Conclusion, context: SolveContext
+) -> Callable[[], Certificate | None] | None:
+    """What makes the certificate of a bound, in the user's sense; None where nothing is proved."""
+    if conclusion.bound is None or conclusion.bound_kind is BoundKind.ESTIMATE:
+        return None
+    proof, value = context.incumbent.proof, problem.stated.sign * conclusion.bound
     return partial(_certified, problem, value, proof.source, proof.prices)
 
 
@@ -137,14 +149,19 @@ def _meaning(conclusion: Conclusion, context: SolveContext) -> str:
     status, gap = conclusion.status, conclusion.gap
     if status not in (Status.OPTIMAL, Status.FEASIBLE):
         return MEANING[status]
-    said = _feasible(gap, context) if status is Status.FEASIBLE else _optimal(gap or 0.0, conclusion)
+    said = (
+        _feasible(gap, context, proved=conclusion.bound_kind is not BoundKind.ESTIMATE)
+        if status is Status.FEASIBLE
+        else _optimal(gap or 0.0, conclusion)
+    )
     return said + (MOVED if context.incumbent.moved else "")
 
 
-def _feasible(gap: float | None, context: SolveContext) -> str:
-    seen = context.incumbent.proof.source not in ROWS_ONLY or not context.problem.blocks
+def _feasible(gap: float | None, context: SolveContext, *, proved: bool) -> str:
+    estimated = "" if proved else " to an estimate of the bound"
+    seen = context.incumbent.proof.source not in ROWS_ONLY or not context.problem.blocks or not proved
     left = "no bound" if gap is None else f"gap {gap_text(gap)}" if seen else "no bound knows the predictors"
-    return f"the solution is verified, a better one may exist ({left})"
+    return f"the solution is verified, a better one may exist ({left}{estimated})"
 
 
 def _optimal(gap: float, conclusion: Conclusion) -> str:

@@ -31,6 +31,8 @@ class Conclusion:
     bound_kind: BoundKind
     within_rounding: bool = False
     """Whether the gap is larger than what was asked for, and rounding of the predictors explains the rest."""
+    bound_error: float | None = None
+    """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None
     """How far the bound may be from the objective of an optimal solution."""
 
@@ -67,10 +69,13 @@ def conclude(
     interrupted = context.budget.stopped is StopReason.INTERRUPT
     reason = stop_reason(status, outcome.stop_reason, interrupted)
     kind = BoundKind.NONE if bound is None else KINDS[incumbent.proof.support]
+    error, estimate = None, incumbent.estimate
+    if bound is None and estimate is not None and not host.ray and status is Status.FEASIBLE:
+        bound, kind, error = _bound(program, objective, estimate.value), BoundKind.ESTIMATE, estimate.error
     allowed = None if objective is None else incumbent.gap.allowed(objective)
     if explained and objective is not None and bound is not None:
         allowed = abs(objective - bound)
-    return Conclusion(status, reason, objective, bound, kind, explained, allowed)
+    return Conclusion(status, reason, objective, bound, kind, explained, error, allowed)
 
 
 def stop_reason(status: Status, reason: StopReason, interrupted: bool) -> StopReason:

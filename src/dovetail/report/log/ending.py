@@ -55,9 +55,9 @@ def _bound(result: Result, width: int) -> Iterator[str]:
         yield from fact("bound", "none", width)
         return
     by = f" ({proved_by(result.bound_source)})" if result.bound_source and not _no_network(result) else ""
-    far = ""
+    far = "" if result.bound_error is None else f", an estimate with standard error {result.bound_error:.3g}"
     if result.gap is not None and not result.rows_only:
-        far = f", gap {gap_text(result.gap)}"
+        far += f", gap {gap_text(result.gap)}"
     yield from fact("bound", f"{result.bound:.10g}{far}{by}", width)
 
 

@@ -63,6 +63,9 @@ def _objective(result: Any) -> Tile:
 
 
 def _bound(result: Any) -> Tile:
+    if result.bound is not None and result.bound_error is not None:
+        said = f"about {number(result.bound)} (standard error {number(result.bound_error)})"
+        return Tile("not proved", f"a sample of the blocks says that no point is beyond {said}")
     if result.bound is None:
         return Tile("no bound", "how much better it could be is not known")
     by = f" ({visible(proved_by(result.bound_source))})" if result.bound_source else ""

@@ -6,6 +6,11 @@ import torch
 
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.owners import Owners
+from dovetail.decomposition.plan import plan_of
+from dovetail.structure.structure import Structure
+from tests.decomposition.families import blends, sales
+from tests.structure.test_templates import treated
 
 TINY = 1e-7
 
@@ -46,3 +51,20 @@ def test_a_block_between_two_classes_is_moved_to_one(by):
     assert result.x is not None
     assert dt.check(problem, result.x).within()
     assert abs(result.value(made["x"])[7, 0]) > 10 * TINY
+
+
+@pytest.mark.parametrize("problem", [treated(60), blends(60), sales(60)], ids=["classes", "floors", "prices"])
+def test_outputs_and_columns_are_the_hosts_own(problem):
+    """A point is as the problem completes it, and no claim stands that is not confirmed."""
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
+    (places,) = (template.places for template in plan_of(Structure(problem)).arrays)
+    owners, rng = Owners(program, blocks, "cpu"), np.random.default_rng(0)
+    assert not owners.here
+    moves = torch.as_tensor(rng.uniform(np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0)))
+    everyone = torch.arange(program.count)
+    _, outputs = owners.confirmed(everyone, moves, None)
+    z = torch.zeros(problem.mip.n_columns, dtype=torch.float64)
+    owners.write(moves, outputs, z, places, 0)
+    np.testing.assert_allclose(problem.predict(z.numpy().copy()), z.numpy(), rtol=1e-5, atol=1e-6)
+    (classes,) = {block.classifies for block in blocks}
+    assert not classes or not bool(owners.confirmed(everyone, moves, 1.0 - outputs)[0].any())

@@ -1,0 +1,490 @@
+"""The least that blocks can cost at prices, proved by branch and bound over boxes of many blocks at once.
+
+A box of a block is an interval for every number, and the levels that are left for every digit (`modes`).
+Planes below the networks over a box (`bounds.planes`) make the priced cost a sum of terms in one number or
+one digit each, so that its least value is found term by term. It holds for the networks as they are
+deployed, and all rounding is taken off. The point where it is least is a candidate. A box is done where its
+bound is within the tolerance of the block's best point, or where a condition cannot be met in it; all others
+are halved.
+
+With one or two numbers and a few digits this costs no more than the search. With nine numbers it does not
+end: what is proved then is true, and weak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import Boxes, gamma
+from dovetail.bounds.planes.network_planes import NetworkPlanes, Ranges
+from dovetail.core.arrays import IntArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack, block_steps, tie_slack
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.decomposition.block_data import BlockData, of
+from dovetail.decomposition.modes import Digit
+from dovetail.decomposition.move_program import MoveProgram, NetworkReading
+from dovetail.decomposition.networks import TemplateNetworks
+from dovetail.networks.graph import Affine
+from dovetail.run.budget import Budget
+from dovetail.structure.networks import required_graph
+
+ROOTS, ROWS = 512, 1024
+"""Blocks, and boxes of them, at a time."""
+RELATIVE = 1e-9
+"""Of the terms of a condition: what rounding in float64 makes of it is far less."""
+BISECTIONS, STEEPER = 10, 64.0
+"""For the multiplier of a condition, and how far from the ratio of slopes it is looked for."""
+PROBED = 64
+"""Blocks whose inputs say where a network is compared with its graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockBounds:
+    """What is known of some blocks at prices."""
+
+    lower: Tensor
+    """(n,) no point of the block costs less; minus infinity where nothing is known."""
+    closed: Tensor
+    """(n,) whether that is within the tolerance of the block's best point."""
+    moves: Tensor
+    """(n, k) the best point that was met."""
+    better: Tensor
+    """(n,) whether it is better than what was known, by more than the tolerance."""
+    boxes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Boxes of some blocks."""
+
+    owner: Tensor
+    low: Tensor
+    """(n, F) of the free coordinates."""
+    high: Tensor
+    left: Tensor
+    """(n, levels of all digits) whether a level is left."""
+    bound: Tensor
+    """(n,) proved of the box, or of one around it."""
+
+    def take(self, which: Tensor | slice) -> _Cells:
+        """Some of them."""
+        return _Cells(*(array[which] for array in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Cells]) -> _Cells:
+        """One after the other."""
+        return cls(*(torch.cat(arrays) for arrays in zip(*(vars(p).values() for p in parts), strict=True)))
+
+
+class BlockProof:
+    """Of the blocks of a shard."""
+
+    def __init__(
+        self, program: MoveProgram, blocks: list[Block], data: BlockData, digits: list[Digit]
+    ) -> None:
+        """An `UnsupportedError` where some network has no planes."""
+        self._program, self._data, self._device = program, data, data.device
+        self._digits = [digit for digit in digits if not digit.jumps]
+        by_digits = [digit.columns for digit in self._digits]
+        held = np.concatenate([np.zeros(0, dtype=np.int64), *by_digits])
+        self._free = np.setdiff1d(np.arange(program.coordinates), held)
+        """Coordinates of boxes; integers of many values among them."""
+        self._whole = torch.as_tensor(program.whole[self._free], device=self._device)
+        self._networks = TemplateNetworks(program, blocks, self._device, torch.float64)
+        self._readings = [
+            _ReadingPlanes(blocks[reading.block], reading, program, self._device)
+            for reading in program.networks
+        ]
+        sizes = [len(digit.levels) for digit in self._digits]
+        first = np.cumsum([0, *sizes])
+        self._spans = [slice(int(a), int(b)) for a, b in pairwise(first)]
+        self._levels = int(first[-1])
+        self._operations = 4 * (program.coordinates + sum(len(r.size) for r in program.networks) + 8)
+        """In a row, at most, to add up what a box costs."""
+
+    def prove(
+        self, which: Tensor, prices: Tensor, known: Tensor, tolerance: float, most: int, budget: Budget
+    ) -> BlockBounds:
+        """Of blocks with points of `known` cost at the (R,) prices, by at most so many boxes for each."""
+        parts = []
+        for some in torch.arange(len(which), device=which.device).split(ROOTS):  # type: ignore[no-untyped-call]
+            batch = _Batch(self, which[some], prices.double(), known[some].double(), tolerance)
+            batch.run(most * len(some), budget)
+            parts.append(batch.found())
+        lower, closed, moves, better = (
+            torch.cat([getattr(part, name) for part in parts])
+            for name in ("lower", "closed", "moves", "better")
+        )
+        return BlockBounds(lower, closed, moves, better, sum(part.boxes for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Forms:
+    """S sums of terms in one move each, for n boxes: what a unit to the right and to the left of 0 adds."""
+
+    right: Tensor
+    """(n, S, k)."""
+    left: Tensor
+    constant: Tensor
+    """(n, S)."""
+
+    def at(self, moves: Tensor) -> Tensor:
+        """(n, S) values at (n, k) moves."""
+        there = self.right @ moves.clamp(min=0.0)[..., None] + self.left @ (-moves).clamp(min=0.0)[..., None]
+        return there[..., 0] + self.constant
+
+    def terms(self, moves: Tensor, columns: IntArray) -> Tensor:
+        """(n, S, places, columns) of some columns at (n, places, columns) moves."""
+        right, left = (array[:, :, None, columns] for array in (self.right, self.left))
+        return right * moves[:, None].clamp(min=0.0) + left * (-moves[:, None]).clamp(min=0.0)
+
+    def one(self, which: Tensor, number: Tensor | int) -> _Forms:
+        """One of them for each of some boxes."""
+        return _Forms(*(array[which, number][:, None] for array in vars(self).values()))
+
+    def plus(self, times: Tensor, other: _Forms) -> _Forms:
+        """The sum with (n,) times the other."""
+        right, left = (
+            one + times[:, None, None] * more
+            for one, more in ((self.right, other.right), (self.left, other.left))
+        )
+        return _Forms(right, left, self.constant + times[:, None] * other.constant)
+
+    def steepest(self) -> Tensor:
+        """(n,) the largest coefficient."""
+        return torch.maximum(self.right.abs(), self.left.abs()).amax(dim=(1, 2))
+
+
+class _Batch:
+    """Some blocks whose boxes are looked at together."""
+
+    def __init__(
+        self, proof: BlockProof, which: Tensor, prices: Tensor, known: Tensor, tolerance: float
+    ) -> None:
+        self._proof, self._which, self._tolerance, self._known = proof, which, tolerance, known
+        data, program, device = proof._data, proof._program, which.device
+        self._k = k = program.coordinates
+        self._cost, self._rough = data.true_part_costs(which, prices), program.rounding(prices.cpu().numpy())
+        self._lower, self._upper = (of(limit, which) for limit in data.true_limits)
+        self._on_moves, self._on_outputs, self._asked = (of(array, which) for array in data.true_conditions)
+        self._values = [
+            torch.minimum(
+                self._lower[:, None, digit.columns] + torch.as_tensor(digit.levels, device=device),
+                self._upper[:, None, digit.columns],
+            )
+            for digit in proof._digits
+        ]
+        """Of every digit: (n, levels, columns)."""
+        self.best, self.point = known.clone(), self._lower.new_zeros((len(which), k))
+        self._proved = torch.full_like(known, torch.inf)
+        """The least bound of the boxes that are done."""
+        self._open = torch.zeros_like(known, dtype=torch.bool)
+        self.boxes = 0
+        self._rooted()
+
+    def _rooted(self) -> None:
+        """All of every block; conditions on one digit alone decide which of its levels are left."""
+        n, free = len(self._which), self._proof._free
+        left = torch.ones((n, self._proof._levels), dtype=torch.bool, device=self._which.device)
+        kept = []
+        for c in range(self._asked.shape[1]):
+            touched = self._on_moves[:, c].ne(0.0).any(dim=0).nonzero().ravel().cpu().numpy()
+            alone = [d for d, digit in enumerate(self._proof._digits) if set(touched) <= set(digit.columns)]
+            if not alone or bool(self._on_outputs[:, c].ne(0.0).any()):
+                kept.append(c)
+                continue
+            d = alone[0]
+            terms = self._values[d] * self._on_moves[:, c, None, self._proof._digits[d].columns]
+            room = TOLERANCE + RELATIVE * terms.abs().sum(dim=2)
+            left[:, self._proof._spans[d]] &= terms.sum(dim=2) >= self._asked[:, c, None] - room
+        self._kept = kept
+        self._cells = _Cells(
+            torch.arange(n, device=left.device), self._lower[:, free], self._upper[:, free], left,
+            torch.full_like(self._known, -torch.inf),
+        )  # fmt: skip
+
+    def run(self, most: int, budget: Budget) -> None:
+        """Until all boxes are done, or so many were looked at."""
+        cells = self._cells
+        finite = torch.isfinite(cells.high - cells.low).all(dim=1)
+        self._end(cells.take(~finite))
+        cells = cells.take(finite)
+        while len(cells.owner) and self.boxes < most and not budget.over:
+            now, cells = cells.take(slice(-ROWS, None)), cells.take(slice(None, -ROWS))
+            self.boxes += len(now.owner)
+            now, points, possible, spread = self._bounded(now)
+            now, points, spread = now.take(possible), points[possible], spread[possible]
+            self._try(now.owner, points)
+            done = (now.bound >= self.best[now.owner] - self._tolerance) | (spread <= 0.0).all(dim=1)
+            self._end(now.take(done))
+            cells = _Cells.joined([cells, *self._halved(now.take(~done), spread[~done])])
+        self._end(cells)
+
+    def _end(self, cells: _Cells) -> None:
+        self._proved.scatter_reduce_(0, cells.owner, cells.bound, "amin")
+        self._open[cells.owner[cells.bound < self.best[cells.owner] - self._tolerance]] = True
+
+    def found(self) -> BlockBounds:
+        """What is known in the end."""
+        lower = torch.where(torch.isfinite(self._proved), self._proved, -torch.inf)
+        better = self.best < self._known - self._tolerance
+        return BlockBounds(lower, ~self._open & torch.isfinite(lower), self.point, better, self.boxes)
+
+    def _bounded(self, cells: _Cells) -> tuple[_Cells, Tensor, Tensor, Tensor]:
+        """Boxes with their own bounds, (n, k) points where these are attained, (n,) whether a box can hold a
+        point, and (n, free and digits) how far each makes inputs of networks differ."""
+        proof, owner, k = self._proof, cells.owner, self._k
+        n, kept = len(owner), self._kept
+        right = torch.cat([self._cost[owner, None, :k], -self._on_moves[owner][:, kept]], dim=1)
+        left = torch.cat([self._cost[owner, None, k : 2 * k], self._on_moves[owner][:, kept]], dim=1)
+        rows = torch.cat([self._cost[owner, None, 2 * k : -1], -self._on_outputs[owner][:, kept]], dim=1)
+        constant = torch.zeros_like(rows[..., 0])
+        constant[:, 0] = self._cost[owner, -1]
+        size, slopes, steep = constant.abs(), torch.zeros_like(right), torch.zeros_like(right)
+        spread = cells.low.new_zeros((n, len(proof._free) + len(proof._digits)))
+        most = torch.zeros_like(rows[:, 0])
+        for reading in proof._readings:
+            box = self._inputs_of(reading, cells, spread)
+            below = reading.below(self._which[owner], box, rows[:, :, reading.outputs])
+            slopes, steep = slopes + below.slopes, steep + below.steep
+            constant, size = constant + below.constant, size + below.size
+            most[:, reading.outputs] = below.most
+        widest, rough = self._widest(cells), torch.as_tensor(self._rough, device=owner.device)
+        size = size + ((torch.maximum(right.abs(), left.abs()) + steep) @ widest[..., None])[..., 0]
+        noise = gamma(proof._operations) * size
+        by_moves = widest @ (rough[:k] + rough[k : 2 * k])
+        noise[:, 0] += gamma(16) * (by_moves + most @ rough[2 * k : -1] + rough[-1])
+        forms = _Forms(right + slopes, left - slopes, constant - noise)
+        bound, moves = self._least(cells, forms)
+        possible = torch.ones(n, dtype=torch.bool, device=owner.device)
+        for span in proof._spans:
+            possible &= cells.left[:, span].any(dim=1)
+        if kept:
+            asked = self._asked[owner][:, kept] - (TOLERANCE + RELATIVE * size[:, 1:])
+            possible &= ~(bound[:, 1:] + asked > 0.0).any(dim=1)  # of NaN nothing is known
+            forms.constant[:, 1:] += asked
+            held, moves = self._with_condition(cells, forms, moves, noise)
+            bound[:, 0] = torch.fmax(bound[:, 0], held)
+        own = torch.fmax(bound[:, 0] + self._both(owner), cells.bound)
+        return replace(cells, bound=own), moves, possible, spread
+
+    def _with_condition(
+        self, cells: _Cells, forms: _Forms, moves: Tensor, noise: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """(n,) bounds of boxes with a multiplier of the condition that is missed most where the cost is
+        least, and (n, k) moves at the least cost for which that condition, as planes have it, is met."""
+        missed, worst = forms.at(moves)[:, 1:].max(dim=1)
+        best, mine = torch.full_like(missed, -torch.inf), (missed > 0.0).nonzero().ravel()
+        if not len(mine):
+            return best, moves
+        some, cost, held = cells.take(mine), forms.one(mine, 0), forms.one(mine, 1 + worst[mine])
+        of_cost, of_held = noise[mine, 0], noise[mine, 1 + worst[mine]]
+        ratio = (cost.steepest() / held.steepest().clamp(min=1e-300)).clamp(1e-12, 1e12)
+        low, high = ratio / STEEPER, ratio * STEEPER
+        bound, moves = best[mine], moves.clone()
+        for _ in range(BISECTIONS):
+            multiplier = (low * high).sqrt()
+            both = cost.plus(multiplier, held)
+            value, there = self._least(some, both)
+            value = value[:, 0] - gamma(4) * (both.constant[:, 0].abs() + value[:, 0].abs())
+            bound = torch.fmax(bound, value - multiplier * of_held - of_cost)
+            meets = held.at(there)[:, 0] <= 0.0
+            high, low = torch.where(meets, multiplier, high), torch.where(meets, low, multiplier)
+            moves[mine[meets]] = there[meets]
+        return best.index_copy(0, mine, bound), moves
+
+    def _both(self, owner: Tensor) -> Tensor:
+        """(n,) what a pair of columns may save by moving both ways at once."""
+        k, cost = self._k, self._cost[owner]
+        together = (cost[:, :k] + cost[:, k : 2 * k]).clamp(max=0.0)
+        reach = torch.minimum(self._upper, -self._lower).clamp(min=0.0)[owner]
+        return torch.where(together < 0.0, together * reach, 0.0).sum(dim=1)
+
+    def _widest(self, cells: _Cells) -> Tensor:
+        """(n, k) the largest size of a move in its block; boxes are finite."""
+        return torch.maximum(self._lower.abs(), self._upper.abs())[cells.owner]
+
+    def _inputs_of(self, reading: _ReadingPlanes, cells: _Cells, spread: Tensor) -> Boxes:
+        """What a network reads in each box; adds to the (n, free and digits) `spread`."""
+        proof, free = self._proof, self._proof._free
+        by_free = reading.by_moves[:, free]
+        middle, half = 0.5 * (cells.low + cells.high), 0.5 * (cells.high - cells.low)
+        at = reading.at_rest[self._which[cells.owner]]
+        centre, around = at + middle @ by_free.T, half @ by_free.abs().T
+        size = at.abs() + torch.maximum(cells.low.abs(), cells.high.abs()) @ by_free.abs().T
+        low, high = centre - around, centre + around
+        spread[:, : len(free)] += (cells.high - cells.low) * (reading.weight @ by_free.abs())
+        for d, (digit, span) in enumerate(zip(proof._digits, proof._spans, strict=True)):
+            given = (self._values[d] @ reading.by_moves[:, digit.columns].T)[cells.owner]
+            there = cells.left[:, span, None]
+            least = torch.where(there, given, torch.inf).amin(dim=1)
+            most = torch.where(there, given, -torch.inf).amax(dim=1)
+            several = there.sum(dim=1) > 1
+            spread[:, len(free) + d] += (
+                torch.where(several, most - least, 0.0).clamp(min=0.0) @ reading.weight
+            )
+            spread[:, len(free) + d] += several[:, 0] * torch.finfo(torch.float64).tiny
+            low, high = low + least, high + most
+            size = size + given.abs().amax(dim=1)
+        noise = gamma(proof._operations) * size
+        return Boxes(low - noise, high + noise)
+
+    def _least(self, cells: _Cells, forms: _Forms) -> tuple[Tensor, Tensor]:
+        """(n, S) least values of forms, and (n, k) moves where the first one is least."""
+        free, low, high = self._proof._free, cells.low, cells.high
+        moves, value = low.new_zeros((len(low), self._k)), forms.constant
+        if len(free):
+            ends = torch.stack([low, high, torch.minimum(low.clamp(min=0.0), high)], dim=1)
+            terms = forms.terms(ends, free)
+            value = value + terms.amin(dim=2).sum(dim=2)
+            moves[:, free] = ends.gather(1, terms[:, 0].argmin(dim=1, keepdim=True))[:, 0]
+        for d, (digit, span) in enumerate(zip(self._proof._digits, self._proof._spans, strict=True)):
+            levels = self._values[d][cells.owner]
+            of_levels = forms.terms(levels, digit.columns).sum(dim=3)
+            of_levels = torch.where(cells.left[:, None, span], of_levels, torch.inf)
+            value = value + of_levels.amin(dim=2)
+            best = of_levels[:, 0].argmin(dim=1)
+            moves[:, digit.columns] = levels[torch.arange(len(levels), device=best.device), best]
+        return value, moves
+
+    def _try(self, owner: Tensor, moves: Tensor) -> None:
+        """Take over the points that are better than the best so far and meet their conditions."""
+        proof = self._proof
+        moves = torch.where(proof._data.whole, moves.round(), moves)
+        outputs = proof._networks.values(self._which[owner], moves)
+        for reading in proof._readings:
+            if reading.classifies:
+                outputs[:, reading.outputs] = reading.classes(outputs[:, reading.outputs])
+        met = (self._on_moves[owner] @ moves[..., None] + self._on_outputs[owner] @ outputs[..., None])[
+            ..., 0
+        ]
+        cost = (self._cost[owner] * proof._data.parts(moves, outputs)).sum(dim=1)
+        cost = torch.where((met >= self._asked[owner]).all(dim=1), cost, torch.inf)
+        self.best.scatter_reduce_(0, owner, cost, "amin")
+        mine = (cost <= self.best[owner]) & (cost < self._known[owner])
+        self.point[owner[mine]] = moves[mine]
+
+    def _halved(self, cells: _Cells, spread: Tensor) -> list[_Cells]:
+        """Both halves of each, of what makes the most difference."""
+        if not len(cells.owner):
+            return []
+        proof, count = self._proof, len(self._proof._free)
+        choice = spread.argmax(dim=1)
+        one_high, other_low = cells.high.clone(), cells.low.clone()
+        mine = (choice < count).nonzero().ravel()
+        j = choice[mine]
+        middle = 0.5 * (cells.low[mine, j] + cells.high[mine, j])
+        whole = proof._whole[j] if count else mine.bool()
+        one_high[mine, j] = torch.where(whole, middle.floor(), middle)
+        other_low[mine, j] = torch.where(whole, middle.floor() + 1.0, middle)
+        one_left, other_left = cells.left.clone(), cells.left.clone()
+        for d, span in enumerate(proof._spans):
+            mine = (choice == count + d).nonzero().ravel()
+            there = cells.left[mine, span]
+            first = there.cumsum(dim=1) <= there.sum(dim=1, keepdim=True) // 2
+            one_left[mine, span], other_left[mine, span] = there & first, there & ~first
+        return [replace(cells, high=one_high, left=one_left), replace(cells, low=other_low, left=other_left)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Below:
+    """What S forms in a network's outputs are never below: slopes of moves, and a constant."""
+
+    slopes: Tensor
+    steep: Tensor
+    """(n, S, k) of what the slopes add up."""
+    constant: Tensor
+    size: Tensor
+    """(n, S) of what the constant adds up."""
+    most: Tensor
+    """(n, q) the largest size of an output."""
+
+
+class _ReadingPlanes:
+    """One network of the blocks, as it is deployed."""
+
+    def __init__(self, block: Block, reading: NetworkReading, program: MoveProgram, device: str) -> None:
+        d, q = reading.by_moves.shape[0], len(reading.outputs)
+        self.outputs, self.classifies = torch.as_tensor(reading.outputs, device=device), block.classifies
+        some = slice(None, None, max(1, program.count // PROBED))
+        reach = np.minimum(
+            np.maximum(np.abs(program.lower[some]), np.abs(program.upper[some])), 4.0 * program.scale
+        )
+        around = reach @ np.abs(reading.by_moves).T
+        low, high = (reading.at_rest[some] - around).min(axis=0), (reading.at_rest[some] + around).max(axis=0)
+        free = np.full(q, np.inf)
+        mip = Mip(np.zeros(d + q), lower=np.append(low, -free), upper=np.append(high, free))
+        alone = replace(block, inputs=np.arange(d)[None], outputs=d + np.arange(q)[None])
+        graph = required_graph(Problem(mip), alone)
+        steps = None if block.classifies and q > 1 else block_steps(alone, graph)
+        self._planes, self._block, self._device = NetworkPlanes(graph, device, steps), alone, device
+        self.at_rest, self.by_moves = (
+            torch.as_tensor(np.array(array), dtype=torch.float64, device=device)
+            for array in (reading.at_rest, reading.by_moves)
+        )
+        self._rough = gamma(16) * torch.as_tensor(reading.size, device=device)
+        first = graph.steps[0].operation
+        weight = np.abs(first.weights[0]).sum(axis=0) if isinstance(first, Affine) else np.ones(d)
+        self.weight = torch.as_tensor(weight, device=device)
+        """(d,) about how much an input counts."""
+
+    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
+        """Of (n, S, q) rows of its outputs over boxes of its inputs."""
+        planes, off = self._planes, self._rough.expand(len(which), -1)
+        if (deployed := planes.deployed) is not None:
+            rate, more = (
+                torch.as_tensor(of[0], device=self._device) for of in (deployed.rate, deployed.more)
+            )
+            off = off + torch.maximum(box.lower.abs(), box.upper.abs()) * rate + more
+        box = Boxes(box.lower - off, box.upper + off)
+        if deployed is not None:
+            slack = torch.as_tensor(tie_slack(self._block), device=self._device).expand(len(which), -1)
+        else:
+            low, high = box.lower.cpu().numpy(), box.upper.cpu().numpy()
+            slack = torch.as_tensor(block_slack(self._block, low, high), device=self._device)
+        ranges = planes.ranges(box)
+        if self.classifies:
+            return self._of_classes(box, ranges, rows, slack)
+        found = planes.planes(rows, ranges)
+        at = self.at_rest[which]
+        constant = found.offset + (found.slopes @ at[..., None])[..., 0]
+        steep = found.slopes.abs()
+        slip = (steep @ off[..., None] + rows.abs() @ slack[..., None])[..., 0]
+        size = found.offset.abs() + (steep @ at.abs()[..., None])[..., 0] + slip
+        most = ranges.size(len(planes.graph.steps)) + slack
+        return _Below(found.slopes @ self.by_moves, steep @ self.by_moves.abs(), constant - slip, size, most)
+
+    def _of_classes(self, box: Boxes, ranges: Ranges, rows: Tensor, slack: Tensor) -> _Below:
+        """Of the classes that are possible in a box, each form takes the one that is least."""
+        planes, q = self._planes, len(self.outputs)
+        one = torch.eye(planes.graph.outputs, dtype=torch.float64, device=rows.device)
+        if q == 1:
+            pairs = torch.cat([one, -one])
+            found = planes.planes(pairs, ranges)
+            least = box.minimum(found.slopes, found.offset)  # of the logit, and of its negative
+            possible = torch.stack([least[:, 0] <= slack[:, 1], -least[:, 1] >= -slack[:, 0]], dim=1)
+            costs = torch.cat([torch.zeros_like(rows), rows], dim=2)
+        else:
+            pairs = (one[None] - one[:, None]).flatten(0, 1)  # [k, j]: logit j less logit k
+            found = planes.planes(pairs, ranges)
+            least = box.minimum(found.slopes, found.offset).view(len(rows), q, q)
+            possible = (least <= slack.view(len(rows), q, q)).all(dim=2)
+            costs = rows
+        possible = possible | torch.isnan(least).flatten(1).any(dim=1, keepdim=True)
+        value = torch.where(possible[:, None], costs, torch.inf).amin(dim=2)
+        nothing = rows.new_zeros((*rows.shape[:2], self.by_moves.shape[1]))
+        return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
+
+    def classes(self, values: Tensor) -> Tensor:
+        """Of decision values."""
+        if values.shape[1] == 1:
+            return (values >= 0.0).to(values)
+        return torch.nn.functional.one_hot(values.argmax(dim=1), values.shape[1]).to(values)

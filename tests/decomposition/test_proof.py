@@ -1,0 +1,165 @@
+"""What is proved of blocks at prices, against their points: many by chance, and those that were found."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import dovetail as dt
+from dovetail.decomposition import TemplatePricing, rounds
+from dovetail.decomposition.plan import plan_of
+from dovetail.decomposition.shard import PricingOptions, Shard, usual_spread
+from dovetail.run.budget import Budget
+from dovetail.structure.structure import Structure
+from tests.conftest import sample
+from tests.structure.test_templates import treated
+
+from .families import blends, judged, network, offers, sales
+
+POINTS = 400
+
+
+def kinds(n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU) -> dt.Problem:
+    """Blocks with an amount, a wide integer and one of three, one of `classes` or a number, in float32."""
+    rng, problem = np.random.default_rng(n), dt.Problem(sense="max")
+    torch.manual_seed(n)
+    made = nn.Sequential(nn.Linear(6, 8), activation(), nn.Linear(8, max(classes, 1)))
+    with torch.no_grad():
+        made[2].weight *= 3.0
+    output = {"kind": dt.Family(upper=1.0, integer=True, width=classes, cost=rng.uniform(0, 3, (n, classes)))}
+    number = {"gain": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n))}
+    template = problem.add_template(
+        n,
+        {
+            "about": dt.Family(fixed=rng.uniform(-1, 1, n)),
+            "amount": dt.Family(lower=-0.5, upper=1.0),
+            "count": dt.Family(lower=-3.0, upper=37.0, integer=True),
+            "one": dt.Family(upper=1.0, integer=True, width=3),
+            **(output if classes else number),
+        },
+        rows=[
+            dt.FamilyRow({"one": 1.0}, lower=1.0, upper=1.0, summed=True),
+            dt.FamilyRow({"amount": 4.0, "count": 0.1}, upper=rng.uniform(0.5, 2.0, n)),
+        ],
+        coupling=[
+            dt.FamilyRow({"count": 1.0}, upper=4.0 * n, name="counts"),
+            dt.FamilyRow({"amount": 1.0}, lower=0.1 * n, name="amounts"),
+        ],
+    )
+    problem.add_predictor(
+        made, template["about", "amount", "count", "one"], template["kind" if classes else "gain"],
+        **({"output_type": "classification"} if classes else {}),
+    )  # fmt: skip
+    return problem
+
+
+PROBLEMS = {
+    "integers": lambda: offers(60),
+    "an integer and a number": lambda: offers(60, continuous=True),
+    "two networks and a floor": lambda: blends(60),
+    "a defined column": lambda: sales(60),
+    "both ways, a class": lambda: judged(60),
+    "all of it": lambda: kinds(60),
+    "smooth": lambda: kinds(61, activation=nn.Tanh),
+    "one class": lambda: kinds(62, classes=1),
+    "several classes": lambda: kinds(63, classes=3),
+}
+
+
+def shard_of(problem: dt.Problem) -> Shard:
+    """All blocks."""
+    (program,), blocks = plan_of(Structure(problem)).programs, list(problem.blocks)
+    return Shard(program, blocks, PricingOptions(), "cpu", usual_spread(program, blocks))
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("seed", sample(range(6), 2))
+def test_no_point_of_a_block_costs_less(kind, seed):
+    with torch.no_grad():
+        problem = PROBLEMS[kind]()
+        shard, rng = shard_of(problem), np.random.default_rng(seed)
+        unit, usual = shard.stake, shard.usual_use
+        prices = rng.exponential(1.0, len(usual)) * unit / np.maximum(usual, 1e-9)
+        everyone, program = np.arange(shard.count), shard.program
+        shard.price(everyone, prices[None], 0.5, unit, rng, Budget(60.0))
+        _, found = shard.prove(everyone, prices, 1e-3 * unit, 25, unit, Budget(60.0))
+        lower = found.lower.numpy()
+        assert np.all(np.isfinite(lower))
+        costs = shard.data.true_part_costs(torch.arange(shard.count), torch.as_tensor(prices)).numpy()
+        for place in range(POINTS):
+            low, high = program.lower, program.upper
+            moves = low + rng.uniform(size=low.shape) ** rng.choice([0.2, 1.0, 5.0]) * (high - low)
+            if place < shard.pool.cost.shape[1]:
+                moves = shard.column(shard.everyone, shard.nth(place))[0].numpy()
+            moves = np.where(program.whole, np.floor(moves + 0.5), moves)
+            moves = torch.as_tensor(moves)
+            found, outputs = shard.owners.confirmed(shard.everyone, moves, None)
+            holds, cost = found.numpy(), (costs * shard.data.parts(moves, outputs).numpy()).sum(axis=1)
+            assert np.all(cost[holds] >= lower[holds] - 1e-9 * (1.0 + np.abs(lower[holds])))
+
+
+def test_where_it_ends_least_costs_are_near():
+    """Points met on the way become columns, and the best columns cost no more than the tolerance beyond."""
+    with torch.no_grad():
+        shard = shard_of(kinds(60))
+        unit, prices = shard.stake, np.zeros(2)
+        _, found = shard.prove(np.arange(60), prices, 1e-3 * unit, 5_000, unit, Budget(60.0))
+        assert bool(found.closed.all())
+        assert bool(found.better.any())  # nothing was priced before
+        best = shard.pool.priced(torch.zeros(2)).min(dim=1).values.double()
+        assert float((best - found.lower).max()) <= 5e-3 * unit
+
+
+def test_endless_inputs_are_left_alone():
+    """Nothing is said where a move has no limit."""
+    with torch.no_grad():
+        shard = shard_of(treated(60))
+        _, found = shard.prove(np.arange(60), np.ones(3), 1e-3, 50, 1.0, Budget(60.0))
+    assert not bool(found.closed.any())
+    assert bool(torch.isneginf(found.lower).all())
+
+
+def test_all_blocks_are_proved_or_the_bound_is_an_estimate(monkeypatch):
+    """A sample of fifty of two hundred blocks: within a few standard errors of what all of them prove."""
+    problem = offers(200, continuous=True)
+    every = dt.solve(problem, TemplatePricing(), log=False)
+    assert every.bound_kind == "proven"
+    assert every.bound_source == "prices"
+    assert every.objective <= every.bound <= every.objective + 1e-3 * abs(every.objective)
+
+    monkeypatch.setattr(rounds, "PROVED", 50)
+    monkeypatch.setattr(rounds, "PROOF_PART", -1.0)
+    sampled = dt.solve(problem, TemplatePricing(), log=False)
+    assert "an estimate, nothing is proved" in sampled.message
+    # the host's own bound is proved, and stays
+    assert sampled.bound_kind == "proven"
+
+
+def test_an_estimate_where_nothing_is_proved(monkeypatch, capsys, tmp_path):
+    """It is called one wherever it is said, with its standard error, and calls no point optimal."""
+    problem = dt.Problem(sense="max")
+    rng = np.random.default_rng(0)
+    n = 80
+    made = problem.add_template(
+        n,
+        {
+            "about": dt.Family(fixed=rng.uniform(-1, 1, (n, 2))),
+            "amount": dt.Family(upper=1.0),
+            "gain": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n)),
+        },
+        coupling=[dt.FamilyRow({"amount": 1.0}, upper=0.3 * n)],
+    )
+    problem.add_predictor(network(3, 5), made["about", "amount"], made["gain"])
+    monkeypatch.setattr(rounds, "PROVED", 40)
+    monkeypatch.setattr(rounds, "PROOF_PART", -1.0)
+    result = dt.solve(problem, TemplatePricing(), gap=0.5)
+    assert result.status is dt.Status.FEASIBLE
+    assert result.bound_kind == "estimate"
+    assert result.bound == pytest.approx(result.objective, rel=1e-2)
+    assert 0.0 <= result.bound_error <= 1e-3 * abs(result.objective)
+    assert result.certificate is None
+    assert "an estimate with standard error" in capsys.readouterr().out
+    again = dt.Result.from_json(result.to_json())
+    assert (again.bound_kind, again.bound_error) == (result.bound_kind, result.bound_error)
+    page = result.report(tmp_path / "page.html").read_text()
+    assert "standard error" in page
