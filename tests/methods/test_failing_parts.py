@@ -15,6 +15,7 @@ from dovetail.methods import phases as phases_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.facts import LOOKUPS, Facts
 from dovetail.methods.phases import PHASES, planned
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.quadratic_blocks import QuadraticForm
 from dovetail.run.failures import counted
 from tests.contexts import context_of
@@ -325,7 +326,7 @@ REWRITTEN = {
     "rows on logits": (auto_file, "_by_logits", one_input),
     "trees as rows": (auto_file, "_by_tree_rows", one_input),
     "tables": (auto_file, "_by_tables", integers),
-    "enumerated inputs": (auto_file._Plan, "_rewritten", integers),
+    "enumerated inputs": (EnumeratedInputs, "apply", integers),
     "scaling": (auto_file.ScaledProblem, "of", one_input),
 }
 

@@ -5,15 +5,8 @@ from pathlib import Path
 import pytest
 
 from dovetail.methods.auto import in_words
-from dovetail.methods.phases import (
-    MANY_BLOCKS,
-    MANY_COMPONENTS,
-    MANY_INTEGERS,
-    PHASES,
-    Facts,
-    as_markdown,
-    planned,
-)
+from dovetail.methods.facts import MANY_BLOCKS, MANY_COMPONENTS, MANY_INTEGERS, Facts
+from dovetail.methods.phases import PHASES, as_markdown, planned
 
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
@@ -29,57 +22,51 @@ def names_of(**facts):
 @pytest.mark.parametrize(
     ("facts", "names"),
     [
-        ({}, ["first descents", "last descents"]),
-        ({"unstable": 10, "integers": 5}, ["first descents", "early exact MIP", "last descents"]),
-        ({"unstable": 200}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
+        ({}, ["first search", "last search"]),
+        ({"unstable": 10, "integers": 5}, ["first search", "early exact MIP", "last search"]),
+        ({"unstable": 200}, ["first search", "search", "late exact MIP", "last search"]),
         (
             {"integers": 5, "choices": 5},
-            [
-                "first descents",
-                "first integer search",
-                "integer search",
-                "last integer search",
-                "last descents",
-            ],
+            ["first search", "search", "last search"],
         ),
         (
             {"integers": 9, "components": 9, "priced": True, "unstable": 200},
-            ["first descents", "column generation", "late exact MIP", "last descents"],
+            ["first search", "column generation", "late exact MIP", "last search"],
         ),
-        ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
-        ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
-        ({"joint_inputs": 5}, ["first descents", "proofs in turn", "last descents"]),
+        ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last search"]),
+        ({"integers": MANY_INTEGERS + 1}, ["first search", "last search"]),
+        ({"joint_inputs": 5}, ["first search", "proofs in turn", "last search"]),
         (
             {"tree_samples": 1, "cuts": 9},
-            ["cell descent", "cell branching", "last cell descent"],
+            ["first search", "cell branching", "last search"],
         ),
         (
             {"tree_samples": 50, "cuts": 10**6},
-            ["cell descent", "cell branching", "last cell descent"],
+            ["first search", "cell branching", "last search"],
         ),
         (
             {"tree_samples": 50, "cuts": 10**6, "tree_components": 50},
-            ["first cell descent", "cell columns", "cell descent", "cell branching", "last cell descent"],
+            ["first search", "cell columns", "cell branching", "last search"],
         ),
-        ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
-        ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
-        ({"curves": 3, "only_curves": True}, ["first descents", "quadratic program", "last descents"]),
+        ({"tree_samples": 1}, ["first search", "last search"]),  # exact=False
+        ({"curves": 3}, ["first search", "quadratic MIP", "last search"]),
+        ({"curves": 3, "only_curves": True}, ["first search", "quadratic program", "last search"]),
         (
             {"trees_beside_others": True, "curves": 3, "only_curves": True},
-            ["first descents", "cell branching", "last descents"],
+            ["first search", "cell branching", "last search"],
         ),
-        ({"branched": True}, ["first descents", "branching", "last descents"]),
+        ({"branched": True}, ["first search", "branching", "last search"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},
-            ["first descents", "column generation", "certified prices", "last descents"],
+            ["first search", "column generation", "certified prices", "last search"],
         ),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True, "on_gpu": True},
-            ["first descents", "column generation", "certified prices", "last descents"],
+            ["first search", "column generation", "certified prices", "last search"],
         ),
         (
             {"components": 5, "exact_blocks": 5, "unstable": 200},
-            ["first descents", "middle descents", "block prices", "last descents"],
+            ["first search", "search", "block prices", "last search"],
         ),
         (
             {"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True},
@@ -87,11 +74,11 @@ def names_of(**facts):
         ),
         (
             {"blocks": 400, "components": 400, "priced": True},
-            ["template pricing", "column generation", "last descents"],
+            ["template pricing", "column generation", "last search"],
         ),
         (
             {"integers": MANY_INTEGERS + 1, "branched": True},
-            ["relaxation", "branching", "neighbourhoods"],
+            ["first search", "branching", "last search"],
         ),
     ],
 )

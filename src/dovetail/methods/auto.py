@@ -17,18 +17,17 @@ from dovetail.methods import phases
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
-from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phases import MOST_CERTIFIED, Phase, planned, share_in_words
+from dovetail.methods.search import Search, as_given
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
-from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
+from dovetail.reformulations.reformulated import Reformulated, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
@@ -198,10 +197,11 @@ class _Plan:
         self._context = replace(context, archive=self._archive)
         self._given = self._context if given is None or given is context else given
         """Before trees became rows."""
-        self._measure(self._context)
+        if options.scaling == "none":
+            with expendable("scaling"):
+                self._context.keep(scaled_problem, ScaledProblem.of(self._context, by_range=False))
+        self._context.keep(as_given, self._given)
         self._facts = Facts((self._context, options), trees_beside_others=self._trees_beside_others())
-        self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
-        """Those of rewritten problems, by what they were rewritten by."""
         self._infeasible = False
         """Whether it is proved that there is no point."""
 
@@ -286,10 +286,11 @@ class _Plan:
     def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome | None:
         """One phase, with a share of the time left; None where it failed."""
         why, outcome = in_words(phase.why, self._facts), None
+        given = self._given if phase.as_given else self._context
         with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
             part.stop_reason = StopReason.ERROR  # unless it comes to another end
             try:
-                outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
+                outcome = self._method(phase, again).solve(given.part(share))
             except OutOfTime:  # in the middle of a step: what the phases before it had to say is kept
                 outcome = MethodOutcome(self._context.over or StopReason.TIME, 0)
             part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
@@ -301,45 +302,9 @@ class _Plan:
     def _method(self, phase: Phase, again: bool) -> Method:
         """What a phase runs. One that goes on leaves its time to nobody: the others have had theirs."""
         method = phase.method(self._options)
-        if again and isinstance(method, (ColumnGeneration, IntegerLocalSearch)):
+        if again and isinstance(method, (ColumnGeneration, Search)):
             return replace(method, yields=False)
         return method
-
-    def _context_for(self, phase: Phase) -> SolveContext:
-        """The context of a phase: of the rewritten problem where it has one, the same for all such phases."""
-        if phase.as_given:
-            return self._given
-        chain = tuple(
-            step
-            for step in phase.rewritten
-            if self._options.enumeration or not isinstance(step, EnumeratedInputs)
-        )
-        if chain not in self._contexts:
-            self._contexts[chain] = self._context  # where it cannot be rewritten
-            with expendable(" and ".join(step.name for step in chain)):
-                self._contexts[chain] = self._rewritten(chain)
-        return self._contexts[chain]
-
-    def _rewritten(self, chain: tuple[Reformulation, ...]) -> SolveContext:
-        context = self._context
-        given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
-        rewritten = given
-        for step in chain:
-            further = reformulate(rewritten, (step,))
-            if further is not rewritten:
-                context.monitor.say(f"   {further.note}")
-            rewritten = further
-        if rewritten is given:
-            return context
-        inner = context_of(context, rewritten)
-        self._measure(inner)
-        return inner
-
-    def _measure(self, context: SolveContext) -> None:
-        """With one width for all inputs, if that is asked for."""
-        if self._options.scaling == "none":
-            with expendable("scaling"):
-                context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))
 
 
 def in_words(why: str, facts: Facts) -> str:

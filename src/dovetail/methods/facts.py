@@ -29,6 +29,8 @@ MANY_INTEGERS = 2000
 MANY_BLOCKS = 2000
 """With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
 over all of them takes minutes from 10,000 on (water)."""
+MANY_COMPONENTS = 200
+"""With more of them columns come first."""
 EASY_NEURONS, MOST_NEURONS = 100, 400
 """Neurons that may change sign. Up to the first MIP engines mostly close the MIP in seconds, so that it comes
 early (chains with a hundred binaries have 72 and take SCIP 10 s; branching is open after 60); far beyond the
@@ -237,6 +239,12 @@ class Facts:
     def many_blocks(self) -> bool:
         """Too many for all that takes them one by one."""
         return self.blocks > MANY_BLOCKS
+
+    @property
+    def columns_first(self) -> bool:
+        """Classes in so many components that a MILP step over all of them takes longer than ten pricings
+        (water, n = 400)."""
+        return self.priced and self.slopes and not self.many and self.components > MANY_COMPONENTS
 
     @property
     def many(self) -> bool:

@@ -14,31 +14,23 @@ from dovetail.decomposition.method import template_prices
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
-from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     EASY_NEURONS,
     MANY_BLOCKS,
-    MANY_INTEGERS,
+    MANY_COMPONENTS,
     MOST_CURVES,
     MOST_NEURONS,
     AutoOptions,
     Facts,
 )
 from dovetail.methods.in_turn import InTurn
-from dovetail.methods.integer_search import IntegerLocalSearch
-from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.quadratic_mip import QuadraticMip
-from dovetail.methods.sequential_linear import SequentialLinear
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
-from dovetail.reformulations.reformulated import Reformulation
+from dovetail.methods.search import Search
 from dovetail.run.context import Method
 
-MANY_COMPONENTS = 200
-"""With more of them columns come first: a MILP step over all their classes takes longer than ten pricings
-(water, n = 400)."""
 MOST_CERTIFIED = 20_000
 """With more of them the sets that they move in are not written down before a minute is over."""
 TEMPLATES_SHARE = 0.25
@@ -63,25 +55,16 @@ BLOCKS_SHARE = 0.9
 """Of the time left: descents have had their part, and find little more (wine)."""
 BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
-FIRST_STARTS, FIRST_SHARE = 3, 0.15
-"""First points soon: three starts are the user's own, the cheapest and the quietest point; more, while no
-point is known."""
-FIRST_CELLS_SHARE, CELLS_SHARE, LAST_CELLS_SHARE = 0.01, 0.15, 1.0
-"""First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much, and
-where rows are shared columns bring more (water: 30 samples after another second)."""
+FIRST_ROUNDS, FIRST_SHARE = 3, 0.3
+"""First points soon: three starts of descents are the user's own, the cheapest and the quietest point."""
+MIDDLE_SHARE = 0.15
+"""What comes after may bring as much."""
 CELL_COLUMNS_SHARE = 0.8
 """Of the time left: it gives up soon where no box can be closed, and where they can, nothing else gets as far
 (water)."""
 BOXES_SHARE = 0.5
 """Of the time left: with 0.7, or with half and engines on the rows of trees after it, fourteen problems ended
 much alike."""
-FIRST_KICKS = 4
-"""Of each of the first descents over cells: boxes find what they miss, and prove it (diet)."""
-FIRST_INTEGER_KICKS = 8
-"""Of the first search over integers, from one start: on eleven zoo problems 50 find more on two of them, in
-three times the time; without any, less is found on eight."""
-MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
-"""What comes after may bring as much; a proof, more."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +80,6 @@ class Phase:
     method: Callable[[AutoOptions], Method]
     why: str
     """The section line of the log, facts to be filled in."""
-    rewritten: tuple[Reformulation, ...] = ()
-    """What the problem is rewritten by for this phase, where it can be."""
     least_seconds: float = 0.0
     """With less than that it would come to nothing, and the others have more use for the time."""
     needs_points: bool = False
@@ -118,33 +99,19 @@ def share_in_words(share: float) -> str:
     return "all" if share == 1.0 else f"{100 * share:g} %"
 
 
-def _descents(options: AutoOptions) -> SequentialLinear:
-    return SequentialLinear(starts=options.effort, patience=options.patience, bundle=options.bundle)
-
-
-def _first_descents(options: AutoOptions) -> SequentialLinear:
-    starts = FIRST_STARTS if options.effort is None else min(FIRST_STARTS, options.effort)
-    return replace(_descents(options), starts=starts, until_feasible=options.effort is None)
-
-
-def _cell_descent(options: AutoOptions) -> CellDescent:
-    return CellDescent(rounds=options.effort, patience=options.patience)
-
-
-def _first_cell_descent(options: AutoOptions) -> CellDescent:
-    rounds = min(FIRST_STARTS, options.effort or FIRST_STARTS)
-    return replace(_cell_descent(options), rounds=rounds, kicks=FIRST_KICKS)
-
-
-def _first_integer_search(options: AutoOptions) -> Method:
-    free = options.effort is None
-    return IntegerLocalSearch(
-        rounds=1, kicks=FIRST_INTEGER_KICKS, patience=options.patience, until_feasible=free
+def _search(options: AutoOptions) -> Search:
+    return Search(
+        rounds=options.effort,
+        patience=options.patience,
+        bundle=options.bundle,
+        integers=options.integer_search,
+        enumeration=options.enumeration,
     )
 
 
-def _integer_search(options: AutoOptions) -> Method:
-    return IntegerLocalSearch(rounds=options.effort, patience=options.patience, yields=options.effort is None)
+def _first_search(options: AutoOptions) -> Search:
+    rounds = min(FIRST_ROUNDS, options.effort or FIRST_ROUNDS)
+    return replace(_search(options), rounds=rounds, until_feasible=options.effort is None)
 
 
 _COLUMNS = Phase(
@@ -191,40 +158,12 @@ PHASES = (
         "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
-        "relaxation",
-        f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
-        lambda facts: facts.many and facts.slopes,
-        1.0,
-        lambda options: Neighbourhood(rounds=1),
-        "{integers} integers: relax, fix, large neighbourhoods",
-    ),
-    Phase(
-        "first descents",
-        f"otherwise, but not for trees, nor where columns come first: more than {MANY_COMPONENTS} components",
-        lambda facts: (
-            not facts.many and facts.slopes and (not facts.priced or facts.components <= MANY_COMPONENTS)
-        ),
+        "first search",
+        f"otherwise, but not where columns come first: classes in more than {MANY_COMPONENTS} components",
+        lambda facts: not facts.columns_first,
         FIRST_SHARE,
-        _first_descents,
-        "sequential linear steps from a few starts",
-        (EnumeratedInputs(),),
-    ),
-    Phase(
-        "first cell descent",
-        "all predictors are tree ensembles, in components that share rows",
-        lambda facts: facts.tree_components > 0,
-        FIRST_CELLS_SHARE,
-        _first_cell_descent,
-        "{tree_samples} samples of tree ensembles: a first point by descents over cells",
-    ),
-    Phase(
-        "first integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
-        FIRST_SHARE,
-        _first_integer_search,
-        "a local search over the integers, by the predictors themselves",
-        as_given=True,
+        _first_search,
+        "each kind of moves a few times",
     ),
     Phase(
         "quadratic program",
@@ -241,14 +180,6 @@ PHASES = (
         CELL_COLUMNS_SHARE,
         lambda options: CellColumns(),
         "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
-    ),
-    Phase(
-        "cell descent",
-        "all predictors are tree ensembles",
-        lambda facts: facts.tree_samples > 0,
-        CELLS_SHARE,
-        _first_cell_descent,
-        "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
     ),
     Phase(
         "cell branching",
@@ -284,13 +215,12 @@ PHASES = (
         "{unstable} neurons may change sign: few enough to be written out, early",
     ),
     Phase(
-        "integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
-        FIRST_SHARE,
-        _integer_search,
-        "local search over the integers, by the predictors themselves",
-        as_given=True,
+        "search",
+        "integers beside classes, or a late exact MIP or block prices follow, and no columns",
+        lambda facts: facts.choices > 0 or ((facts.hard or facts.exact_blocks > 0) and not facts.priced),
+        MIDDLE_SHARE,
+        lambda options: replace(_search(options), yields=options.effort is None),
+        "all moves, before long proofs",
     ),
     _COLUMNS,
     _YIELDING,
@@ -317,15 +247,6 @@ PHASES = (
         "branch and bound over columns, neurons and cuts of trees",
     ),
     Phase(
-        "middle descents",
-        "a late exact MIP or block prices follow, and no columns came before",
-        lambda facts: (facts.hard or facts.exact_blocks > 0) and not facts.priced,
-        MIDDLE_SHARE,
-        _descents,
-        "more starts, before the proof",
-        (EnumeratedInputs(),),
-    ),
-    Phase(
         "block prices",
         "components that share rows, of few kinds, each small enough for an exact MIP",
         lambda facts: facts.exact_blocks > 0,
@@ -344,38 +265,12 @@ PHASES = (
         "{unstable} neurons may change sign: written out for a proof, late",
     ),
     Phase(
-        "last integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
-        LAST_INTEGERS_SHARE,
-        _integer_search,
-        "integers once more, from more starts",
-        as_given=True,
-    ),
-    Phase(
-        "last cell descent",
-        "all predictors are tree ensembles",
-        lambda facts: facts.tree_samples > 0,
-        LAST_CELLS_SHARE,
-        _cell_descent,
-        "more starts over the cells of trees",
-    ),
-    Phase(
-        "last descents",
-        f"no more than {MANY_INTEGERS:,} integers, and not all are trees",
-        lambda facts: not facts.many and facts.slopes,
+        "last search",
+        "but for many blocks",
+        lambda facts: True,
         1.0,
-        _descents,
-        "more starts, while there is time and they bring something",
-        (EnumeratedInputs(),),
-    ),
-    Phase(
-        "neighbourhoods",
-        f"more than {MANY_INTEGERS:,} integers",
-        lambda facts: facts.many,
-        1.0,
-        lambda options: Neighbourhood(rounds=options.effort, relax=False),
-        "neighbourhoods of the best point",
+        _search,
+        "all moves, while there is time and they bring something",
     ),
 )
 

@@ -9,8 +9,6 @@ and no kick is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
@@ -32,6 +30,8 @@ MOST_SAMPLES = 100_000
 a second with two layers of 64, and no clock is looked at in between (600 plants)."""
 FEWEST_NEIGHBOURS = 16
 """However many columns there are: fewer would make a random walk of it."""
+CHAIN, MOST_CHAINS = 4, 100
+"""Moves of a chain at the most, and chains that go on."""
 KICKS = (2, 6)
 """Least and most random moves of a kick: one is undone by the descent, many forget the local optimum."""
 STRIDE, LONGEST = 8.0, 1e9
@@ -75,26 +75,16 @@ class LocalSearch:
                 rows.append(moving)
         return rows
 
-    def run(
-        self,
-        z: FloatArray,
-        kicks: int,
-        budget: Budget,
-        source: str,
-        enough: Callable[[], bool] = lambda: False,
-    ) -> tuple[FloatArray, float]:
-        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit.
-
-        It ends where that is `enough`.
-        """
+    def run(self, z: FloatArray, kicks: int, budget: Budget, source: str) -> tuple[FloatArray, float]:
+        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit."""
         if self._every is not None and len(self._every):
             return self._best_of_all(z, 1 + kicks, source)
-        best, best_merit = self._descend(self._rounded(z), budget, source, enough)
+        best, best_merit = self._descend(self._rounded(z), budget, source)
         ends = {best[self._free].tobytes()}
         for kick in range(kicks if np.any(self._free) else 0):
-            if over(self._context.incumbent, budget) or enough() or settled(1 + kick, len(ends)):
+            if over(self._context.incumbent, budget) or settled(1 + kick, len(ends)):
                 break
-            z, merit = self._descend(self._kicked(best), budget, source, enough)
+            z, merit = self._descend(self._kicked(best), budget, source)
             ends.add(z[self._free].tobytes())
             if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):
                 best, best_merit = z, merit
@@ -122,14 +112,12 @@ class LocalSearch:
         z[self._free] = np.round(z[self._free])
         return z
 
-    def _descend(
-        self, z: FloatArray, budget: Budget, source: str, enough: Callable[[], bool]
-    ) -> tuple[FloatArray, float]:
-        """To a point none of whose neighbours is better."""
+    def _descend(self, z: FloatArray, budget: Budget, source: str) -> tuple[FloatArray, float]:
+        """To a point none of whose neighbours is better, nor any chain of moves that was tried."""
         Z = z[None].copy()
         merit = float(self._merits(Z)[0])
         z = Z[0]
-        while not budget.over and not enough():
+        while not budget.over:
             columns, changes = self._moves(z)
             if len(columns) == 0:
                 break
@@ -142,11 +130,44 @@ class LocalSearch:
                 Z[each, columns[:, side]] += changes[:, side]
             merits = self._merits(Z)
             k = int(np.argmin(merits))
-            if merits[k] >= merit - DECREASE * (1.0 + abs(merit)):
+            if merits[k] < merit - DECREASE * (1.0 + abs(merit)):
+                z, merit = Z[k].copy(), float(merits[k])
+                continue
+            chain = self._chain(z, Z, merits, merit, budget)
+            if chain is None:
                 break  # of all neighbours, or of those that were drawn
-            z, merit = Z[k].copy(), float(merits[k])
+            z, merit = chain
         self._offer(z, merit, source)
         return z, merit
+
+    def _chain(
+        self, z: FloatArray, Z: FloatArray, merits: FloatArray, merit: float, budget: Budget
+    ) -> tuple[FloatArray, float] | None:
+        """A better point several moves away, or None.
+
+        What a move changes at `z` it changes nearly as much elsewhere: sums exactly, outputs of networks to
+        first order. So chains are compared by sums of changes, and the best of them evaluated.
+        """
+        wide = min(MOST_CHAINS, MOST_CELLS // Z.size)
+        if wide == 0:
+            return None
+        changes = Z - z
+        chains = Z[np.argsort(merits, kind="stable")[:wide]]
+        for _ in range(CHAIN - 1):
+            if budget.over:
+                return None
+            further = (chains[:, None] + changes).reshape(-1, z.size)
+            self._propagation.fill(further, predict=False)
+            expected = self._merit.of(further)
+            likely = np.argsort(expected, kind="stable")[: len(Z)]
+            found = further[likely]
+            merits = self._merits(found)
+            order = np.argsort(merits, kind="stable")
+            if merits[order[0]] < merit - DECREASE * (1.0 + abs(merit)):
+                return found[order[0]].copy(), float(merits[order[0]])
+            _, first = np.unique(found[order][:, self._free], axis=0, return_index=True)
+            chains = found[order[np.sort(first)[:wide]]]
+        return None
 
     def _offer(self, z: FloatArray, merit: float, source: str) -> None:
         incumbent, host = self._context.incumbent, self._scaled.host
@@ -208,7 +229,10 @@ class LocalSearch:
         first, second, column_of = self._assignment
         on = np.flatnonzero((first >= 0) & (z > 0.5))
         moves = []
-        pairs = self._rng.integers(on.size, size=(2 * self._batch, 2)) if on.size else np.empty((0, 2), int)
+        if on.size * (on.size - 1) <= 4 * self._batch:
+            pairs = np.stack(np.triu_indices(on.size, 1), axis=1)
+        else:
+            pairs = self._rng.integers(on.size, size=(2 * self._batch, 2))
         for p, q in on[pairs]:
             r, s = column_of.get((first[p], second[q])), column_of.get((first[q], second[p]))
             if r is not None and s is not None and len({p, q, r, s}) == 4:

@@ -14,8 +14,6 @@ starts); nothing is proved.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.core.options import require_count, require_flags
@@ -25,17 +23,8 @@ from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.methods.integer_search.local_search import LocalSearch
-from dovetail.run.budget import StopReason
+from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.progress import Progress
-from dovetail.run.stopping import worthwhile
-
-NOTHING = "integer search: no gain for as long as it took to the last one"
-"""What it says when it leaves its time to others."""
-
-
-LEAST = 0.2
-"""Seconds, at least: a few hundred batches of a small problem."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +41,11 @@ class IntegerLocalSearch:
     rounds: int | None = None
     """Starts; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 100
-    """Starts in a row that brought nothing, in all phases of a solve that search like this."""
+    """Starts in a row that brought nothing."""
     kicks: int = 50
     """Of the best local optimum so far, from one start."""
     until_feasible: bool = False
     """Whether to go on beyond `rounds` while no point is known, for as long as there is time and patience."""
-    yields: bool = False
-    """Whether it leaves its time to others where it has brought nothing for long (`Yielding`)."""
 
     name = "integer-search"
 
@@ -67,39 +54,39 @@ class IntegerLocalSearch:
             require_count("IntegerLocalSearch: rounds", self.rounds, at_least=1)
         require_count("IntegerLocalSearch: patience", self.patience, at_least=1)
         require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
-        require_flags("IntegerLocalSearch", self, "until_feasible", "yields")
+        require_flags("IntegerLocalSearch", self, "until_feasible")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Search from one start after the other, and from the best point in between."""
-        local, idle = LocalSearch(context, context.once(scaled_problem)), context.once(yielding)
-        idle.begin()
-        try:
-            return self._search(context, local, idle, idle.due if self.yields else _never)
-        finally:
-            idle.end()
+        return take_turns(context, moves_of(context, self), self.rounds, until_feasible=self.until_feasible)
 
-    def _search(
-        self, context: SolveContext, local: LocalSearch, idle: Yielding, enough: Callable[[], bool]
-    ) -> MethodOutcome:
-        progress = Progress(context, None if self.until_feasible else self.rounds)
-        descent = _descent(context) if local.holds_inputs else None
-        for z, _ in context.once(start_stream):
-            best = context.incumbent.x
-            begin = z if best is None or progress.done % 2 else best
-            found, merit = local.run(begin, self.kicks, context.budget, "switch", enough)
-            if descent is not None:
-                merit = min(merit, descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
-            outcome = progress.record(merit)
-            idle.end_round()
-            if outcome is not None:
-                return outcome
-            if self.rounds is not None and progress.done >= self.rounds and context.incumbent.x is not None:
-                return MethodOutcome(StopReason.ITERATIONS, progress.done)
-            if idle.rounds >= self.patience:
-                return MethodOutcome(StopReason.STALLED, progress.done)
-            if enough():
-                return MethodOutcome(StopReason.STALLED, progress.done, NOTHING, yielded=True)
-        return progress.exhausted()
+    def moves(self, context: SolveContext) -> list[Move]:
+        """One: the next start and its kicks."""
+        return [IntegerMoves(context, self)]
+
+
+class IntegerMoves(Move):
+    """Local searches from the starts of a solve, and from the best point in between."""
+
+    def __init__(self, context: SolveContext, options: IntegerLocalSearch) -> None:
+        super().__init__(options.patience)
+        self._context, self._kicks, self._done = context, options.kicks, 0
+        self._local = LocalSearch(context, context.once(scaled_problem))
+        self._starts = context.once(start_stream)
+        self._descent = _descent(context) if self._local.holds_inputs else None
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """From the next start, or from the best point."""
+        z, _ = next(self._starts, (None, ""))
+        if z is None:
+            return None
+        best = self._context.incumbent.x
+        begin = z if best is None or self._done % 2 else best
+        self._done += 1
+        found, merit = self._local.run(begin, self._kicks, context.budget, "switch")
+        if self._descent is not None:
+            merit = min(merit, self._descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
+        return Turn(merit)
 
 
 def _descent(context: SolveContext) -> Descent:
@@ -110,55 +97,3 @@ def _descent(context: SolveContext) -> Descent:
         seed=context.seed, threads=context.threads,
     )  # fmt: skip
     return Descent(context, scaled, lp, options)
-
-
-def _never() -> bool:
-    return False
-
-
-class Yielding:
-    """When a search has brought nothing for so long that its time is worth more elsewhere.
-
-    As in `Stalling` of column generation: as long without a gain as the solve took to the last one. Here all
-    phases of the search count together, and it may go on when others have found something. Without an
-    incumbent there is nothing to leave the time to.
-    """
-
-    def __init__(self, context: SolveContext) -> None:
-        self._context = context
-        self._known, self._idle, self._since = context.incumbent.objective, 0.0, context.monitor.elapsed
-        gains = [row.elapsed for row in context.monitor.trace if row.source]
-        self._gain = gains[-1] if gains else context.monitor.elapsed
-        self.rounds = 0
-        """That ended in a row without a gain."""
-
-    def begin(self) -> None:
-        """The search is at work from here; what others gained since it was counts as well."""
-        self._since = self._context.monitor.elapsed
-        self._look()
-
-    def end(self) -> None:
-        """Others are at work from here."""
-        self._idle += self._context.monitor.elapsed - self._since
-
-    def end_round(self) -> None:
-        """One has ended."""
-        self.rounds += 1
-        self._look()
-
-    def due(self) -> bool:
-        """Whether it has searched in vain for as long as the solve had taken to the last gain."""
-        self._look()
-        idle = self._idle + self._context.monitor.elapsed - self._since
-        return not math.isnan(self._known) and idle >= max(LEAST, self._gain)
-
-    def _look(self) -> None:
-        best = self._context.incumbent.objective
-        if worthwhile(self._known, best):
-            self._known, self._idle, self.rounds = best, 0.0, 0
-            self._gain = self._since = self._context.monitor.elapsed
-
-
-def yielding(context: SolveContext) -> Yielding:
-    """That of all phases of a solve (see `SolveContext.once`)."""
-    return Yielding(context)
