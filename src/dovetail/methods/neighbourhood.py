@@ -195,14 +195,10 @@ class _LinearForm(_Form):
         columns = np.concatenate([np.empty(0, dtype=np.int64), *samples])
         shape = (len(samples), scaled.host.n_columns)
         self._tie(scaled.host, sp.csr_array((np.ones(columns.size), columns, first), shape=shape), shape[1])
-        held, seed, threads = DescentOptions(), context.seed, context.threads
-        self.lp = TrustRegionSubproblem(
-            scaled, context.stopwatch, integer=False, bundle_size=held.bundle_size, seed=seed, threads=threads
-        )
+        self.descent = Descent(context, scaled, DescentOptions())
         self._milp = TrustRegionSubproblem(
-            scaled, context.stopwatch, integer=True, seed=seed, threads=threads
+            scaled, context.stopwatch, integer=True, seed=context.seed, threads=context.threads
         )
-        self._descent = Descent(context, scaled, self.lp, held)
         self._critical: tuple[FloatArray | None, IntArray] = None, self.integers
 
     def point(self, x: FloatArray) -> FloatArray:
@@ -238,7 +234,7 @@ class _LinearForm(_Form):
             return math.nan
         if start is not None and math.isnan(context.incumbent.offer(step.z, source)):
             return step.value  # a refused neighbour is left; a first point is worth the descent
-        iterate = self._descent.run(step.z, DESCENT_RADIUS, context.budget.part(SECONDS), source)
+        iterate = self.descent.run(step.z, DESCENT_RADIUS, context.budget.part(SECONDS), source)
         context.incumbent.offer(iterate.z, source)
         return iterate.merit
 
@@ -248,7 +244,7 @@ class _LinearForm(_Form):
         at, columns = self._critical
         if at is not z:
             scaled = self.scaled
-            step = self.lp.solve(
+            step = self.descent.subproblem.solve(
                 scaled.host.cost,
                 *self.held(z, np.zeros(z.size, dtype=bool)),
                 scaled.networks.linearise(z),
@@ -365,8 +361,7 @@ class _Relaxation(Move):
         self._done += 1
         context = replace(self._context, budget=context.budget)
         form, scaled = self._form, self._form.scaled
-        options = DescentOptions(tolerance=RELAXED_TOLERANCE, hold_integers=False)
-        descent = Descent(context, scaled, form.lp, options)
+        descent = form.descent.relaxed(RELAXED_TOLERANCE)
         best = None
         part = context.budget.part(RELAX_SHARE * context.budget.left)
         for k in range(RELAXED_STARTS):

@@ -21,7 +21,6 @@ from dovetail.linearised.descent import Descent, DescentOptions
 from dovetail.linearised.mixed_integer_descent import INNER_RADIUS
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
-from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.methods.integer_search.local_search import LocalSearch
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -71,9 +70,10 @@ class IntegerMoves(Move):
     def __init__(self, context: SolveContext, options: IntegerLocalSearch) -> None:
         super().__init__(options.patience)
         self._context, self._kicks, self._done = context, options.kicks, 0
-        self._local = LocalSearch(context, context.once(scaled_problem))
+        scaled = context.once(scaled_problem)
+        self._local = LocalSearch(context, scaled)
         self._starts = context.once(start_stream)
-        self._descent = _descent(context) if self._local.holds_inputs else None
+        self._descent = Descent(context, scaled, DescentOptions()) if self._local.holds_inputs else None
 
     def turn(self, context: SolveContext) -> Turn | None:
         """From the next start, or from the best point."""
@@ -87,13 +87,3 @@ class IntegerMoves(Move):
         if self._descent is not None:
             merit = min(merit, self._descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
         return Turn(merit)
-
-
-def _descent(context: SolveContext) -> Descent:
-    """With integers held; what is better is offered on the way."""
-    scaled, options = context.once(scaled_problem), DescentOptions()
-    lp = TrustRegionSubproblem(
-        scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size,
-        seed=context.seed, threads=context.threads,
-    )  # fmt: skip
-    return Descent(context, scaled, lp, options)
