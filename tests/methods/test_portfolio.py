@@ -40,6 +40,12 @@ def test_with_rounds_each_has_as_many_turns(context):
     assert outcome.stop_reason is StopReason.ITERATIONS and outcome.iterations == 4
 
 
+def test_a_better_point_gives_rounds_anew(context):
+    moves = [Scripted([[5.0, 5.0], [4.0, 4.0], [3.0, 3.0]], patience=9), Scripted(patience=9)]
+    take_turns(context, moves, 2, renews=True)
+    assert [move.turns for move in moves] == [5, 2]
+
+
 def test_without_rounds_they_end_when_patience_does(context):
     moves = [Scripted(patience=2), Scripted(patience=5)]
     outcome = take_turns(context, moves)

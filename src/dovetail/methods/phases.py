@@ -111,7 +111,7 @@ def _search(options: AutoOptions) -> Search:
 
 def _first_search(options: AutoOptions) -> Search:
     rounds = min(FIRST_ROUNDS, options.effort or FIRST_ROUNDS)
-    return replace(_search(options), rounds=rounds, until_feasible=options.effort is None)
+    return replace(_search(options), rounds=rounds, while_better=options.effort is None)
 
 
 _COLUMNS = Phase(
@@ -163,7 +163,7 @@ PHASES = (
         lambda facts: not facts.columns_first,
         FIRST_SHARE,
         _first_search,
-        "each kind of moves a few times",
+        "each kind of moves a few times, more while they gain",
     ),
     Phase(
         "quadratic program",

@@ -119,12 +119,14 @@ def take_turns(
     rounds: int | None = None,
     *,
     until_feasible: bool = False,
+    renews: bool = False,
     yields: bool = False,
 ) -> MethodOutcome:
     """Until the solve is over, each move has had its `rounds`, or all have lost patience.
 
-    `until_feasible`: go on beyond the rounds while no point is known. `yields`: leave the time to others
-    where the searches of the solve have brought nothing for long.
+    `until_feasible`: go on beyond the rounds while no point is known. `renews`: a move that has found a
+    better point has its rounds anew. `yields`: leave the time to others where the searches of the solve have
+    brought nothing for long.
     """
     progress, idle = Progress(context), context.once(idleness)
     turns, playing = dict.fromkeys(moves, 0), list(moves)
@@ -149,6 +151,7 @@ def take_turns(
         idle.add(objective, seconds)
         if worthwhile(before, objective):
             move.credit = 1.0
+            turns[move] = 0 if renews else turns[move]
             for other in moves:
                 other.idle = 0
         else:

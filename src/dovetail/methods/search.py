@@ -48,8 +48,8 @@ class Search:
     """Whether integers are moved by the networks' own values."""
     enumeration: bool = True
     """Whether integer inputs with few combinations get a binary for each, in descents."""
-    until_feasible: bool = False
-    """Whether to go on beyond `rounds` while no point is known."""
+    while_better: bool = False
+    """Whether to go on beyond `rounds` while no point is known, and moves beyond theirs while they gain."""
     yields: bool = False
     """Whether it leaves its time to others where it has brought nothing for long."""
 
@@ -59,7 +59,7 @@ class Search:
         if self.rounds is not None:
             require_count("Search: rounds", self.rounds, at_least=1)
         require_count("Search: patience", self.patience, at_least=1)
-        require_flags("Search", self, "integers", "enumeration", "until_feasible", "yields")
+        require_flags("Search", self, "integers", "enumeration", "while_better", "yields")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One turn after the other."""
@@ -67,7 +67,8 @@ class Search:
             context,
             self._moves(context),
             self.rounds,
-            until_feasible=self.until_feasible,
+            until_feasible=self.while_better,
+            renews=self.while_better,
             yields=self.yields,
         )
 

@@ -17,6 +17,7 @@ import bisect
 import math
 from dataclasses import dataclass
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count, require_flags, require_number
 from dovetail.linearised.descent import DescentOptions, Iterate
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
@@ -93,11 +94,12 @@ class Descents(Move):
         )
         self._starts, self._optima = context.once(start_stream), context.once(local_optima)
         self._context = context
+        self._unfinished: tuple[FloatArray, str] | None = None
 
     def turn(self, context: SolveContext) -> Turn | None:
-        """From the next start; half of the first ones begin with the integers relaxed, while no point is
-        known."""
-        z, kind = next(self._starts, (None, ""))
+        """From the next start, or on from where the last turn was cut short; half of the first ones begin
+        with the integers relaxed, while no point is known."""
+        z, kind = self._unfinished or next(self._starts, (None, ""))
         if z is None:
             return None
         radius = self._radius if kind != "near" else 0.5 * self._radius
@@ -106,7 +108,9 @@ class Descents(Move):
         self._done += 1
         iterate = self._descent.descend(z, radius, context.budget, kind)
         objective = self._context.problem.mip.sign * (iterate.merit + self._scaled.host.offset)
-        return Turn(iterate.merit, objective if iterate.feasible else math.nan, self._optima.add(iterate))
+        self._unfinished = (iterate.z, kind) if context.budget.over else None
+        learnt = self._unfinished is not None or self._optima.add(iterate)
+        return Turn(iterate.merit, objective if iterate.feasible else math.nan, learnt)
 
 
 class LocalOptima:
