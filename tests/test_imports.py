@@ -100,7 +100,7 @@ HOUSE_LP = {
     "linearised/sensitivity.py",
     "methods/cell_columns/choice.py",
     "methods/cell_columns/frontier.py",
-    "methods/cell_descent/cell_program.py",
+    "methods/cell_descent/descent.py",
     "methods/column_generation/master.py",
     "branching/network_cells.py",
     "decomposition/core.py",

@@ -18,7 +18,7 @@ from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.cell_descent.method import CellDescent
 from dovetail.methods.facts import MANY_INTEGERS
-from dovetail.methods.integer_search.method import IntegerLocalSearch
+from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.portfolio import Move, moves_of, take_turns
 from dovetail.methods.sequential_linear import SequentialLinear

@@ -19,8 +19,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
-from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
-from dovetail.methods.cell_descent.descent import MoveDescent
+from dovetail.methods.cell_descent.descent import HELD, CellPoint, MoveDescent
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.mip.turns import FOR_POINTS, answer_of, answers_in_turn
 from dovetail.run.budget import Budget, StopReason

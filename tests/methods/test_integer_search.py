@@ -8,8 +8,8 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
-from dovetail.methods.integer_search import IntegerLocalSearch, local_search
-from dovetail.methods.integer_search.local_search import LocalSearch, settled
+from dovetail.methods import integer_search
+from dovetail.methods.integer_search import IntegerLocalSearch, LocalSearch, settled
 from dovetail.run.budget import StopReason
 from dovetail_study.zoo import build
 from tests.blends import blend
@@ -150,10 +150,10 @@ def test_a_few_values_are_all_looked_at_once(held):
     """49 of them, beside whatever the continuous column is: the best one, and nothing is asked twice."""
     context = context_of(mixed())
     search = LocalSearch(context, context.once(scaled_problem))
-    before, asked = local_search.CompletedMerit.of, []
+    before, asked = integer_search.CompletedMerit.of, []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
+            integer_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
         )
         _, merit = search.run(np.array([3.0, 3.0, held, 0.0]), 50, context.budget, "test")
     values = [a + 2 * b + 3 * held + 0.5 * (a * a + b * b + held * held)
@@ -212,9 +212,9 @@ def test_a_batch_is_no_larger_with_many_samples(monkeypatch):
     scaled, asked = context.once(scaled_problem), []
     merits = LocalSearch._merits
     monkeypatch.setattr(LocalSearch, "_merits", lambda self, Z: asked.append(len(Z)) or merits(self, Z))
-    monkeypatch.setattr(local_search, "FEWEST_NEIGHBOURS", 3)
+    monkeypatch.setattr(integer_search, "FEWEST_NEIGHBOURS", 3)
     for most in (4, 10):
-        monkeypatch.setattr(local_search, "MOST_SAMPLES", most)
+        monkeypatch.setattr(integer_search, "MOST_SAMPLES", most)
         asked.clear()
         LocalSearch(context, scaled).run(np.full(14, 0.5), 0, context.budget, "test")
         assert max(asked) == max(3, most // 2)
