@@ -99,7 +99,7 @@ HOUSE_LP = {
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/frontier.py",
-    "methods/cell_descent/cell_program.py",
+    "methods/cell_descent/descent.py",
     "methods/component_prices/master.py",
     "branching/network_cells.py",
     "decomposition/core.py",

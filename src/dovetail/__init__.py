@@ -115,7 +115,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.component_prices.column_generation import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
-    from dovetail.methods.integer_search.method import IntegerLocalSearch as IntegerLocalSearch
+    from dovetail.methods.integer_search import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.mip import register_engine as register_engine

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
@@ -47,15 +45,13 @@ class MixedIntegerDescent:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: DescentOptions) -> None:
         self._context, self._scaled = context, scaled
-        seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
-        lp = TrustRegionSubproblem(
-            scaled, stopwatch, integer=False, bundle_size=options.bundle_size, seed=seed, threads=threads
-        )
-        self._descent = Descent(context, scaled, lp, options)
-        self._relaxed_descent = Descent(context, scaled, lp, replace(options, hold_integers=False))
+        self._descent = Descent(context, scaled, options)
+        self._relaxed_descent = self._descent.relaxed()
         self._milp = None
         if np.any(scaled.free_integers):
-            self._milp = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
+            self._milp = TrustRegionSubproblem(
+                scaled, context.stopwatch, integer=True, seed=context.seed, threads=context.threads
+            )
 
     def descend(
         self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = OUTER_STEPS

@@ -52,7 +52,7 @@ METHODS: Table[Method] = Table(
     ),
     Part(
         "integer-search",
-        "dovetail.methods.integer_search.method:IntegerLocalSearch",
+        "dovetail.methods.integer_search:IntegerLocalSearch",
         "local search over integers, neighbours evaluated by the networks in batches",
     ),
     Part(

@@ -8,12 +8,11 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
-from dovetail.methods.facts import Facts
-from dovetail.methods.integer_search import IntegerLocalSearch, local_search
-from dovetail.methods.integer_search.local_search import LocalSearch, settled
-from dovetail.methods.phases import planned
+from dovetail.methods import integer_search
+from dovetail.methods.integer_search import IntegerLocalSearch, LocalSearch, settled
 from dovetail.run.budget import StopReason
 from dovetail_study.zoo import build
+from tests.blends import blend
 from tests.conftest import FULL, volume
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -151,10 +150,10 @@ def test_a_few_values_are_all_looked_at_once(held):
     """49 of them, beside whatever the continuous column is: the best one, and nothing is asked twice."""
     context = context_of(mixed())
     search = LocalSearch(context, context.once(scaled_problem))
-    before, asked = local_search.CompletedMerit.of, []
+    before, asked = integer_search.CompletedMerit.of, []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
+            integer_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
         )
         _, merit = search.run(np.array([3.0, 3.0, held, 0.0]), 50, context.budget, "test")
     values = [a + 2 * b + 3 * held + 0.5 * (a * a + b * b + held * held)
@@ -167,11 +166,9 @@ def test_a_few_values_are_all_looked_at_once(held):
 def test_a_wide_integer_takes_long_steps():
     """From one corner of [-1000, 1000] squared to the middle; a kick from there leads back, seven times."""
     context = context_of(mixed(1000.0))
-    asked, before = [], local_search.CompletedMerit.of
+    asked, before = [], LocalSearch._merits
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
-        )
+        patched.setattr(LocalSearch, "_merits", lambda self, Z: asked.append(len(Z)) or before(self, Z))
         search = LocalSearch(context, context.once(scaled_problem))
         _, merit = search.run(np.array([1000.0, -1000.0, -3.0, 0.0]), 50, context.budget, "test")
     assert merit == pytest.approx(-7.0)
@@ -207,4 +204,37 @@ def test_integers_that_decide_what_trees_see_are_searched_as_well():
     problem = build("ladders-trees", 1, 0)
     result = dt.solve(problem, dt.IntegerLocalSearch(rounds=1, kicks=8, until_feasible=True), log=False)
     assert result.x is not None
-    assert "first integer search" in [phase.name for phase in planned(Facts(choices=3, tree_samples=5))]
+
+
+def test_a_batch_is_no_larger_with_many_samples(monkeypatch):
+    """Two samples: as many neighbours as make so many questions, and never fewer than a few."""
+    context = context_of(blend(0))
+    scaled, asked = context.once(scaled_problem), []
+    merits = LocalSearch._merits
+    monkeypatch.setattr(LocalSearch, "_merits", lambda self, Z: asked.append(len(Z)) or merits(self, Z))
+    monkeypatch.setattr(integer_search, "FEWEST_NEIGHBOURS", 3)
+    for most in (4, 10):
+        monkeypatch.setattr(integer_search, "MOST_SAMPLES", most)
+        asked.clear()
+        LocalSearch(context, scaled).run(np.full(14, 0.5), 0, context.budget, "test")
+        assert max(asked) == max(3, most // 2)
+
+
+def test_chains_find_what_no_single_exchange_does():
+    """Numbers that sum up to half of all of them: from 10 + 9 of 20 no single exchange leads on."""
+    sizes = np.array([10.0, 9.0, 7.0, 6.0, 4.0, 4.0])
+    rows = np.zeros((7, 13))
+    for j in range(6):
+        rows[j, [2 * j, 2 * j + 1]] = 1.0
+    rows[6, :12:2] = sizes
+    mip = dt.Mip(
+        cost=[0.0] * 12 + [1.0], A=rows, row_lower=[1.0] * 6 + [20.0], row_upper=[1.0] * 6 + [20.0],
+        lower=[0.0] * 12 + [-9.0], upper=[1.0] * 12 + [9.0], integer=[True] * 12 + [False],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X.sum(axis=1, keepdims=True), inputs=[0, 4, 8], outputs=[12])
+    context = context_of(problem)
+    z = np.zeros(13)
+    z[1:12:2] = 1.0
+    LocalSearch(context, context.once(scaled_problem)).run(z, 0, context.budget, "test")
+    assert context.incumbent.x is not None

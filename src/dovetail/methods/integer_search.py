@@ -1,27 +1,38 @@
-"""Iterated local search over the integers, every neighbour evaluated by the true networks in one batch.
+"""Local search over the integers, judged by the networks themselves, from many starts.
 
-Where integers decide the networks' inputs, a linear model is a poor guide across whole steps, and a MILP
-over it is slow. But hundreds of neighbours (a binary turned, two of one choice exchanged, an integer moved by
-one) can be completed by `Propagation` and evaluated together in a millisecond. From a local optimum a kick
-of a few random moves leads on. Where all values of the integers together fit one batch, all are evaluated,
-and no kick is needed.
+    repeat from a start, or from the best point so far
+        descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
+                 completed by the equality rows and evaluated in one batch; the best one is taken
+        chain:   where none is better, up to four moves in a row, compared by the sum of their changes
+        kick:    a few random moves away from the local optimum, and descend again
+        polish:  beside the integers found, inputs that no integer decides descend by slopes
+
+Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
+problems in which integers choose what the networks see (configurations, selections, chained predictors).
+Weakness: integers and continuous columns move in turn, never together (without integers it only looks at the
+starts); nothing is proved. Where all values of the integers together fit one batch, all are evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
+from dovetail.core.options import require_count, require_flags
 from dovetail.core.sparse import entries_of
+from dovetail.linearised.descent import Descent, DescentOptions
 from dovetail.linearised.merit import DECREASE, CompletedMerit
+from dovetail.linearised.mixed_integer_descent import INNER_RADIUS
 from dovetail.linearised.propagation import Propagation
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.linearised.starts import start_stream
+from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.run.budget import Budget
-from dovetail.run.context import SolveContext
+from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.stopping import over
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
@@ -32,6 +43,8 @@ MOST_SAMPLES = 100_000
 a second with two layers of 64, and no clock is looked at in between (600 plants)."""
 FEWEST_NEIGHBOURS = 16
 """However many columns there are: fewer would make a random walk of it."""
+CHAIN, MOST_CHAINS = 4, 100
+"""Moves of a chain at the most, and chains that go on."""
 KICKS = (2, 6)
 """Least and most random moves of a kick: one is undone by the descent, many forget the local optimum."""
 STRIDE, LONGEST = 8.0, 1e9
@@ -40,6 +53,69 @@ STRIDE, LONGEST = 8.0, 1e9
 
 Moves = tuple[IntArray, FloatArray]
 """(k, 4) columns and (k, 4) changes; a move of fewer columns has zeros at its end."""
+
+
+@dataclass(frozen=True)
+class IntegerLocalSearch:
+    """Options of the method.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> dt.solve(problem, dt.IntegerLocalSearch(rounds=1), log=False).objective
+    -6.0
+    """
+
+    rounds: int | None = None
+    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    patience: int = 100
+    """Starts in a row that brought nothing."""
+    kicks: int = 50
+    """Of the best local optimum so far, from one start."""
+    until_feasible: bool = False
+    """Whether to go on beyond `rounds` while no point is known, for as long as there is time and patience."""
+
+    name = "integer-search"
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            require_count("IntegerLocalSearch: rounds", self.rounds, at_least=1)
+        require_count("IntegerLocalSearch: patience", self.patience, at_least=1)
+        require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
+        require_flags("IntegerLocalSearch", self, "until_feasible")
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Search from one start after the other, and from the best point in between."""
+        return take_turns(context, moves_of(context, self), self.rounds, until_feasible=self.until_feasible)
+
+    def moves(self, context: SolveContext) -> list[Move]:
+        """One: the next start and its kicks."""
+        return [IntegerMoves(context, self)]
+
+
+class IntegerMoves(Move):
+    """Local searches from the starts of a solve, and from the best point in between."""
+
+    def __init__(self, context: SolveContext, options: IntegerLocalSearch) -> None:
+        super().__init__(options.patience)
+        self._context, self._kicks, self._done = context, options.kicks, 0
+        scaled = context.once(scaled_problem)
+        self._local = LocalSearch(context, scaled)
+        self._starts = context.once(start_stream)
+        self._descent = Descent(context, scaled, DescentOptions()) if self._local.holds_inputs else None
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """From the next start, or from the best point."""
+        z, _ = next(self._starts, (None, ""))
+        if z is None:
+            return None
+        best = self._context.incumbent.x
+        begin = z if best is None or self._done % 2 else best
+        self._done += 1
+        found, merit = self._local.run(begin, self._kicks, context.budget, "switch")
+        if self._descent is not None:
+            merit = min(merit, self._descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
+        return Turn(merit)
 
 
 class LocalSearch:
@@ -75,26 +151,16 @@ class LocalSearch:
                 rows.append(moving)
         return rows
 
-    def run(
-        self,
-        z: FloatArray,
-        kicks: int,
-        budget: Budget,
-        source: str,
-        enough: Callable[[], bool] = lambda: False,
-    ) -> tuple[FloatArray, float]:
-        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit.
-
-        It ends where that is `enough`.
-        """
+    def run(self, z: FloatArray, kicks: int, budget: Budget, source: str) -> tuple[FloatArray, float]:
+        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit."""
         if self._every is not None and len(self._every):
             return self._best_of_all(z, 1 + kicks, source)
-        best, best_merit = self._descend(self._rounded(z), budget, source, enough)
+        best, best_merit = self._descend(self._rounded(z), budget, source)
         ends = {best[self._free].tobytes()}
         for kick in range(kicks if np.any(self._free) else 0):
-            if over(self._context.incumbent, budget) or enough() or settled(1 + kick, len(ends)):
+            if over(self._context.incumbent, budget) or settled(1 + kick, len(ends)):
                 break
-            z, merit = self._descend(self._kicked(best), budget, source, enough)
+            z, merit = self._descend(self._kicked(best), budget, source)
             ends.add(z[self._free].tobytes())
             if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):
                 best, best_merit = z, merit
@@ -122,14 +188,12 @@ class LocalSearch:
         z[self._free] = np.round(z[self._free])
         return z
 
-    def _descend(
-        self, z: FloatArray, budget: Budget, source: str, enough: Callable[[], bool]
-    ) -> tuple[FloatArray, float]:
-        """To a point none of whose neighbours is better."""
+    def _descend(self, z: FloatArray, budget: Budget, source: str) -> tuple[FloatArray, float]:
+        """To a point none of whose neighbours is better, nor any chain of moves that was tried."""
         Z = z[None].copy()
         merit = float(self._merits(Z)[0])
         z = Z[0]
-        while not budget.over and not enough():
+        while not budget.over:
             columns, changes = self._moves(z)
             if len(columns) == 0:
                 break
@@ -142,11 +206,44 @@ class LocalSearch:
                 Z[each, columns[:, side]] += changes[:, side]
             merits = self._merits(Z)
             k = int(np.argmin(merits))
-            if merits[k] >= merit - DECREASE * (1.0 + abs(merit)):
+            if merits[k] < merit - DECREASE * (1.0 + abs(merit)):
+                z, merit = Z[k].copy(), float(merits[k])
+                continue
+            chain = self._chain(z, Z, merits, merit, budget)
+            if chain is None:
                 break  # of all neighbours, or of those that were drawn
-            z, merit = Z[k].copy(), float(merits[k])
+            z, merit = chain
         self._offer(z, merit, source)
         return z, merit
+
+    def _chain(
+        self, z: FloatArray, Z: FloatArray, merits: FloatArray, merit: float, budget: Budget
+    ) -> tuple[FloatArray, float] | None:
+        """A better point several moves away, or None.
+
+        What a move changes at `z` it changes nearly as much elsewhere: sums exactly, outputs of networks to
+        first order. So chains are compared by sums of changes, and the best of them evaluated.
+        """
+        wide = min(MOST_CHAINS, MOST_CELLS // Z.size)
+        if wide == 0:
+            return None
+        changes = Z - z
+        chains = Z[np.argsort(merits, kind="stable")[:wide]]
+        for _ in range(CHAIN - 1):
+            if budget.over:
+                return None
+            further = (chains[:, None] + changes).reshape(-1, z.size)
+            self._propagation.fill(further, predict=False)
+            expected = self._merit.of(further)
+            likely = np.argsort(expected, kind="stable")[: len(Z)]
+            found = further[likely]
+            merits = self._merits(found)
+            order = np.argsort(merits, kind="stable")
+            if merits[order[0]] < merit - DECREASE * (1.0 + abs(merit)):
+                return found[order[0]].copy(), float(merits[order[0]])
+            _, first = np.unique(found[order][:, self._free], axis=0, return_index=True)
+            chains = found[order[np.sort(first)[:wide]]]
+        return None
 
     def _offer(self, z: FloatArray, merit: float, source: str) -> None:
         incumbent, host = self._context.incumbent, self._scaled.host
@@ -208,7 +305,10 @@ class LocalSearch:
         first, second, column_of = self._assignment
         on = np.flatnonzero((first >= 0) & (z > 0.5))
         moves = []
-        pairs = self._rng.integers(on.size, size=(2 * self._batch, 2)) if on.size else np.empty((0, 2), int)
+        if on.size * (on.size - 1) <= 4 * self._batch:
+            pairs = np.stack(np.triu_indices(on.size, 1), axis=1)
+        else:
+            pairs = self._rng.integers(on.size, size=(2 * self._batch, 2))
         for p, q in on[pairs]:
             r, s = column_of.get((first[p], second[q])), column_of.get((first[q], second[p]))
             if r is not None and s is not None and len({p, q, r, s}) == 4:
