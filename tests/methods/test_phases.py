@@ -20,6 +20,10 @@ NOTHING = {
 }  # fmt: skip
 
 
+LAST = ["neighbourhoods"]
+MANY = [phase.name for phase in PHASES if phase.of_blocks]
+
+
 def names_of(**facts):
     known = Facts(**{**NOTHING, **facts})
     return [phase.name for phase in PHASES if phase.suits(known)]
@@ -28,35 +32,38 @@ def names_of(**facts):
 @pytest.mark.parametrize(
     ("facts", "names"),
     [
-        ({}, ["descents"]),
-        ({"unstable": 10, "integers": 5}, ["descents", "exact MIP"]),
-        ({"integers": 5, "choices": 5}, ["descents", "integer search"]),
+        ({}, ["descents", *LAST]),
+        ({"unstable": 10, "integers": 5}, ["descents", "exact MIP", *LAST]),
+        ({"integers": 5, "choices": 5}, ["descents", "integer search", *LAST]),
         (
             {"integers": 9, "components": 9, "priced": True, "unstable": 200},
-            ["descents", "column generation", "exact MIP"],
+            ["descents", "column generation", "exact MIP", *LAST],
         ),
-        ({"integers": MANY_INTEGERS + 1, "branched": True}, ["neighbourhoods", "branching"]),
-        ({"joint_inputs": 5, "branched": True}, ["descents", "input branching", "branching"]),
+        ({"integers": MANY_INTEGERS + 1, "branched": True}, ["relaxation", "branching"]),
+        ({"joint_inputs": 5, "branched": True}, ["descents", "input branching", "branching", *LAST]),
         ({"tree_samples": 50, "branched": True}, ["cell descent", "branching"]),
         (
             {"tree_samples": 50, "branched": True, "tree_components": 50},
             ["cell descent", "cell columns", "branching"],
         ),
         ({"tree_samples": 1}, ["cell descent"]),  # exact=False
-        ({"curves": 3}, ["descents", "quadratic MIP"]),
-        ({"trees_beside_others": True, "curves": 3, "branched": True}, ["descents", "branching"]),
+        ({"curves": 3}, ["descents", "quadratic MIP", *LAST]),
+        ({"trees_beside_others": True, "curves": 3, "branched": True}, ["descents", "branching", *LAST]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},
-            ["descents", "column generation", "certified prices"],
+            ["descents", "certified prices", *LAST],
         ),
-        ({"components": 5, "exact_blocks": 5, "unstable": 200}, ["descents", "exact MIP", "block prices"]),
+        (
+            {"components": 5, "exact_blocks": 5, "unstable": 200},
+            ["descents", "exact MIP", "block prices", *LAST],
+        ),
         (
             {"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True, "branched": True},
-            ["many blocks", "certified template prices"],
+            MANY,
         ),
         (
             {"blocks": 400, "components": 400, "priced": True},
-            ["descents", "template pricing", "column generation"],
+            ["descents", "template pricing", "column generation", *LAST],
         ),
     ],
 )

@@ -16,6 +16,7 @@ from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.component_prices.column_generation import ColumnGeneration
+from dovetail.methods.component_prices.columns_and_proof import ColumnsAndProof
 from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
@@ -109,13 +110,6 @@ PHASES = (
         as_given=True,
     ),
     Phase(
-        "neighbourhoods",
-        "the same",
-        lambda facts: not facts.many and facts.slopes,
-        lambda options: Neighbourhood(rounds=options.effort, patience=2 * options.patience, relax=False),
-        "MILPs in which most integers, and signs of neurons, are held as at the best point",
-    ),
-    Phase(
         "relaxation",
         f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
         lambda facts: facts.many and facts.slopes,
@@ -132,9 +126,18 @@ PHASES = (
     Phase(
         "column generation",
         "class outputs in several components that share rows, and not all predictors are trees",
-        lambda facts: facts.priced and facts.slopes,
+        lambda facts: facts.priced and facts.slopes and not facts.certified,
         lambda options: ColumnGeneration(rounds=options.effort),
         "class outputs, {components} components that share rows: columns and prices",
+        needs_points=True,
+    ),
+    Phase(
+        "certified prices",
+        "the same components, each a ReLU network over a box, a simplex or a ball",
+        lambda facts: facts.priced and facts.certified,
+        lambda options: ColumnsAndProof(ColumnGeneration(rounds=options.effort)),
+        "class outputs, {components} components that share rows: columns and prices, then each one's least "
+        "cost at these, proved",
         needs_points=True,
     ),
     Phase(
@@ -175,19 +178,19 @@ PHASES = (
         as_given=True,
     ),
     Phase(
-        "certified prices",
-        "the same components, each a ReLU network over a box, a simplex or a ball",
-        lambda facts: facts.priced and facts.certified,
-        lambda options: CertifiedPrices(),
-        "each component's least cost at the prices, proved by branch and bound over signs",
-    ),
-    Phase(
         "block prices",
         "components that share rows, of few kinds, each small enough for branch and bound",
-        lambda facts: facts.exact_blocks > 0,
+        lambda facts: facts.exact_blocks > 0 and not (facts.priced and facts.certified),
         lambda options: CertifiedPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost at them, proved",
         needs_points=True,
+    ),
+    Phase(
+        "neighbourhoods",
+        f"not for trees alone, nor for more than {MANY_INTEGERS:,} integers",
+        lambda facts: not facts.many and facts.slopes,
+        lambda options: Neighbourhood(rounds=options.effort, patience=2 * options.patience, relax=False),
+        "MILPs in which most integers, and signs of neurons, are held as at the best point",
     ),
 )
 
