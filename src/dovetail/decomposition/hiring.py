@@ -19,7 +19,7 @@ from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
 from dovetail.run.processes import CannotTravel
-from dovetail.run.remote_workers import Here, Workers, process_workers
+from dovetail.run.remote_workers import LocalWorkers, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of
@@ -31,7 +31,7 @@ def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions
     """All shares; workers elsewhere are ended after it."""
     workers, where = _hired(context, plan, options)
     try:
-        device = context.device if isinstance(workers, Here) else None
+        device = context.device if isinstance(workers, LocalWorkers) else None
         yield PointShares(workers, where, plan, context.budget, device)
         if workers.traffic.total:
             context.monitor.say(f"  {summary(workers)}")
@@ -61,7 +61,7 @@ def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -
     blocks = list(context.problem.blocks)
     device = context.device or "cpu"
     (made,) = recipes(plan, where, blocks, options, device, here=device)
-    return Here(made), where[0]
+    return LocalWorkers(made), where[0]
 
 
 def _in_processes(

@@ -398,14 +398,17 @@ class SolvePart:
 
     def summary(self, now: State, first: float = math.nan) -> str:
         """What it brought; `first` is the objective of the first point of all."""
-        said = [several(self.rounds, "round"), *_brought(self._before or now, self._after or now, first)]
+        said = [
+            several(self.rounds, "round"),
+            *_gains_in_words(self._before or now, self._after or now, first),
+        ]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
         return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
 
 
-def _brought(before: State, now: State, first: float) -> list[str]:
+def _gains_in_words(before: State, now: State, first: float) -> list[str]:
     """What a part achieved; the lack of any point is said instead of "no gain"."""
     better = gain(before, now, first)
     if math.isnan(now.incumbent):

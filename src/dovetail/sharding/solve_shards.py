@@ -25,7 +25,7 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import CannotTravel, Recipe
-from dovetail.run.remote_workers import Cluster, Here, Workers, process_workers
+from dovetail.run.remote_workers import Cluster, LocalWorkers, Workers, process_workers
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.sharding.agreement import Agreement
 from dovetail.sharding.own_share import OwnShare, ShardAnswer
@@ -148,7 +148,7 @@ def _hired(
             on_gpu = device is not None and device.startswith("cuda")
             workers = cluster.hire(mine, on_gpu=on_gpu, budget=Budget(FOREVER))
         else:
-            workers = Here(recipes) if jobs == 1 else process_workers(mine, Budget(FOREVER))
+            workers = LocalWorkers(recipes) if jobs == 1 else process_workers(mine, Budget(FOREVER))
     except CannotTravel as reason:
         raise OptionError(
             f"build cannot be sent to other processes ({reason}); def it at the top of a module that they "
