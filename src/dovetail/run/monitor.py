@@ -24,8 +24,6 @@ ALL_ROUNDS, PACE = 20, 1.0
 """So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
 """So many changes are printed with at least so many seconds between them; later ones as rounds are."""
-PREPARATION = "preparation"
-"""What a row names that tells what was known before the first part, or between two."""
 SECTION, UNDER = "-- ", "   "
 """What lines about a part begin with, and those that go on with it."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
@@ -257,7 +255,7 @@ class Monitor:
             if self._journal.silent:
                 return
             if not self._parts:
-                self._prepared = replace(self._state(), part=PREPARATION)
+                self._prepared = replace(self._state(), part="preparation")
                 return
             if self._parts[-1].residuals:
                 return
