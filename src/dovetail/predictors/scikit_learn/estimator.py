@@ -12,7 +12,7 @@ from dovetail.core.errors import PredictorError
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
 """The method of an estimator that holds its answer. Two are none of its own: scores of centres, of which the
-nearest has the largest (`centroids.py`), and the one-hot of the class that `predict` says."""
+nearest has the largest (`answer.py`), and the one-hot of the class that `predict` says."""
 
 WITH_PROBABILITIES = (
     "LogisticRegression",
