@@ -307,9 +307,9 @@ def _read(record: Any) -> Result:
     given = {
         name: read(key, record[key], kinds[name])
         for name, key in names.items()
-        if name not in APART and key in record
+        if name not in APART and (key in record or name in ("profile", "names"))
     }
-    x, columns, allowed = given["x"], given.get("names"), given.get("allowed_gap")
+    x, columns, allowed = given["x"], given["names"], given.get("allowed_gap")
     if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
         raise ValueError("x is no vector of finite numbers")
     if x is not None and columns is not None and x.size != len(columns):
