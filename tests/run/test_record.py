@@ -54,9 +54,11 @@ def test_arrays_of_numbers_and_words():
 
 
 def test_dataclasses_have_their_fields_and_no_others():
-    shelves = read("shelves", [{"label": "top", "books": ["a", "b"]}], tuple[Shelf, ...])
+    shelves = read("shelves", [{"label": "top", "width": 1, "books": ["a", "b"]}], tuple[Shelf, ...])
     assert shelves == (Shelf("top", 1.0, ("a", "b")),)
+    with pytest.raises(ValueError, match="shelf has no 'width'"):
+        read("shelf", {"label": "top", "books": []}, Shelf)
     with pytest.raises(ValueError, match="shelf has 'depth'"):
         read("shelf", {"label": "top", "depth": 2}, Shelf)
     with pytest.raises(ValueError, match=r"shelf\.width is 'wide', no number"):
-        read("shelf", {"label": "top", "width": "wide"}, Shelf)
+        read("shelf", {"label": "top", "width": "wide", "books": []}, Shelf)

@@ -93,7 +93,7 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
     """`MOST_NEAR` of these rows: the least decided ones, or some at equal distances."""
     if not block.classifies:
         rows = np.flatnonzero(which)
-        return np.asarray(rows[_looked_at(len(rows))])
+        return np.asarray(rows[_sampled_rows(len(rows))])
 
     def least(some: slice) -> tuple[FloatArray, IntArray]:
         lead = np.where(which[some], block.lead(values[some]), np.inf)
@@ -137,7 +137,7 @@ def batch_rounding(
 
 def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:
     """Rows a hair away from some of the inputs: those that `nearby` looks at."""
-    inputs = inputs[:0] if block.description.is_float64 else inputs[_looked_at(len(inputs))]
+    inputs = inputs[:0] if block.description.is_float64 else inputs[_sampled_rows(len(inputs))]
     n, d = inputs.shape
     times = -(-ROWS // max(1, n))
     moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)
@@ -152,19 +152,19 @@ def nearby(block: Block, rows: FloatArray, doubles: FloatArray | None) -> FloatA
     seen = np.zeros(block.outputs.shape)
     if not len(rows):
         return seen
-    predict, some = block.predictor.predict, _looked_at(len(seen))
+    predict, some = block.predictor.predict, _sampled_rows(len(seen))
     other = np.concatenate([predict(rows[:1]), predict(rows[1:])]) if doubles is None else doubles
     apart = np.nan_to_num(np.abs(predict(rows) - other), nan=0.0, posinf=0.0)
     seen[some] = apart.reshape(-1, len(some), apart.shape[1]).max(axis=0)
     return seen
 
 
-def _looked_at(n: int) -> IntArray:
+def _sampled_rows(n: int) -> IntArray:
     """The rows that are sampled: at most `MOST_NEAR`, at equal distances."""
     return np.linspace(0, n - 1, min(n, MOST_NEAR)).astype(np.int64)
 
 
-class Said:
+class BlockAnswers:
     """What one block's predictor says of a point, by all routes that are open here.
 
     In one batch, as its owner deploys it; some rows alone; in float64; a hair away. Many samples are looked
@@ -186,7 +186,7 @@ class Said:
             return
         hair, doubles = rows_nearby(block, inputs), None
         if copy is not None:
-            self._double, doubles = _both(copy, inputs, hair)
+            self._double, doubles = _copy_of_both(copy, inputs, hair)
         near = nearby(block, hair, doubles)
         seen = [] if self._double is None else [self._double]
         self.batch_rounding = batch_rounding(block, self._values, near, seen)
@@ -218,7 +218,7 @@ class Said:
         found = np.zeros(self.block.samples, dtype=bool)
 
         def look(some: slice) -> None:
-            rounding = self._sides * self.batch_rounding[some].max(axis=1)
+            rounding = self._values_compared * self.batch_rounding[some].max(axis=1)
             found[some] = self.block.lead(self._values[some]) <= rounding
 
         if self.block.classifies:
@@ -226,14 +226,14 @@ class Said:
         return found
 
     @property
-    def _sides(self) -> int:
+    def _values_compared(self) -> int:
         """Roundings that a class depends on: of one value at a threshold, or of two values."""
         return 1 if self.block.outputs.shape[1] == 1 else 2
 
     @property
     def safe_lead(self) -> float:
         """The lead from which on no class turns."""
-        return self._sides * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
+        return self._values_compared * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:
@@ -243,7 +243,7 @@ class Said:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
         faults = [worst_in_pieces(self._apart, self._shape, self._named)]
         for other, words in ((self._double, "between its own dtype and float64"), (self._alone, ALONE)):
-            if block.classifies and other is not None and self._turns(other):
+            if block.classifies and other is not None and self._changes_class(other):
                 faults.append(Worst(1.0, f"{block.name}: class differs {words}"))
         return largest(faults)
 
@@ -259,7 +259,7 @@ class Said:
         sample, output = divmod(place, self._shape[1])
         return f"{self.block.name}, sample {sample}, output {output}"
 
-    def _turns(self, other: FloatArray) -> bool:
+    def _changes_class(self, other: FloatArray) -> bool:
         """Whether another route gives some sample another class; NaN means not asked."""
 
         def turned(some: slice) -> bool:
@@ -296,7 +296,7 @@ class Said:
         return Worst(1.0, f"{self.block.name}, sample {i}: its class")
 
 
-def _both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _copy_of_both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
     """In float64 one call for both gives the same as two, and takes no longer."""
     if len(one) > FEW:
         return copy(one), copy(other)

@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
-from dovetail.core.batch_rounding import NOTHING, Said, double_copy, largest, worst_in_pieces, worst_of
+from dovetail.core.batch_rounding import (
+    NOTHING,
+    BlockAnswers,
+    double_copy,
+    largest,
+    worst_in_pieces,
+    worst_of,
+)
 from dovetail.core.batch_rounding import Worst as Worst
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
@@ -167,7 +174,7 @@ class Checker:
         if not all_finite(x):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
-        said = self._said(x, one_by_one, answers)
+        said = self._block_answers(x, one_by_one, answers)
         # classes cannot turn by a little: only where outputs are numbers does rounding reach the rows
         numbers = not all(block.classifies for block in self._problem.blocks)
         beyond = [part.beyond(x) for part in program.rows] if numbers else []
@@ -224,19 +231,21 @@ class Checker:
 
         (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
         """
-        said = self._said(x, one_by_one=True)
+        said = self._block_answers(x, one_by_one=True)
         lead = np.zeros(self._problem.stated.n_columns)
         for each in said:
             lead[each.block.outputs] = each.safe_lead
         return self._changes(said), lead
 
-    def _said(self, x: FloatArray, one_by_one: bool, answers: list[FloatArray] | None = None) -> list[Said]:
+    def _block_answers(
+        self, x: FloatArray, one_by_one: bool, answers: list[FloatArray] | None = None
+    ) -> list[BlockAnswers]:
         blocks = self._problem.blocks
         known: Sequence[FloatArray | None] = answers or [None] * len(blocks)
         each = zip(blocks, self._copies, known, strict=True)
-        return [Said(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
+        return [BlockAnswers(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
 
-    def _changes(self, said: list[Said]) -> FloatArray:
+    def _changes(self, said: list[BlockAnswers]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
         changes = np.zeros(self._problem.stated.n_columns)
         for each in said:
@@ -249,7 +258,7 @@ class Checker:
                     changes[block.outputs[samples]] += said[numbers[id(block)]].moved_by(changes, samples)
         return changes
 
-    def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[Said]) -> Worst:
+    def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[BlockAnswers]) -> Worst:
         """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
         turning = [block.turning for block in said]
         if all(each.block.classifies for each in said):

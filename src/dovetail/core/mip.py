@@ -45,7 +45,6 @@ SMALLEST, LARGEST = 1e-9, 1e15
 INFINITE_COST = 1e20
 """From here on HiGHS takes a cost for infinite."""
 
-PER_COLUMN = "give one per column"
 
 _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
 """Matrices of programs, by id: read-only, so that programs derived from each other share them unseen."""
@@ -105,7 +104,8 @@ class Mip:
         columns = self.cost.size
         put(self, "A", _matrix(A, columns))
         rows = self.A.shape[0]
-        per_row, per_column = f"A {several(rows, 'row')}: give one per row", f"cost {columns}: {PER_COLUMN}"
+        per_row = f"A {several(rows, 'row')}: give one per row"
+        per_column = f"cost {columns}: give one per column"
         _require_sides(rows, row_lower=row_lower, row_upper=row_upper)
         put(self, "row_lower", _limits("row_lower", row_lower, rows, per_row))
         put(self, "row_upper", _limits("row_upper", row_upper, rows, per_row))

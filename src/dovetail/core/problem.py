@@ -194,7 +194,7 @@ class Problem:
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
-        self._tie(block, len(blocks) - 1)
+        self._note_columns(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
         return block
 
@@ -204,7 +204,7 @@ class Problem:
             known = self._predictors[id(given)] = (given, as_predictor(given))
         return known[1]
 
-    def _tie(self, block: Block, number: int) -> None:
+    def _note_columns(self, block: Block, number: int) -> None:
         if self._shared:
             self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
         self._writer[block.outputs] = number
@@ -255,7 +255,7 @@ class Problem:
         other = Problem(mip)
         other.blocks = blocks
         for number, block in enumerate(blocks):
-            other._tie(block, number)
+            other._note_columns(block, number)
         return other
 
     def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:

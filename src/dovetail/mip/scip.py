@@ -26,8 +26,6 @@ from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadra
 
 FEASIBILITY = 1e-7
 """A tenth of what the check accepts, and of what SCIP has by default."""
-DUAL_FEASIBILITY = 1e-9
-"""As HiGHS: what a bound may hide is counted by this."""
 FOREVER = 1e20
 """Seconds, and SCIP's infinity."""
 INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
@@ -49,7 +47,7 @@ STATUS = {
 }
 SETTINGS = {
     "numerics/feastol": FEASIBILITY,
-    "numerics/dualfeastol": DUAL_FEASIBILITY,
+    "numerics/dualfeastol": 1e-9,
     "misc/catchctrlc": False,  # Ctrl-C is ours: it returns the best point
     "nlp/disable": True,
 }

@@ -431,10 +431,10 @@ def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callab
 
     `optimize` is gurobipy's own, which does not ask whether predictors are attached.
     """
-    variables, values = _there(model, reading, point)
+    variables, values = _values_still_in_model(model, reading, point)
     with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
         with _fixed(model, variables, values):
-            fault = _fault(model, optimize)
+            fault = _why_no_solution(model, optimize)
         if fault:
             model.update()
     if fault:
@@ -443,7 +443,7 @@ def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callab
         )
 
 
-def _fault(model: Any, optimize: Callable[[Any], None]) -> str:
+def _why_no_solution(model: Any, optimize: Callable[[Any], None]) -> str:
     """What is wrong with the model, once it is solved; nothing if it has a solution."""
     try:
         optimize(model)
@@ -455,7 +455,7 @@ def _fault(model: Any, optimize: Callable[[Any], None]) -> str:
     return "" if model.Status == OPTIMAL else f"Gurobi solves it with the status {model.Status}"
 
 
-def _there(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
+def _values_still_in_model(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
     """The variables that are still in the model, and their values; whole ones of integers."""
     integer = np.zeros(point.size, dtype=bool)
     integer[: len(reading.keys)] = reading.mip.integer[: len(reading.keys)]

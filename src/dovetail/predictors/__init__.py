@@ -37,15 +37,15 @@ def _ends_in_trees(foreign: object) -> bool:
         return False
     *before, last = (step for _, step in getattr(foreign, "steps", [(None, None)]))
     ends = any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
-    return ends and all(map(_rises, before))
+    return ends and all(map(_is_scaler, before))
 
 
-def _rises(step: object) -> bool:
+def _is_scaler(step: object) -> bool:
     """Whether a step is a scaler, does nothing, or is a pipeline of such steps."""
     if step is None or isinstance(step, str):
         return True
     if of_class("sklearn.pipeline.Pipeline")(step):
-        return all(_rises(inner) for _, inner in getattr(step, "steps", ()))
+        return all(_is_scaler(inner) for _, inner in getattr(step, "steps", ()))
     return any(cls.__name__ in SCALERS for cls in type(step).__mro__)
 
 

@@ -27,7 +27,6 @@ from dovetail.networks.program import Program, Recording
 from dovetail.predictors.trees.assembly import combined
 
 How = Literal["mean", "min", "max", "vote"]
-HOWS = ("mean", "min", "max", "vote")
 WEIGHTED = ("mean", "vote")
 
 
@@ -51,7 +50,7 @@ class Ensemble:
     """
 
     def __init__(self, predictors: Iterable[Any], how: How = "mean", *, weights: Any = None) -> None:
-        require_choice("Ensemble: how", how, HOWS)
+        require_choice("Ensemble: how", how, ("mean", "min", "max", "vote"))
         if isinstance(predictors, (str, bytes)) or not isinstance(predictors, Iterable):
             raise PredictorError(f"Ensemble takes a list of predictors, not {predictors!r}.")
         self.members: tuple[Predictor, ...] = tuple(map(as_predictor, predictors))

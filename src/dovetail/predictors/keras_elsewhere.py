@@ -98,7 +98,7 @@ class KerasElsewhere:
 
     def _function(self) -> CallablePredictor:
         function = CallablePredictor(self.predict)
-        function.take_for_coarse()
+        function.use_coarse_differences()
         return function
 
     def _copied(self) -> TorchPredictor | None:
@@ -121,7 +121,7 @@ class KerasElsewhere:
 def _modules(layer: Any) -> Iterator[nn.Module | None]:
     """A layer as torch modules; None for an unknown one."""
     kind = type(layer).__name__
-    if not _is_kerass_own(layer):
+    if not _is_unmodified(layer):
         yield None
     elif kind == "Sequential":
         for inner in layer.layers:
@@ -138,7 +138,7 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
         yield None
 
 
-def _is_kerass_own(layer: Any) -> bool:
+def _is_unmodified(layer: Any) -> bool:
     """Whether it is an unmodified layer of exactly a class of Keras's own."""
     call = getattr(type(layer), "call", None)
     own = isinstance(call, FunctionType) and call.__module__.startswith(("keras.", "tf_keras."))

@@ -157,15 +157,13 @@ def _names(option: str, text: str) -> list[str]:
 
 Makers = Mapping[str, Callable[[], Callable[..., Any]]]
 """What imports the class, or the function, that makes an object, by the name users know it by."""
-DEFAULT = "auto"
-"""As `dovetail.solve` has it."""
 
 
 def read_method(document: Document) -> Method:
     """The object that the table [method] describes."""
     table = document.content.get("method", {})
     known = {name: part.load for name, part in METHODS.items()}
-    method: Method = _made(document, ("method",), table, DEFAULT, known)
+    method: Method = _made(document, ("method",), table, "auto", known)
     return method
 
 

@@ -31,8 +31,6 @@ from dovetail.problem_file.document import Document, Place
 
 WEIGHTS = (".pt", ".pth", ".safetensors")
 """Files that hold weights, unless somebody trusts them with more."""
-PASSED_ON = ("output_type", "threshold", "epsilon", "name")
-"""Keys that are arguments of `add_predictor_constr`."""
 
 
 def tie_predictor(
@@ -48,7 +46,7 @@ def tie_predictor(
             require_activation(activation)
     with document.at((*place, "file")):
         predictor = _loaded(file, activation, trust=trust)
-    options = {key: table[key] for key in PASSED_ON if key in table}
+    options = {key: table[key] for key in ("output_type", "threshold", "epsilon", "name") if key in table}
     try:
         data = _data(document, place, table, samples.inputs[0])
     except PredictorError:

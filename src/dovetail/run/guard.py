@@ -31,7 +31,7 @@ BEGIN, END = 0.5, 1.0
 engine found still come through the incumbent's check, and a limit is met within two seconds."""
 BEHIND = "_dovetail_predictor_behind_the_guard"
 """The attribute of a guarded predictor that holds its owner's."""
-SAID = ("layers", "program", "quadratic", "trees")
+COMPUTED = ("layers", "program", "quadratic", "trees")
 """What descriptions have that is worked out when it is asked for: for a solve, once."""
 COUNT = "_dovetail_count"
 """The attribute of a guarded predictor that counts rows which are evaluated without asking it."""
@@ -67,7 +67,7 @@ class _Refused:
     reason: DovetailError
 
 
-def _once(call: Callable[..., Any]) -> Callable[..., Any]:
+def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
     """The call; its result, or its refusal, is kept."""
 
     @cache
@@ -118,7 +118,7 @@ class Guard:
     def guarded(self, problem: Problem) -> Problem:
         """The same problem, its predictors guarded."""
         copies = {id(block.predictor): self.of(block.predictor) for block in problem.blocks}
-        said = {id(block.predictor): self._said_once(block.description) for block in problem.blocks}
+        said = {id(block.predictor): self._cached_parts(block.description) for block in problem.blocks}
         blocks = tuple(
             replace(
                 block,
@@ -139,20 +139,20 @@ class Guard:
             return self._with_guards(predictor, _StandIn(predictor), _StandIn(predictor), predictor)
 
     def _with_guards(self, plain: Any, copied: Any, twin: Any, predictor: Predictor) -> Predictor:
-        copied.predict = twin.predict = self._counted(self._asked(plain.predict))
+        copied.predict = twin.predict = self._counted(self._guarded(plain.predict))
         if isinstance(plain, OnDevice):
-            copied.predict_tensor = twin.predict_tensor = self._counted(self._asked(plain.predict_tensor))
-        snapshot = self._asked(copied.snapshot, self._copying)
-        twin.snapshot = cache(lambda device: self._counted(self._asked(snapshot(device))))
+            copied.predict_tensor = twin.predict_tensor = self._counted(self._guarded(plain.predict_tensor))
+        snapshot = self._guarded(copied.snapshot, self._copying)
+        twin.snapshot = cache(lambda device: self._counted(self._guarded(snapshot(device))))
         setattr(twin, BEHIND, predictor)
         setattr(twin, COUNT, self._count)
         guarded: Predictor = twin
         return guarded
 
-    def _said_once(self, description: Description) -> dict[str, Any]:
+    def _cached_parts(self, description: Description) -> dict[str, Any]:
         """What a predictor says when it is asked, by the fields of its description: it is asked once."""
-        calls = {name: getattr(description, name) for name in SAID}
-        return {name: _once(self._watched(call)) for name, call in calls.items() if call is not None}
+        calls = {name: getattr(description, name) for name in COMPUTED}
+        return {name: _cached(self._watched(call)) for name, call in calls.items() if call is not None}
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, which answers one row for each that it is given.
@@ -173,7 +173,7 @@ class Guard:
         self.evaluations += rows
         work.count(effort=BATCH_EFFORT + ROW_EFFORT * rows)
 
-    def _asked(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
+    def _guarded(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call into the user's code, watched; what it raises is the user's."""
 
         def asked(*arguments: Any) -> Any:

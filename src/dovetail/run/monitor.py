@@ -24,8 +24,6 @@ ALL_ROUNDS, PACE = 20, 1.0
 """So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
 """So many changes are printed with at least so many seconds between them; later ones as rounds are."""
-PREPARATION = "preparation"
-"""What a row names that tells what was known before the first part, or between two."""
 SECTION, UNDER = "-- ", "   "
 """What lines about a part begin with, and those that go on with it."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
@@ -257,7 +255,7 @@ class Monitor:
             if self._journal.silent:
                 return
             if not self._parts:
-                self._prepared = replace(self._state(), part=PREPARATION)
+                self._prepared = replace(self._state(), part="preparation")
                 return
             if self._parts[-1].residuals:
                 return
@@ -398,14 +396,17 @@ class SolvePart:
 
     def summary(self, now: State, first: float = math.nan) -> str:
         """What it brought; `first` is the objective of the first point of all."""
-        said = [several(self.rounds, "round"), *_brought(self._before or now, self._after or now, first)]
+        said = [
+            several(self.rounds, "round"),
+            *_gains_in_words(self._before or now, self._after or now, first),
+        ]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
         return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
 
 
-def _brought(before: State, now: State, first: float) -> list[str]:
+def _gains_in_words(before: State, now: State, first: float) -> list[str]:
     """What a part achieved; the lack of any point is said instead of "no gain"."""
     better = gain(before, now, first)
     if math.isnan(now.incumbent):

@@ -20,6 +20,8 @@ import numpy as np
 
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
+LATER = ("precision", "rounding", "column", "part", "evaluations")
+"""Fields that files of earlier versions do not have: these keep their defaults."""
 
 
 def unreadable(text: str | bytes, reason: Exception) -> str:
@@ -79,11 +81,14 @@ def read(what: str, value: Any, kind: Any) -> Any:
 
 
 def _made(what: str, value: Any, kind: Any) -> Any:
-    """The dataclass; fields that files of earlier versions do not have keep their defaults."""
+    """The dataclass, if the record has its fields, and no others."""
     known = _hints(kind)
-    strange = [name for name in _required(what, value, dict) if name not in known]
-    if strange:
-        raise ValueError(f"{what} has {strange[0]!r}, which is no part of it")
+    for name in _required(what, value, dict):
+        if name not in known:
+            raise ValueError(f"{what} has {name!r}, which is no part of it")
+    for name in known:
+        if name not in value and name not in LATER:
+            raise ValueError(f"{what} has no {name!r}")
     return kind(**{name: read(f"{what}.{name}", item, known[name]) for name, item in value.items()})
 
 

@@ -48,7 +48,7 @@ class Traffic:
         return (self.sent[call] + self.received[call]) / max(self.calls[call], 1)
 
 
-class Here:
+class LocalWorkers:
     """All objects in this process, asked one after the other."""
 
     count, losses = 1, 0
@@ -218,7 +218,7 @@ class RemoteWorkers:
             raise
 
 
-Workers = Here | RemoteWorkers
+Workers = LocalWorkers | RemoteWorkers
 
 
 class Cluster(Protocol):

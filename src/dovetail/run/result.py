@@ -233,7 +233,9 @@ class Result:
         return {**self.__dict__, "origin": None, "certifying": None}
 
     def __repr__(self) -> str:
-        objective = self._worth if self.objective is None else f"objective {self._worth}"
+        objective = (
+            self._objective_in_words if self.objective is None else f"objective {self._objective_in_words}"
+        )
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
         work = f"{several(self.iterations, 'iteration')} of {self.method}, {self.seconds:.2f} s"
         return (
@@ -242,7 +244,7 @@ class Result:
         )
 
     @property
-    def _worth(self) -> str:
+    def _objective_in_words(self) -> str:
         """The objective in words; the point of an unbounded problem has none."""
         if self.objective is not None:
             return f"{self.objective:.8g}"
@@ -285,7 +287,7 @@ class Result:
         bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
         gap = "" if self.gap is None else f", gap {100 * self.gap:.3g} %"
         rows = [
-            ("objective", self._worth),
+            ("objective", self._objective_in_words),
             ("bound", f"{bound}{', rows only' if self.rows_only else gap}"),
             ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
             ("means", self.message),
@@ -308,9 +310,9 @@ def _read(record: Any) -> Result:
     given = {
         name: read(key, record[key], kinds[name])
         for name, key in names.items()
-        if name not in APART and key in record
+        if name not in APART and (key in record or name in ("profile", "names"))
     }
-    x, columns, allowed = given["x"], given.get("names"), given.get("allowed_gap")
+    x, columns, allowed = given["x"], given["names"], given.get("allowed_gap")
     if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
         raise ValueError("x is no vector of finite numbers")
     if x is not None and columns is not None and x.size != len(columns):

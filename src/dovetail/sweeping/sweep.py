@@ -215,7 +215,7 @@ def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> Swee
         result = solve(model, **{"log": False, "load": False, **options})
         return SweepRow.solved(case, name, result, build_seconds, keep=keep)
     except (Exception, SystemExit) as reason:
-        return SweepRow(case, name, error=f"{stage}: {_said(reason)}")
+        return SweepRow(case, name, error=f"{stage}: {_error_in_one_line(reason)}")
 
 
 def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -229,7 +229,7 @@ def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
     return built
 
 
-def _said(reason: BaseException) -> str:
+def _error_in_one_line(reason: BaseException) -> str:
     """An error in one line, and where it was raised."""
     text = "".join(traceback.format_exception_only(reason)).strip()
     frames = traceback.extract_tb(reason.__traceback__)

@@ -76,7 +76,7 @@ class SweepRow:
         """The whole result, with its point; an error where there is none or it was not kept."""
         if self.full is None:
             why = self.error or "the sweep was run with keep_results=False"
-            raise DovetailError(f"there is no result of {said(self.case)}: {why}")
+            raise DovetailError(f"there is no result of {case_in_words(self.case)}: {why}")
         return Result.from_json(json.dumps(self.full))
 
     def record(self) -> dict[str, Any]:
@@ -103,10 +103,10 @@ class SweepRow:
 
     def __str__(self) -> str:
         if self.error:
-            return f"{said(self.case)}: failed, {self.error}"
+            return f"{case_in_words(self.case)}: failed, {self.error}"
         objective = "no point" if self.objective is None else f"objective {self.objective:.6g}"
         bound = "" if self.bound is None else f", bound {self.bound:.6g}"
-        return f"{said(self.case)}: {self.status}, {objective}{bound}, {self.seconds or 0.0:.1f} s"
+        return f"{case_in_words(self.case)}: {self.status}, {objective}{bound}, {self.seconds or 0.0:.1f} s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def key_of(case: Case) -> str:
     return json.dumps(case, sort_keys=True, allow_nan=False)
 
 
-def said(case: Case) -> str:
+def case_in_words(case: Case) -> str:
     """A case in a line of the log."""
     return ", ".join(f"{name} {json.dumps(value)}" for name, value in case.items()) or "the only case"
 
@@ -258,5 +258,5 @@ def _require_different(cases: list[Case]) -> None:
         first = seen.setdefault(key_of(case), number)
         if first != number:
             raise OptionError(
-                f"cases {first} and {number} of grid are the same ({said(case)}); leave one out."
+                f"cases {first} and {number} of grid are the same ({case_in_words(case)}); leave one out."
             )

@@ -20,8 +20,8 @@ def test_values_at_a_moment():
     course = Course.of(result())
     point, bound = course.at(4.5)
     assert (point.value, bound.value) == (17.0, 40.0)
-    assert "gap" not in course.said_at(4.5)  # that bound has not seen the networks
-    assert course.said_at(9.0).endswith("gap 17.6 %")
+    assert "gap" not in course.text_at(4.5)  # that bound has not seen the networks
+    assert course.text_at(9.0).endswith("gap 17.6 %")
     assert course.at(0.1) == (None, None)
 
 

@@ -62,7 +62,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     if certificate.problem != fingerprint(problem):
         return Verification(None, False, "it belongs to another problem, or the networks have changed")
     try:
-        value = Looking(problem, certificate, graphs).value()
+        value = Verifier(problem, certificate, graphs).value()
     except (_Failure, BrokenTree, UnsupportedError) as reason:
         return Verification(None, False, f"not verified: {reason}")
     bound = problem.mip.sign * value
@@ -76,7 +76,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     return Verification(bound, True, f"the bound {bound:.10g} holds: {leaves} looked at")
 
 
-class Looking:
+class Verifier:
     """At one certificate; the networks are graphs, by the blocks' names."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Looking:
             np.concatenate(
                 [
                     what_is_proved(leaves, values.values(boxes, leaves).value)
-                    for values, boxes, leaves in self._looks(part, cost, noise)
+                    for values, boxes, leaves in self._leaf_batches(part, cost, noise)
                 ]
             )
             for part in self._certificate.parts
@@ -156,7 +156,7 @@ class Looking:
             raise _Failure("a row has a price and is in a part")
         return np.asarray(columns == 0)
 
-    def _looks(
+    def _leaf_batches(
         self, part: ProofPart, cost: FloatArray, noise: FloatArray
     ) -> Iterator[tuple[PartValues, Boxes, Leaves]]:
         values = PartValues(
@@ -175,7 +175,7 @@ class Looking:
 
     def _part(self, part: ProofPart, cost: FloatArray, noise: FloatArray) -> float:
         least = np.inf
-        for turn, (values, boxes, leaves) in enumerate(self._looks(part, cost, noise)):
+        for turn, (values, boxes, leaves) in enumerate(self._leaf_batches(part, cost, noise)):
             found = looked_at(values, boxes, leaves, part.value)
             if np.any(np.isneginf(found)):
                 leaf = turn * BATCH + int(np.argmin(found))

@@ -17,8 +17,6 @@ from dovetail.predictors.onnx.operators.table import is_differentiable
 
 RESHAPING = ("Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep every number of a row, in its order."""
-PICKING = ("Gather", "Slice", "Transpose")
-"""Operators that hand some of their numbers on."""
 LINEAR = ("Gemm", "MatMul", "Conv", "ConvTranspose")
 """Operators that a logit comes from and a probability does not."""
 SHIFTING = ("Add", "Sub")
@@ -67,7 +65,7 @@ def ends_in_sigmoid(graph: OnnxGraph) -> bool | None:
         if node.operator in LINEAR and len(data) == 1:
             return False
         shifted = shifted or node.operator in SHIFTING
-        if node.operator not in (*RESHAPING, *PICKING, *SHIFTING) or len(data) != 1:
+        if node.operator not in (*RESHAPING, "Gather", "Slice", "Transpose", *SHIFTING) or len(data) != 1:
             return None
         (name,) = data
     return None

@@ -86,10 +86,6 @@ class OnnxPredictor(TorchPredictor):
         return tuple(layers_of(self._graph, self._onnx_module))
 
 
-ARITHMETIC = ("Add", "Sub", "Mul", "Div")
-"""Operators that, with a constant, scale and shift."""
-
-
 def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
     """A layer for every node that computes something; an error that names the node that is none."""
     shapes, rows = module.shapes()
@@ -106,7 +102,7 @@ def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
             yield Activation(node.operator.lower())
         elif node.operator in ("Gemm", "MatMul") and node.inputs[0] == data and len(before) == 2:
             yield _dense(node, module)
-        elif node.operator in ARITHMETIC and before == after:
+        elif node.operator in ("Add", "Sub", "Mul", "Div") and before == after:
             yield _scaling(node, data, before, module)
         else:
             raise _not_a_layer(node)

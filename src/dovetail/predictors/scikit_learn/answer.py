@@ -41,9 +41,9 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
     X = np.array(X, dtype=np.float64)  # a copy: some scalers were told to work in place
     known = categories_read(estimator)
     if not known:
-        return _asked(estimator, _table(estimator, X, {}))
+        return _quiet_answer(estimator, _table(estimator, X, {}))
     X, unknown, named = _as_categories(X, known)
-    answer = _asked(estimator, _table(estimator, X, named))
+    answer = _quiet_answer(estimator, _table(estimator, X, named))
     answer[unknown] = np.nan
     return answer
 
@@ -106,14 +106,14 @@ def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
     return table
 
 
-def _asked(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
+def _quiet_answer(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     if hasattr(estimator, "feature_names_in_") and isinstance(table, np.ndarray):
         with silenced(NAMES):
-            return _said(estimator, table)
-    return _said(estimator, table)
+            return _by_its_method(estimator, table)
+    return _by_its_method(estimator, table)
 
 
-def _said(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
+def _by_its_method(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     method = answering_method(estimator)
     if method == "nearness":
         return own_nearness(estimator, table)

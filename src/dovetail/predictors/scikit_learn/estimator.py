@@ -12,7 +12,7 @@ from dovetail.core.errors import PredictorError
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
 """The method of an estimator that holds its answer. Two are none of its own: scores of centres, of which the
-nearest has the largest (`centroids.py`), and the one-hot of the class that `predict` says."""
+nearest has the largest (`answer.py`), and the one-hot of the class that `predict` says."""
 
 WITH_PROBABILITIES = (
     "LogisticRegression",
@@ -63,7 +63,7 @@ def answering_method(estimator: Any) -> Answer:
         return "nearness"
     if is_a(last, "StackingClassifier"):
         return answering_method(last.final_estimator_) if hasattr(last, "final_estimator_") else "predict"
-    if _votes(last):
+    if _counts_votes(last):
         return "classes"
     if hasattr(last, "classes_") or is_a(last, "ClassifierMixin"):
         return "predict_proba" if has_probabilities(last) else "decision_function"
@@ -87,7 +87,7 @@ def breaks_ties(machine: Any) -> bool:
     return bool(machine.break_ties) and machine.decision_function_shape == "ovr"
 
 
-def _votes(last: Any) -> bool:
+def _counts_votes(last: Any) -> bool:
     """Whether classes are counted without a number that decides a tie."""
     if is_a(last, "BaseSVC"):
         return len(getattr(last, "classes_", ())) > 2 and not breaks_ties(last)

@@ -1,5 +1,4 @@
-"""The torch modules that estimators are written with; branches side by side, as plain layers wherever all
-are."""
+"""The torch modules that estimators are written with; branches of plain layers become plain layers."""
 
 from __future__ import annotations
 

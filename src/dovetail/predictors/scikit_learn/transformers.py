@@ -1,5 +1,7 @@
-"""scikit-learn's transformers: scalers and the way back from a scaled target, transformers of rows and of
-single values, choices of columns, projections, and products of features, multiplied in scikit-learn's order.
+"""scikit-learn's transformers as torch modules.
+
+Scalers and the way back from a scaled target, transformers of rows and of single values, choices of columns,
+projections, and products of features, multiplied in scikit-learn's order.
 """
 
 from __future__ import annotations

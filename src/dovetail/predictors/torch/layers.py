@@ -36,7 +36,6 @@ PLAIN: dict[type[nn.Module], str] = {
 }
 """What each class computes after training; nothing for those that hand their input on: rows are flat."""
 
-HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 OWN_CODE = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "_compiled_call_impl", "__iter__")
 """What a module's answer passes through."""
 HARMLESS = frozenset(
@@ -96,7 +95,7 @@ def parts_of(module: nn.Module, path: str = "") -> Iterator[TorchOperation]:
 
 def changed(module: nn.Module) -> str:
     """Why a module may compute something else than its class does, or nothing."""
-    for hooks in HOOKS:
+    for hooks in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks"):
         if getattr(module, f"_{hooks}", None):
             return f"it has {hooks.replace('_', ' ')}"
         if getattr(all_modules, f"_global_{hooks}", None):

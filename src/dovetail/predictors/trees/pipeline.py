@@ -67,7 +67,7 @@ class PipelineTrees(ScikitLearnTrees):
     def read(self) -> TreeEnsemble:
         """The trees of the last step, over what the first step reads."""
         *steps, last = steps_of(self._model)
-        ensemble = _live(last).read()
+        ensemble = _tree_predictor(last).read()
         features = features_of(self._model)
         sources = sources_through(steps, features)
         if len(sources) != ensemble.features:
@@ -80,13 +80,13 @@ class PipelineTrees(ScikitLearnTrees):
                 f"{self.name}: feature {sources[scaled[0]].feature} is a category to its trees, and scaled "
                 "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
             )
-        moved = _Moved(self._model, steps, ensemble, sources, features, self._found)
+        moved = _MovedSplits(self._model, steps, ensemble, sources, features, self._found)
         read = moved.ensemble()
         self._found = moved.found
         return read
 
 
-class _Moved:
+class _MovedSplits:
     """The splits of an ensemble as splits of what the pipeline reads."""
 
     def __init__(
@@ -141,11 +141,11 @@ class _Moved:
 
         if not limit.size:
             return np.empty(0)
-        if not self._still(goes_left, limit.size):
+        if not self._unchanged(goes_left, limit.size):
             self.found = largest_going_left(goes_left, limit.size)
         return self.found
 
-    def _still(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
+    def _unchanged(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
         """Whether the cuts are where they were: two questions each, where bisection takes 64."""
         if self.found.size != count or not np.all(np.isfinite(self.found)):
             return False
@@ -220,7 +220,7 @@ def _trees(
         )
 
 
-def _live(model: Any) -> TreePredictor:
+def _tree_predictor(model: Any) -> TreePredictor:
     if hasattr(model, "get_booster"):
         return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):

@@ -1,5 +1,4 @@
-"""A trained tree ensemble as a predictor: the owner's live object answers; the flat form is what is known of
-it.
+"""A trained tree ensemble as a predictor: the owner's live object answers, the flat form describes it.
 
 `predict` is the library's own answer, always. The flat form, for methods that use it and for the snapshot, is
 read anew whenever it is asked for (owners train theirs again), and handed out only after it agreed with the

@@ -148,11 +148,11 @@ def _tree(tree: Any, missing: float | None) -> ReadTree:
     number = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise UnsupportedError("XGBoost: trees with several outputs each (multi_output_tree) are not read.")
-    used = _reached(left, right)
+    used = _nodes_in_use(left, right)
     feature = np.asarray(tree["split_indices"], dtype=np.int64)
     number[_by_sets(tree, left)] = 0.0  # which is no threshold
     pieces = _pieces(tree, left, number, missing)
-    return _only(ReadTree(feature, number, left, right, number[:, None], pieces), used)
+    return _without_pruned(ReadTree(feature, number, left, right, number[:, None], pieces), used)
 
 
 def _by_sets(tree: Any, left: np.ndarray) -> IntArray:
@@ -180,7 +180,7 @@ def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | No
     return found
 
 
-def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _nodes_in_use(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The root, then all nodes below it: nodes that were pruned away stay in XGBoost's list."""
     reached = np.zeros(left.size, dtype=bool)
     level = np.zeros(1, dtype=np.int64)
@@ -193,7 +193,7 @@ def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return reached
 
 
-def _only(tree: ReadTree, kept: np.ndarray) -> ReadTree:
+def _without_pruned(tree: ReadTree, kept: np.ndarray) -> ReadTree:
     if np.all(kept):
         return tree
     number = np.cumsum(kept) - 1

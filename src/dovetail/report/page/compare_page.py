@@ -179,13 +179,13 @@ def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame)
             if places and not dashed:
                 marks += [Mark(*place, entry.colour) for place in places]
     moments = thinned(sorted({*times, end}))
-    stops = [Stop(x.place(moment), _said(compared, moment)) for moment in moments]
-    label = f"Best points of {len(compared)} results over {seconds(end)}. {_said(compared, end)}"
+    stops = [Stop(x.place(moment), _values_at(compared, moment)) for moment in moments]
+    label = f"Best points of {len(compared)} results over {seconds(end)}. {_values_at(compared, end)}"
     title = "seconds, on a logarithmic scale" if early else "seconds"
     return Chart(frame.width, frame.height, x, y, label, title, lines, marks, stops)
 
 
-def _said(compared: Sequence[Entry], moment: float) -> str:
+def _values_at(compared: Sequence[Entry], moment: float) -> str:
     values = [(entry.name, entry.course.at(moment)[0]) for entry in compared]
     words = [f"{name} {'no point' if point is None else number(point.value)}" for name, point in values]
     return " · ".join([seconds(moment), *words])

@@ -67,7 +67,7 @@ class Course:
         point, bound = (_last(gains, moment) for gains in (self.points, self.bounds))
         return point, bound
 
-    def said_at(self, moment: float) -> str:
+    def text_at(self, moment: float) -> str:
         """The same in words."""
         point, bound = self.at(moment)
         words = [seconds(moment)]

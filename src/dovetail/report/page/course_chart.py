@@ -61,8 +61,8 @@ def _chart(
     lines += _lines(place[0], points, end, colours, dashed=False)
     marks = [Mark(*at, colours[gain.source]) for at, gain in zip(place[0], points, strict=True)]
     moments = sorted({*times, course.end})
-    stops = [Stop(x.place(moment), course.said_at(moment)) for moment in thinned(moments)]
-    label = f"Best point and proven bound over {seconds(course.end)}. {course.said_at(course.end)}"
+    stops = [Stop(x.place(moment), course.text_at(moment)) for moment in thinned(moments)]
+    label = f"Best point and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
     title = "seconds, on a logarithmic scale" if course.early else "seconds"
     return Chart(
         frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
@@ -196,11 +196,12 @@ def _residual_chart(
         if points:
             lines.append(ChartLine(path(points), colour, dashed=colour > 0))
     stops = [
-        Stop(x.place(row.number), f"iteration {row.number} · " + _said(row, kinds)) for row in thinned(rows)
+        Stop(x.place(row.number), f"iteration {row.number} · " + _values_in_words(row, kinds))
+        for row in thinned(rows)
     ]
-    words = f"{label} by iteration, on a logarithmic scale. Last: {_said(rows[-1], kinds)}"
+    words = f"{label} by iteration, on a logarithmic scale. Last: {_values_in_words(rows[-1], kinds)}"
     return Chart(frame.width, frame.height, x, y, words, "iteration", lines, stops=stops)
 
 
-def _said(row: Iteration, kinds: tuple[str, ...]) -> str:
+def _values_in_words(row: Iteration, kinds: tuple[str, ...]) -> str:
     return " · ".join(f"{kind} {getattr(row, kind):.2e}" for kind in kinds)

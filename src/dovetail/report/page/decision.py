@@ -1,9 +1,9 @@
-"""The decision as tables, one per family of columns; values at their limits are marked, large families are
-cut.
+"""The decision as tables, one per family of columns; large families are cut.
 
-Families over the same few indices (weeks, say) stand below each other with a column for each index; over many
-indices they stand side by side. A family of two or more indices has a table of its own, with the last index
-across. Each cut table says how much it leaves out; all values are in `result.x` and in the result's file.
+Values at their limits are marked. Families over the same few indices (weeks, say) stand below each other
+with a column for each index; over many indices they stand side by side. A family of two or more indices has a
+table of its own, with the last index across. Each cut table says how much it leaves out; all values are in
+`result.x` and in the result's file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Windows that slide over the axes of an image: convolutions, plain and transposed, pooling, Pad and
-Upsample.
+"""Windows that slide over the axes of an image: convolutions, pooling, Pad and Upsample.
 
 ONNX pads both ends of an axis on their own, torch one amount for both; so what torch cannot say is
 padded (or cut) before its function is called without any padding.

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.core.batch_rounding import Said, double_copy
+from dovetail.core.batch_rounding import BlockAnswers, double_copy
 
 KINDS = ("prediction", "precision", "turning")
 
@@ -21,7 +21,7 @@ def test_pieces_change_nothing(kind, monkeypatch):
     copy = double_copy(block.predictor, block.description)
 
     def found():
-        said = Said(block, copy, x, None, one_by_one=True)
+        said = BlockAnswers(block, copy, x, None, one_by_one=True)
         return [getattr(said, name) for name in KINDS], said.batch_rounding
 
     whole, rounding = found()
