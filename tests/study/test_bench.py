@@ -33,7 +33,7 @@ from tests.test_cli import ended, refused
 EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
 """Networks that are barely trained: what is looked at here does not ask how well."""
 SOME = None if FULL else ("paper", "auto", "big-m", "exact", "size")
-"""The methods that are run; all are made in test_runs.py, and some of the others solve in test_contestants.py."""
+"""The methods that are run; all are made in test_runs.py, and others solve in test_contestants.py."""
 ONLY = ("--methods", ",".join(SOME)) if SOME else ()
 PROGRAM = (
     "from dovetail_study import bench, instances, theorem1; "
