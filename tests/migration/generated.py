@@ -10,10 +10,6 @@ import random
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
-WITHOUT = 100.0
-"""An answer of this size has no predictor."""
-
-
 @dataclass(frozen=True)
 class Program:
     """One program: the pieces that it is made of, and its text, which leaves the optimum in `answer`."""
