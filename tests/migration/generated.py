@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
+
 @dataclass(frozen=True)
 class Program:
     """One program: the pieces that it is made of, and its text, which leaves the optimum in `answer`."""
