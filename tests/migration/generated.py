@@ -10,9 +10,6 @@ import random
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
-WITHOUT = 100.0
-"""An answer of this size has no predictor."""
-
 
 @dataclass(frozen=True)
 class Program:

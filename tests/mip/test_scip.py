@@ -9,6 +9,7 @@ from dovetail.mip import scip, scip_quadratic
 from dovetail.mip.scip import final_status
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from tests.conftest import sample
 
 
 class GivesUp:
@@ -72,7 +73,7 @@ def knapsacks(seed, n=40, m=25):
     return dt.Mip(cost, A, np.full(m, -np.inf), 0.35 * A.sum(1), 0.0, 1.0, np.ones(n, dtype=bool))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(range(3)))
 def test_the_same_question_goes_on_where_a_limit_of_nodes_ended_it(seed):
     mip = knapsacks(seed)
     cost, nothing = Quadratic.linear(mip.cost, mip.offset), np.empty(0, dtype=np.int64)

@@ -32,6 +32,9 @@ from tests.test_cli import ended, refused
 
 EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
 """Networks that are barely trained: what is looked at here does not ask how well."""
+SOME = None if FULL else ("paper", "auto", "big-m", "exact", "size")
+"""The methods that are run; all are made in test_runs.py, and others solve in test_contestants.py."""
+ONLY = ("--methods", ",".join(SOME)) if SOME else ()
 PROGRAM = (
     "from dovetail_study import bench, instances, theorem1; "
     f"instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = {EPOCHS}, {ITERATIONS}; "
@@ -87,7 +90,8 @@ def rows_of(folder: Path) -> dict[str, dict]:
 def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it; in a process of its own at full volume."""
     folder = tmp_path_factory.mktemp("bench")
-    arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.02", "--out", str(folder))
+    limit = "2" if FULL else "0.02"
+    arguments = ("bench", "all", "--quick", *ONLY, "--time-limit", limit, "--out", str(folder))
     if FULL:
         command = [*QUICK, *arguments]
         done = subprocess.run(
@@ -106,7 +110,7 @@ class Quick:
         folder, done = quick
         assert done.returncode == 0, done.stderr[-2000:]
         assert "Traceback" not in done.stderr
-        settings = BenchSettings(quick=True, seeds=QUICK_SEEDS)
+        settings = BenchSettings(quick=True, seeds=QUICK_SEEDS, methods=SOME)
         planned = {run.key for name in EXPERIMENTS for run in experiment_named(name).runs(settings)}
         assert set(rows_of(folder)) == planned
 
@@ -129,7 +133,7 @@ class Quick:
         folder, _ = quick
         before = (folder / "results.jsonl").read_bytes()
         with redirect_stdout(StringIO()) as said:
-            here(("bench", "all", "--resume", "--out", str(folder)))
+            here(("bench", "all", "--resume", *ONLY, "--out", str(folder)))
         assert re.search(r"(\d+) runs, \1 of them done", said.getvalue())
         assert (folder / "results.jsonl").read_bytes() == before
 
