@@ -120,7 +120,9 @@ class Frontier:
         """Where boxes are cut that were looked at in points (N, columns): places of columns, -1 where outputs
         are as counted on, and the cells that the cuts are after."""
         cells, upper = self._component.trees.cells, self._upper[boxes]
-        lower = np.minimum(np.nextafter(self._lower[boxes], np.inf), upper)  # at a cut is below it
+        at, lower = cells.first[:-1] + self.low[boxes], self._lower[boxes].copy()
+        begin = np.where(self.low[boxes] > 0, np.nextafter(cells.high[at - 1], np.inf), -np.inf)
+        lower[:, cells.columns] = np.maximum(lower[:, cells.columns], begin)  # what is at a cut is below it
         place, after = np.full(boxes.size, -1), np.zeros(boxes.size, dtype=np.int64)
         found = self._samples.cuts(lower, upper, x, np.tile(price, (boxes.size, 1)), 1)
         for k, one in enumerate(found):
