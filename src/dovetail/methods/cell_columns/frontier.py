@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.bounds.box import PAD, UNIT
+from dovetail.branching.divisions import Divisions
 from dovetail.branching.tree_ensembles import TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
@@ -31,26 +32,17 @@ ROW = 10.0 * PAD
 it, either: what is offered is looked for again in the point's cells."""
 
 
-def widest(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """(N,) the columns with most cells of boxes (N, J), and their middles; column -1 where each has one."""
-    place, each = np.argmax(high - low, axis=1), np.arange(len(low))
-    begin = low[each, place]
-    spread = high[each, place] - begin
-    return np.where(spread > 0, place, -1), begin + (spread - 1) // 2
-
-
 class Frontier:
     """Of one component; entry k of all lists is one box."""
 
     def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
         self._component, self._settings = component, (seed, threads)
         self._descent: MoveDescent | None = None
-        host, counts = component.trees.host, component.trees.cells.counts
+        host = component.trees.host
         self._samples = TreeSamples(component.trees.cells, component.trees.samples)
         self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
-        self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
-        self._lower, self._upper = host.lower[None].copy(), host.upper[None].copy()
-        self.use, empty = component.bounded(self.low, self.high, self._lower, self._upper)
+        self.lower, self.upper = host.lower[None].copy(), host.upper[None].copy()
+        self.use, empty = component.bounded(self.lower, self.upper)
         self.closed: BoolArray = np.zeros(1, dtype=bool)
         self.ever_closed = False
         self.points: list[FloatArray] = []
@@ -69,8 +61,7 @@ class Frontier:
         """Forget all other boxes."""
         if np.all(which):
             return
-        self.low, self.high = self.low[which], self.high[which]
-        self._lower, self._upper = self._lower[which], self._upper[which]
+        self.lower, self.upper = self.lower[which], self.upper[which]
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
@@ -101,34 +92,28 @@ class Frontier:
             return
         price = self._component.prices_of @ prices
         trees = self._component.trees
-        lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
+        lower, upper, outputs = self.lower[boxes], self.upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
-        cells = np.clip(self._samples.cells_of(x), self.low[boxes], self.high[boxes])
-        place, after = self._cuts(boxes, x, price)
-        right = np.flatnonzero(place < 0)
+        cells = self._samples.cells_of(x)
+        cuts = self._samples.cuts(lower, upper, x, np.tile(price, (boxes.size, 1)), 1)
+        right = np.array([k for k, one in enumerate(cuts) if not one.columns.size], dtype=np.int64)
         if right.size:
             right = right[~self._met_corners(boxes[right], x[right], cells[right])]
         for k in right:
             if not self._close(int(boxes[k]), cells[k], price, budget):
-                place[k : k + 1], after[k : k + 1] = widest(self.low[boxes[[k]]], self.high[boxes[[k]]])
-        gone = self._stood_for(boxes[place < 0])
-        cut = (place >= 0) & ~gone[boxes]
-        self._cut(boxes[cut], place[cut], after[cut], gone)
+                cuts[k] = self._widest(int(boxes[k]))
+        gone = self._stood_for(boxes[self.closed[boxes]])
+        self._cut([(int(k), one) for k, one in zip(boxes, cuts, strict=True) if one.columns.size], gone)
 
-    def _cuts(self, boxes: IntArray, x: FloatArray, price: FloatArray) -> tuple[IntArray, IntArray]:
-        """Where boxes are cut that were looked at in points (N, columns): places of columns, -1 where outputs
-        are as counted on, and the cells that the cuts are after."""
-        cells, upper = self._component.trees.cells, self._upper[boxes]
-        lower = np.minimum(np.nextafter(self._lower[boxes], np.inf), upper)  # at a cut is below it
-        place, after = np.full(boxes.size, -1), np.zeros(boxes.size, dtype=np.int64)
-        found = self._samples.cuts(lower, upper, x, np.tile(price, (boxes.size, 1)), 1)
-        for k, one in enumerate(found):
-            if one.columns.size:
-                place[k] = np.searchsorted(cells.columns, one.columns[0])
-                first, last = cells.first[place[k]], cells.first[place[k] + 1]
-                after[k] = np.searchsorted(cells.high[first : last - 1], one.below[0])
-        return place, after
+    def _widest(self, k: int) -> Divisions:
+        """In the middle of the column with most cells."""
+        cells = self._component.trees.cells
+        low, high = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
+        place = int(np.argmax(high - low))
+        at = cells.first[place] + (low[place] + high[place] - 1) // 2
+        above = np.maximum(cells.low[at + 1], np.nextafter(cells.high[at], np.inf))
+        return Divisions(cells.columns[[place]], cells.high[[at]], np.array([above]), np.zeros(0))
 
     def _met_corners(self, boxes: IntArray, x: FloatArray, cells: IntArray) -> BoolArray:
         """(N,) which boxes are closed by points (N, columns) in these cells as they are: no LP is needed."""
@@ -145,7 +130,8 @@ class Frontier:
     def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
         """Whether a point in these cells uses next to no more than the box does, or there are no others."""
         used = self.met(cells, price, budget)
-        close = np.all(self.low[k] == self.high[k])
+        ends = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
+        close = np.all(ends[0] == ends[1])
         if used is not None:
             close |= np.all(used <= self.use[k] + CLOSE * (1.0 + np.abs(self.use[k])))
         self.closed[k] = close
@@ -196,25 +182,23 @@ class Frontier:
             return self._live.run(budget, 0.0)[1]
         return None
 
-    def _cut(self, parents: IntArray, place: IntArray, after: IntArray, gone: BoolArray) -> None:
+    def _cut(self, cuts: list[tuple[int, Divisions]], gone: BoolArray) -> None:
         """Both halves of each, in the place of the whole; boxes that are `gone` (boxes,) are forgotten."""
-        if parents.size == 0:
+        cuts = [(k, one) for k, one in cuts if not gone[k]]
+        if not cuts:
             self.keep(~gone)
             return
-        twice = np.repeat(parents, 2)
-        low, high = self.low[twice], self.high[twice]
-        lower, upper = self._lower[twice], self._upper[twice]
-        left, right = 2 * np.arange(parents.size), 2 * np.arange(parents.size) + 1
-        high[left, place], low[right, place] = after, after + 1
-        use, empty = self._component.bounded(low, high, lower, upper)
-        use = np.maximum(use, self.use[twice])
+        halves = [one.sides(self.lower[k], self.upper[k]) for k, one in cuts]
+        lower, upper = (np.concatenate(ends) for ends in zip(*halves, strict=True))
+        parents = np.array([k for k, _ in cuts])
+        use, empty = self._component.bounded(lower, upper)
+        use = np.maximum(use, self.use[np.repeat(parents, 2)])
         new = ~empty & ~self._dominated(use)
         old = ~gone
         old[parents] = False
         self.keep(old)
-        self.low, self.high = np.concatenate([self.low, low[new]]), np.concatenate([self.high, high[new]])
-        self._lower = np.concatenate([self._lower, lower[new]])
-        self._upper = np.concatenate([self._upper, upper[new]])
+        self.lower = np.concatenate([self.lower, lower[new]])
+        self.upper = np.concatenate([self.upper, upper[new]])
         self.use = np.concatenate([self.use, use[new]])
         self.closed = np.concatenate([self.closed, np.zeros(int(new.sum()), dtype=bool)])
 

@@ -13,9 +13,11 @@ import numpy as np
 import torch
 
 from dovetail.bounds.box import Box, propagate
+from dovetail.branching.model import Model
 from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
 from dovetail.methods.branching_model import model_of
 from dovetail.methods.component_prices.shared_rows import SharedRows, total
@@ -51,11 +53,15 @@ class ComponentKind:
         """How many components are like this."""
         return len(self.columns)
 
-    def tree(self, cost: FloatArray, goal: float, context: SolveContext, budget: Budget) -> Tree:
-        """At (columns,) costs, its first box made smaller for points that cost less than `goal`."""
+    def model(self, cost: FloatArray) -> Model:
+        """At (columns,) costs, as loose as the check."""
         written = self.problem.derived(replace(self.problem.mip, cost=cost), self.problem.blocks)
         loose = written.derived(written.mip.loosened(), written.blocks)
-        made = model_of(loose, self.box.lower, self.box.upper, written=written)
+        return model_of(loose, self.box.lower, self.box.upper, written=written)
+
+    def tree(self, cost: FloatArray, goal: float, context: SolveContext, budget: Budget) -> Tree:
+        """At (columns,) costs, its first box made smaller for points that cost less than `goal`."""
+        made = self.model(cost)
         tree = Tree(made, seed=context.seed, threads=context.threads)
         root = Root(made, seed=context.seed, threads=context.threads)
         root.shrink(tree.aim(goal), budget)
@@ -81,8 +87,12 @@ def component_kinds(context: SolveContext) -> list[ComponentKind]:
             return []
         inside = propagate(loose.mip)
         box = Box(np.maximum(box.lower, inside.lower), np.minimum(box.upper, inside.upper))
-        owners = parts.owner[columns].max(axis=1)
-        found.append(ComponentKind(alone, columns, owners, box, layers.unstable))
+        kind = ComponentKind(alone, columns, parts.owner[columns].max(axis=1), box, layers.unstable)
+        try:
+            kind.model(alone.mip.cost)
+        except UnsupportedError:
+            return []
+        found.append(kind)
     return found
 
 

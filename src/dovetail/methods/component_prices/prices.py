@@ -43,6 +43,8 @@ first where objectives may be anything; as fine as the second where that brings 
 ENOUGH = 1e-4
 """Relative: what is left between the bound and what columns allow is not worth another proof. Of values all
 searches together leave so much."""
+HALF = 0.5
+"""Of the gap that counts as closed: so much is left to all components."""
 SMOOTHING = 0.3
 """Weight of the prices with the best bound so far: the master's own jump about."""
 MOST_COMPONENTS = 3000
@@ -131,6 +133,8 @@ class _Run:
         self.rows = coupled or SharedRows.of_structure(context.once(structure_of))
         self._progress = Progress(context)
         self._prices = self._best_prices = np.zeros(self.rows.sides.count)
+        self._violated = ""
+        """What the sets leave out and points met violate."""
         self.best, self.nodes, self.passes, self.left_out, self.short = -np.inf, 0, 0, 0, False
 
     def once(self) -> str:
@@ -155,6 +159,7 @@ class _Run:
         before_it = self.best
         self.raise_bound(proof.lower)
         added = self._source.add(proof.point())
+        self._violated = proof.violated or self._violated
         self.short = context.budget.left < spent
         if ended != "closed":
             return ended
@@ -162,13 +167,13 @@ class _Run:
             return "another proof would take longer than is left"
         if added or self.best > before_it:
             return ""
-        if not (violated := proof.violated):
+        if not self._violated:
             return "no cheaper point is left"
         kinds = context.once(component_kinds)
         if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
-            self._signs = None  # what signs leave out is looked at from here on
+            self._signs, self._violated = None, ""  # what signs leave out is looked at from here on
             return ""
-        return f"given up: the sets leave out {violated}, which cheaper points violate"
+        return f"given up: the sets leave out {self._violated}, which cheaper points violate"
 
     def _at(self, prices: FloatArray) -> SignProof | KindProof:
         known = self._source.known_costs(prices)
@@ -193,13 +198,19 @@ class _Run:
         if not np.isfinite(reachable):
             return TOLERANCE
         if rows.step == 0.0:
-            classes = self._context.once(structure_of).classes
-            return TOLERANCE if classes else ENOUGH * (1.0 + abs(reachable)) / count
+            if self._context.once(structure_of).classes:
+                return TOLERANCE
+            left, incumbent = ENOUGH * (1.0 + abs(reachable)), self._context.incumbent
+            if self._signs is None and incumbent.x is not None:  # trees close as far as is asked for
+                left = HALF * incumbent.allowed_gap
+            return left / count
         room = reachable - (rows.stepped(reachable) - rows.step)
         return float(np.clip(0.5 * room / count, FINEST, TOLERANCE))
 
     def raise_bound(self, value: float) -> None:
         """Tell the incumbent, in whole steps where objectives have them."""
+        if not np.isfinite(value):
+            return
         value = self.rows.stepped(value)
         if value > self.best:
             self.best, self._best_prices = value, self._prices
