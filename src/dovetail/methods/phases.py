@@ -55,8 +55,8 @@ BLOCKS_SHARE = 0.9
 """Of the time left: descents have had their part, and find little more (wine)."""
 BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
-FIRST_ROUNDS, FIRST_SHARE = 3, 0.3
-"""First points soon: three starts of descents are the user's own, the cheapest and the quietest point."""
+FIRST_ROUNDS, FIRST_SHARE = 2, 0.3
+"""First points soon: two turns of each move after its last gain, so that proofs begin in a second."""
 MIDDLE_SHARE = 0.15
 """What comes after may bring as much."""
 CELL_COLUMNS_SHARE = 0.8

@@ -26,7 +26,7 @@ from dovetail.run.stopping import worthwhile
 
 LEAST_CREDIT = 0.125
 """Of a move that has brought nothing for long: an eighth of the time of one that brings something."""
-SLICE, LEAST_SLICE = 0.25, 1.0
+SLICE, LEAST_SLICE = 0.25, 0.2
 """Of the time since the solve began, and seconds: what a turn takes at most, once a point is known."""
 LEAST_IDLE = 0.2
 """Seconds that a search may at least bring nothing before it leaves its time to others."""
