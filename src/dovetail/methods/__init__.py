@@ -58,7 +58,7 @@ METHODS: Table[Method] = Table(
     Part(
         "neighbourhood",
         "dovetail.methods.neighbourhood:Neighbourhood",
-        "for many integers: relax, fix, large neighbourhoods of critical components",
+        "MILPs around the best point, most integers held; of many integers relax and fix first",
     ),
     Part(
         "single-step-gradient",

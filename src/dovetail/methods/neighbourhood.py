@@ -13,7 +13,6 @@ second can hold is not found; nothing is proved.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
@@ -23,11 +22,10 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_count, require_flags
-from dovetail.linearised.descent import Descent, DescentOptions
-from dovetail.linearised.mixed_integer_descent import INTEGRAL
+from dovetail.linearised.descent import DescentOptions
+from dovetail.linearised.mixed_integer_descent import INTEGRAL, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.mip.turns import loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
@@ -95,7 +93,10 @@ class Neighbourhood:
 
     def moves(self, context: SolveContext) -> list[Move]:
         """The relaxation, and one for each kind of neighbourhood."""
-        form = context.once(_written_form) or context.once(_linear_form)
+        form: _Form | None = context.once(_written_form)
+        if form is None and not self.relax and not np.any(context.once(structure_of).free_integers):
+            return []
+        form = form or context.once(_linear_form)
         moves: list[Move] = [_Near(context, form, self.patience)] if form.integers.size else []
         if form.whole_rows:
             moves.append(_Rows(context, form, self.patience))
@@ -195,10 +196,7 @@ class _LinearForm(_Form):
         columns = np.concatenate([np.empty(0, dtype=np.int64), *samples])
         shape = (len(samples), scaled.host.n_columns)
         self._tie(scaled.host, sp.csr_array((np.ones(columns.size), columns, first), shape=shape), shape[1])
-        self.descent = Descent(context, scaled, DescentOptions())
-        self._milp = TrustRegionSubproblem(
-            scaled, context.stopwatch, integer=True, seed=context.seed, threads=context.threads
-        )
+        self.descent = MixedIntegerDescent(context, scaled, DescentOptions())
         self._critical: tuple[FloatArray | None, IntArray] = None, self.integers
 
     def point(self, x: FloatArray) -> FloatArray:
@@ -208,7 +206,7 @@ class _LinearForm(_Form):
         self, z: FloatArray, free: BoolArray, nodes: float, context: SolveContext
     ) -> tuple[float, bool]:
         budget = context.budget.part(context.budget.left, nodes=nodes)
-        merit = self.sub_mip(z, free, NEAR_RADIUS, budget, context, z)
+        merit = self.sub_mip(z, free, NEAR_RADIUS, budget, context, "lns")
         return merit, not budget.over
 
     def sub_mip(
@@ -218,23 +216,13 @@ class _LinearForm(_Form):
         radius: float,
         budget: Budget,
         context: SolveContext,
-        start: FloatArray | None = None,
+        source: str,
     ) -> float:
         """A MILP over the free integers, networks linearised at `z`, and a descent from its point."""
-        scaled, source = self.scaled, "rens" if start is None else "lns"
-        step = self._milp.solve(
-            scaled.host.cost,
-            *scaled.trust_region(z, radius, *self.held(z, free), integers=False),
-            scaled.networks.linearise(z),
-            PENALTY_FACTOR * scaled.penalty,
-            budget=budget,
-            start=start,
-        )
-        if step is None:
-            return math.nan
-        if start is not None and math.isnan(context.incumbent.offer(step.z, source)):
-            return step.value  # a refused neighbour is left; a first point is worth the descent
-        iterate = self.descent.run(step.z, DESCENT_RADIUS, context.budget.part(SECONDS), source)
+        penalty = PENALTY_FACTOR * self.scaled.penalty
+        step = self.descent.step(z, radius, self.held(z, free), penalty, budget)
+        start, part = z if step is None else step.z, context.budget.part(SECONDS)
+        iterate = self.descent.held.run(start, DESCENT_RADIUS, part, source)
         context.incumbent.offer(iterate.z, source)
         return iterate.merit
 
@@ -244,7 +232,7 @@ class _LinearForm(_Form):
         at, columns = self._critical
         if at is not z:
             scaled = self.scaled
-            step = self.descent.subproblem.solve(
+            step = self.descent.held.subproblem.solve(
                 scaled.host.cost,
                 *self.held(z, np.zeros(z.size, dtype=bool)),
                 scaled.networks.linearise(z),
@@ -361,7 +349,7 @@ class _Relaxation(Move):
         self._done += 1
         context = replace(self._context, budget=context.budget)
         form, scaled = self._form, self._form.scaled
-        descent = form.descent.relaxed(RELAXED_TOLERANCE)
+        descent = form.descent.held.relaxed(RELAXED_TOLERANCE)
         best = None
         part = context.budget.part(RELAX_SHARE * context.budget.left)
         for k in range(RELAXED_STARTS):
@@ -381,7 +369,7 @@ class _Relaxation(Move):
         for share in RENS_FREED:
             some = free | (self._rng.random(free.size) < share)
             part = context.budget.part(RENS_SHARE * context.budget.left)
-            form.sub_mip(best.z, some, RENS_RADIUS, part, context)
+            form.sub_mip(best.z, some, RENS_RADIUS, part, context, "rens")
             if context.incumbent.x is not None or context.budget.over:
                 break
         return Turn(best.merit)

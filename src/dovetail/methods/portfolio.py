@@ -21,7 +21,7 @@ from dovetail.run.stopping import worthwhile
 
 LEAST_CREDIT = 0.125
 """Of a move that has brought nothing for long: an eighth of the turns of one that brings something."""
-SLICE, LEAST_SLICE = 0.25, 1.0
+SLICE, LEAST_SLICE = 0.25, 0.2
 """Of the time since the solve began, and seconds: what one of several moves takes at most in a turn, once a
 point is known."""
 
