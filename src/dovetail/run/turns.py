@@ -34,7 +34,7 @@ from dovetail.run import work
 
 FIRST = 100_000
 """Microseconds of effort of a first turn."""
-LEAST = 0.25
+LEAST = 0.5
 """Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
 GAINED, HALF = 0.01, 0.5
 """Of the gap: a turn that closes less has gained nothing; one that closes as much is followed by another."""

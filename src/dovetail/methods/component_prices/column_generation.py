@@ -13,14 +13,13 @@ is local (the prices and columns are what a certified bound would start from).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.options import require_count, require_flags
+from dovetail.core.options import require_count
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
@@ -36,7 +35,7 @@ from dovetail.methods.component_prices.master import (
 )
 from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
 from dovetail.methods.component_prices.pricing import Pricing
-from dovetail.run.budget import Budget, StopReason
+from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
@@ -63,13 +62,6 @@ POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
 """Of a descent from a new incumbent: near it, for no more of the time left, and few outer steps."""
 
 
-ROUNDS = 12
-"""Without a gain, at least: three restricted masters, each with columns of its own (water, 4x32: the first
-two bring nothing where the third one does)."""
-GAINED = 1e-4
-"""Relative, of the master's value: less is no more than the LP over slightly different columns."""
-
-
 @dataclass(frozen=True)
 class ColumnGeneration:
     """Options of the method.
@@ -93,8 +85,6 @@ class ColumnGeneration:
     """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
     mip_every: int = 4
     """Rounds from one restricted master to the next: the pool has to grow in between."""
-    yields: bool = False
-    """Whether it ends, as if its time were over, when it has brought nothing for long (`Stalling`)."""
 
     name = "column-generation"
 
@@ -103,26 +93,28 @@ class ColumnGeneration:
             require_count("ColumnGeneration: rounds", self.rounds, at_least=1)
         for option in ("patience", "steps", "mip_every"):
             require_count(f"ColumnGeneration: {option}", getattr(self, option), at_least=1)
-        require_flags("ColumnGeneration", self, "yields")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Begin with the points that are known, then generate columns."""
+        return self.go_on(context, self.begun(context), self.rounds)
+
+    def begun(self, context: SolveContext) -> ColumnGenerationRun:
+        """A run with its first columns."""
         run = ColumnGenerationRun(context, context.once(scaled_problem), self)
         context.keep(column_run, run)
         for z in context.archive.points:
             run.pool.add(z)
         for z in run.first_points():
             run.add(z)
-        progress = Progress(context, self.rounds, self.patience * self.mip_every)
-        stalling = Stalling(context.budget.seconds)
+        return run
+
+    def go_on(self, context: SolveContext, run: ColumnGenerationRun, rounds: int | None) -> MethodOutcome:
+        """So many rounds more, or until the time or patience is over."""
+        progress = Progress(context, rounds, self.patience * self.mip_every)
         while True:
-            value = run.round(progress.done)
-            outcome = progress.record(value)
+            outcome = progress.record(run.round(progress.done))
             if outcome is not None:
                 return outcome
-            if stalling.after(context.budget.seconds, value, context.incumbent.objective) and self.yields:
-                why = "columns brought nothing more for long"
-                return MethodOutcome(StopReason.STALLED, progress.done, why, yielded=True)
 
 
 def column_run(context: SolveContext) -> ColumnGenerationRun:
@@ -307,21 +299,3 @@ class ColumnGenerationRun:
         known = self._known_columns()
         pool.keep(np.union1d(kept, known[known >= 0]))
         self._master.rebuild()
-
-
-class Stalling:
-    """Looks at every round; it has stalled after as long without a gain as it took to get to the last one."""
-
-    def __init__(self, seconds: float) -> None:
-        self._begin = self._gain = seconds
-        self._value, self._objective, self._idle = math.inf, math.nan, 0
-
-    def after(self, seconds: float, value: float, objective: float) -> bool:
-        """Whether a round that ended now has stalled: master's value in minimisation form, and incumbent."""
-        cheaper = value < self._value - GAINED * (1.0 + abs(value))
-        if cheaper or objective != self._objective:
-            self._gain, self._idle = seconds, 0
-            self._value, self._objective = min(value, self._value), objective
-            return False
-        self._idle += 1
-        return self._idle >= ROUNDS and seconds - self._gain >= self._gain - self._begin

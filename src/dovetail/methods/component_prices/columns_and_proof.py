@@ -1,6 +1,11 @@
-"""Columns as long as they improve, then a proof at their prices, then columns once more.
+"""Columns and a proof at their prices, one after the other, for longer and longer.
 
-A proof at prices of the first few columns is worth nothing, and takes as long as one at good prices.
+    repeat
+        columns  so many rounds, twice as many each time
+        proof    every component's least cost at the prices of these columns, for as long as the columns took
+
+A proof at the prices of a few columns is worth nothing and takes longer than one at good prices, so that one
+that is cut short is not gone on with: the next one has better prices, and twice the time.
 """
 
 from __future__ import annotations
@@ -9,7 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.methods.component_prices.column_generation import ColumnGeneration
 from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+
+FIRST_ROUNDS = 12
+"""Of columns before the first proof: three restricted masters, each with columns of its own (water, 4x32: the
+first two bring nothing where the third one does)."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +30,18 @@ class ColumnsAndProof:
     name = "columns-and-proof"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """One after the other; what the proof comes to is what is said."""
-        replace(self.columns, yields=True).solve(context)
-        if context.over:
-            return MethodOutcome(context.over, len(context.monitor.trace))
-        proof = CertifiedPrices().solve(context)
-        if context.over or proof.closed or proof.infeasible:
-            return proof
-        again = self.columns.solve(context)
-        return replace(proof, stop_reason=again.stop_reason)
+        """Until the problem is closed, the time is over, or neither has anything left to do."""
+        run, rounds, columns_ended, said = self.columns.begun(context), FIRST_ROUNDS, False, ""
+        while True:
+            most = rounds if self.columns.rounds is None else self.columns.rounds
+            began = context.budget.seconds
+            columns = self.columns.go_on(context, run, most)
+            if context.over:
+                return replace(columns, message=said)
+            columns_ended = columns.stop_reason is StopReason.STALLED or self.columns.rounds is not None
+            spent = context.budget.left if columns_ended else context.budget.seconds - began
+            proof = CertifiedPrices().solve(context.turn(spent))
+            said = proof.message
+            if context.over or columns_ended:
+                return proof
+            rounds *= 2
