@@ -5,7 +5,7 @@ Which of several computations will end first cannot be told beforehand. So they 
     next    the same again, while each of its turns halves the gap; else the one that has worked least for its
             weight, of equals the first
     slice   as long as it has worked so far, and FIRST at least: turns double
-    weight  1 after a turn that gained something; half of it after one that did not, LEAST at least
+    weight  1 after a turn that gained something, IDLE after one that did not
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
 counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
@@ -34,7 +34,7 @@ from dovetail.run import work
 
 FIRST = 100_000
 """Microseconds of effort of a first turn."""
-LEAST = 0.5
+IDLE = 0.5
 """Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
 GAINED, HALF = 0.01, 0.5
 """Of the gap: a turn that closes less has gained nothing; one that closes as much is followed by another."""
@@ -127,7 +127,7 @@ class Computation:
 
     def gained(self, part: float) -> None:
         """Say after a turn which part of the gap it closed."""
-        self.weight = 1.0 if part > GAINED else max(LEAST, 0.5 * self.weight)
+        self.weight = 1.0 if part > GAINED else IDLE
         self.leads = part >= HALF
 
     def close(self, *, at_once: bool = False) -> Any:
