@@ -20,7 +20,7 @@ def enough(event):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", EXAMPLES if FULL else EXAMPLES[1::2], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES if FULL else EXAMPLES[1::4], ids=lambda path: path.stem)
 def test_it_runs(path, monkeypatch, capsys):
     """As a user would run it; or in this process, to the first point of each solve."""
     if FULL:

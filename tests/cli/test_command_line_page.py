@@ -14,6 +14,7 @@ from dovetail.problem_file.description import PREDICTOR, PROBLEM_FILE, SOLVE, re
 from dovetail.problem_file.document import Document
 from tests.cli.commands import dovetail
 from tests.cli.plan_files import write_plan
+from tests.conftest import volume
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
 
@@ -47,11 +48,13 @@ def folder(tmp_path_factory):
     return folder
 
 
+@volume("files to files: test_solve_command.py and test_check_command.py give the same commands")
 def test_every_command_runs(folder):
     for name in ("result.json", "page.html", "r.html", "s.json", "first.json", "s.npz"):
         assert (folder / name).exists(), name
 
 
+@volume("as above")
 def test_the_solution_file_has_the_keys_of_the_table(folder):
     assert set(keys("## The solution file")) <= set(json.loads((folder / "s.json").read_text()))
 

@@ -23,8 +23,8 @@ from tests.small import linear_net
 from tests.tree_problems import enumerated
 
 METHOD = Auto(effort=1, tables=False)
-STEP = 1 if FULL else 2
-"""Every phase, problem and fact at full volume, every second one in each run."""
+STEP = 1 if FULL else 3
+"""Every phase, problem and fact at full volume, every third one in each run."""
 
 
 @pytest.fixture(autouse=True)

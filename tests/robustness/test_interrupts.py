@@ -160,6 +160,7 @@ def loop(*, deaf):
     )
 
 
+@volume("a process and its imports; above the next solve raises SystemExit(143) in this one")
 def test_a_loop_of_solves_ends_with_143():
     with loop(deaf=False) as process:
         assert process.stdout.readline() == "waits\n"
@@ -169,7 +170,7 @@ def test_a_loop_of_solves_ends_with_143():
     assert process.returncode == 143
 
 
-@volume("a process and its imports; a loop of solves ends in another one")
+@volume("a process and its imports")
 def test_a_second_sigterm_ends_a_solve_that_does_not_hear_the_first():
     with loop(deaf=True) as process:
         assert process.stdout.readline() == "waits\n"

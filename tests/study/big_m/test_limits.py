@@ -135,13 +135,6 @@ def test_scip_hears_its_own_memory_limit():
     model.free()
 
 
-def test_a_machine_that_does_not_say_is_told_of_and_gone_without(monkeypatch, capsys):
-    monkeypatch.setattr(memory, "resident", lambda: None)
-    result = dt.solve(busy(3), dt.BigM(memory_limit=0.01))
-    assert "memory is not watched" in capsys.readouterr().out
-    assert result.x is not None and result.written.memory_gb is None
-
-
 def test_a_model_that_scip_does_not_leave_is_freed_when_it_does(models, monkeypatch):
     monkeypatch.setattr(own_thread, "GRACE_SECONDS", 0.0)
     monkeypatch.setattr(scip_formulation, "interrupter", lambda model: lambda: None)
@@ -178,12 +171,3 @@ def test_writing_leaves_scip_its_seconds():
     assert result.stop_reason == "time"
     assert result.written.end == "writing" and result.written.solving_seconds is None
     assert "60 s of it are kept for SCIP (solve_seconds); raise time_limit" in result.message
-
-
-def test_writing_and_solving_are_part_of_the_whole():
-    result = dt.solve(busy(3), dt.BigM(margin=1e-4), log=False)
-    written = result.written
-    assert written.writing_seconds > 0.0 and written.solving_seconds > 0.0
-    assert written.writing_seconds + written.solving_seconds <= result.seconds
-    assert written.end == "other" and written.said == "optimal"  # with a margin nothing is proved
-    assert f"{written.variables:,} variables and {written.constraints:,} constraints" in result.message
