@@ -530,11 +530,11 @@ def of_json() -> Iterator[Case]:
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
         "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
-        "work": (None,),
+        "work": (None,), "bound_error": (None,),
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
-        "incumbents", "bounds", "facts", "settings", "allowed_gap", "work",
+        "incumbents", "bounds", "facts", "settings", "allowed_gap", "work", "bound_error",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:

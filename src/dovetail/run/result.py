@@ -312,13 +312,14 @@ def _read(record: Any) -> Result:
         for name, key in names.items()
         if name not in APART and (key in record or name in ("profile", "names"))
     }
-    x, columns, allowed = given["x"], given["names"], given.get("allowed_gap")
+    x, columns = given["x"], given["names"]
     if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
         raise ValueError("x is no vector of finite numbers")
     if x is not None and columns is not None and x.size != len(columns):
         raise ValueError(f"x has {x.size} entries and names has {len(columns)}")
-    if allowed is not None and not allowed >= 0.0:
-        raise ValueError(f"allowed_gap is {allowed}, less than 0")
+    for name in ("allowed_gap", "bound_error"):
+        if given.get(name) is not None and not given[name] >= 0.0:
+            raise ValueError(f"{name} is {given[name]}, less than 0")
     gains = (read(kind, record.get(kind, []), list[Gain]) for kind in ("incumbents", "bounds"))
     trace = Trace(read("trace", record["trace"], list[Row]), *gains)
     facts = ProblemFacts.from_record(record.get("facts"), None if x is None else x.size)
