@@ -47,6 +47,8 @@ HALF = 0.5
 """Of the gap that counts as closed: so much is left to all components."""
 SMOOTHING = 0.3
 """Weight of the prices with the best bound so far: the master's own jump about."""
+IDLE = 2
+"""Passes in a row that raise no bound: four more brought nothing either (water, n = 400)."""
 MOST_COMPONENTS = 3000
 """No proof of more of them ends in minutes."""
 BEGINNING_SECONDS, BEGINNING_SHARE = 3e-4, 0.3
@@ -133,8 +135,8 @@ class _Run:
         self.rows = coupled or SharedRows.of_structure(context.once(structure_of))
         self._progress = Progress(context)
         self._prices = self._best_prices = np.zeros(self.rows.sides.count)
-        self._violated = ""
-        """What the sets leave out and points met violate."""
+        self._idle, self._violated = 0, ""
+        """Passes since one raised the bound, and what the sets leave out and points met violate."""
         self.best, self.nodes, self.passes, self.left_out, self.short = -np.inf, 0, 0, 0, False
 
     def once(self) -> str:
@@ -165,13 +167,18 @@ class _Run:
             return ended
         if self.short:
             return "another proof would take longer than is left"
-        if added or self.best > before_it:
+        self._idle = 0 if self.best > before_it else self._idle + 1
+        if self._idle < IDLE and (added or not self._idle):
             return ""
         if not self._violated:
-            return "no cheaper point is left"
+            return "other prices prove no more" if added else "no cheaper point is left"
         kinds = context.once(component_kinds)
         if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
-            self._signs, self._violated = None, ""  # what signs leave out is looked at from here on
+            self._signs, self._violated, self._idle = (
+                None,
+                "",
+                0,
+            )  # what signs leave out is looked at from here on
             return ""
         return f"given up: the sets leave out {self._violated}, which cheaper points violate"
 
