@@ -59,7 +59,6 @@ def main() -> None:
         "assembly": lambda: assembly.run(options.data),
         "network_size": network_size.run,
         "memory": memory.run,
-        "solves": memory.run_solves,
         "overshoot": overshoot.run,
         "many_blocks": many_blocks.run,
         "stated_families": stated_families.run,

@@ -47,9 +47,9 @@ def run() -> ResultTable:
             ]
         )
     table.reading = (
-        "Sums come in another order on a GPU, so the iterates and with them the counts may differ. "
-        "Copies run in float64, which this GPU does at full speed and smaller ones do not. "
-        "Small networks gain nothing: a pass is over before the GPU has been asked."
+        "A GPU adds in another order, so iterates and counts may differ. The network step runs in float64, "
+        "which smaller GPUs do more slowly. Small networks gain nothing, because the call takes longer than "
+        "the pass."
     )
     return table
 

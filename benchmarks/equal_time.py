@@ -41,7 +41,7 @@ def run(data: Path | None, results: Path, jobs: int) -> ResultTable:
             "Potable samples (E1 to E4), expected survivors (E5); higher is better. *Seconds*: what the "
             "loop took with its own settings, and what `auto` was given. On tree planting (E5) the loop's "
             f"rows are those of the results file (300 s), and `auto` gets {TREE_SECONDS:g} s. *big-M*: mean "
-            "of the rows in docs/results.jsonl in which it found a point, with how many those are."
+            "of the rows in docs/results.jsonl with a solution, and their number."
         ),
     )
     settings = BenchSettings(data=data, seeds=SEEDS)

@@ -88,8 +88,8 @@ def run(data: Path | None, files: Sequence[str] = FILES) -> ResultTable:
             cells.append(f"{median(answer.seconds_to(single) for answer, single in mine):.1f}")
         table.rows.append([file, *cells, KNOWN[file][2]])
     table.reading = (
-        "Points re-evaluated by numpy alone. The solve with one job has one thread. Seconds: the median of "
-        "when there was a point as good as the last one of one job with the same seed."
+        "Solutions are re-evaluated by numpy alone. The solve with one job has one thread. Seconds: median "
+        "time to a solution as good as the final one of one job with the same seed."
     )
     return table
 

@@ -157,8 +157,8 @@ def run(jobs: int) -> ResultTable:
         f"Bounds of networks that no MIP is written for, after at most {LIMIT:g} s",
         ["problem", "network", "status", "objective", "bound", "the host's own", "closed", "s"],
         reading=(
-            "'closed' is the part of the distance from the host's own bound to the point that the proof has "
-            "closed. One thread. Water is maximised, floor minimised."
+            "'closed' is the share of the distance between the bound without the network and the objective "
+            "that the proof closes. One thread. Water is maximised, floor minimised."
         ),
     )
     for question, answer in zip(asked, each(answered, asked, jobs), strict=True):

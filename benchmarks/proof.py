@@ -223,10 +223,10 @@ def _rows_of(earlier: Path | None, measured_now: set[str]) -> list[Sequence[str]
 def _reading(machines: Sequence[str]) -> str:
     where = "; ".join(sorted(set(machines)))
     return (
-        "Seconds of the wall, one thread, finding the point included, imports not (median over seeds; gaps: "
-        "the largest). 'times faster' is SCIP's time over auto's where auto proves in every run; at least "
-        "that where SCIP met its limit. Where SCIP's big-M is feasible without a gap, no proof was taken "
-        'from it (docs/method.md, "Its word"), though it may have ended before the limit. Water\'s gap is '
+        "Wall seconds, one thread, search included, imports excluded (median over seeds; the largest gap). "
+        "'times faster' is SCIP's time divided by auto's, if auto proves in every run; a lower bound if SCIP "
+        "reached its limit. If SCIP's big-M is feasible without a gap, its claim was not accepted "
+        '(docs/method.md, "Its word"), although SCIP may have ended before the limit. Water\'s gap is '
         f"relative to the samples that stay undrinkable. Measured on {where}, other work on the other cores."
     )
 

@@ -22,7 +22,7 @@ from benchmarks.many_blocks import BUDGET, PER_BUDGET, SEED, many_blocks
 from dovetail.core.arrays import FloatArray
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext

@@ -45,8 +45,8 @@ def run() -> ResultTable:
                 ]
             )
     table.reading = (
-        "The paths differ, so the incumbents may: a sub-solver finds another local minimum, "
-        "an engine another of several best integer points. The solved water host has no integers left."
+        "Incumbents may differ: a sub-solver may find another local minimum, an engine another of several "
+        "best integer points. The MIP step of water has no integers."
     )
     return table
 

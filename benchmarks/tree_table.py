@@ -82,9 +82,9 @@ def table(runs: Runs) -> ResultTable:
             *(f"at {moment:g} s" for moment in MOMENTS), "bound", "build s", "CPU s", "remarks",
         ],
         reading=(
-            "One thread. *Within 1 %*: of the best that either found. *Proved*: said to be optimal. Ours are "
-            "seconds from the call on; SCIP's begin when its form is built (*build*), to its advantage. A "
-            "point of SCIP's that `predict` or the check does not accept is remarked on. "
+            "One thread. *Within 1 %*: of the best that either found. *Proved*: status optimal. dovetail's "
+            "seconds begin with the call, SCIP's after its model is built (*build*), to its advantage. A "
+            "remark marks a solution of SCIP's that `predict` or the check refuses. "
             "Repeat with `python -m benchmarks.trees --grid`."
         ),
     )  # fmt: skip

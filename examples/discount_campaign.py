@@ -1,9 +1,9 @@
-"""A discount campaign: whom to write to, and with how much off, for thousands of customers under two budgets.
+"""A discount campaign: which of thousands of customers get a letter, and which discount, under two budgets.
 
-    python examples/discount_campaign.py 200000      customers; 3,000 unless said
+    python examples/discount_campaign.py 200000      number of customers; the default is 3,000
 
-A network learns from last year's letters (made up) how likely a customer is to buy. Each customer is the same
-block with data of their own; the money for discounts and the number of letters are all that they share.
+A network learns from last year's letters (made up) how likely a customer is to buy. Customers are equal
+blocks with data of their own; they share the money for discounts and the number of letters.
 """
 
 import sys
@@ -17,7 +17,7 @@ LETTER, MOST_OFF = 0.4, 0.3
 
 
 def customers(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """What is known of each (three features), and what a sale to them brings."""
+    """Three features of each customer, and the revenue of a sale."""
     return rng.standard_normal((count, 3)), rng.lognormal(2.0, 0.5, count)
 
 

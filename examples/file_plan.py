@@ -37,7 +37,7 @@ ENDATA
 
 
 def wear(plan: np.ndarray) -> np.ndarray:
-    """What a run wears out, for each row of (a, b, speed); no network, no gradient of its own."""
+    """Wear for each row of (a, b, speed): a function without a gradient."""
     a, b, speed = plan.T
     return 0.15 * (a + b) ** 2 * (speed - 1.5) ** 2 + np.log1p(np.maximum(a + b, 0.0)) * np.maximum(
         a - b, 0.5

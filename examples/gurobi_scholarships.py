@@ -1,7 +1,7 @@
 """Scholarships for 40 applicants, in gurobipy; a scikit-learn pipeline predicts who will accept.
 
-Score and average are facts, the amount is a decision: one frame holds both. The model fits the
-size-limited licence that comes with gurobipy.
+One frame holds the data (score and average) and the decision (amount). The model fits the size-limited
+licence that comes with gurobipy.
 """
 
 import gurobipy as gp
@@ -34,7 +34,7 @@ probability = model.addMVar(40, ub=1.0, name="probability")
 model.addConstr(amount.sum() <= 20.0, name="budget")
 model.setObjective(probability.sum(), GRB.MAXIMIZE)
 
-features = people.assign(amount=amount.tolist())  # numbers and variables side by side
+features = people.assign(amount=amount.tolist())  # numbers beside variables
 constr = dt.add_predictor_constr(
     model, pipeline, features, probability, output_type="probability_1", data=history
 )

@@ -1,6 +1,6 @@
 """A blend of four oils, in highspy; an ONNX file predicts its octane number.
 
-The output variable is made by dovetail. The second solve sees a changed price and starts from the first.
+dovetail makes the output variable. The second solve has a changed price and starts from the first result.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """A heat pump over 24 hours, in linopy; a residual network predicts its output.
 
-The outside temperature is a fixed feature of each hour, the level an integer. Peers have no rows for a
-residual network with LayerNorm.
+The outside temperature is a fixed feature of each hour, the level an integer. Tools that write networks as
+constraints have no formulation for a residual network with LayerNorm.
 """
 
 import numpy as np
@@ -60,6 +60,6 @@ constr = dt.add_predictor_constr(model, pump, features, made, data=seen.numpy())
 
 result = dt.solve(model, time_limit=10)
 
-print("level ", run.solution.values.astype(int))  # the model has the values
+print("level ", run.solution.values.astype(int))  # the values are in the model
 print("stored", stored.solution.values.round(1))
 print(f"cost {result.objective:.3f}, largest error {constr.get_error().max():.1e}")

@@ -1,7 +1,6 @@
 """Prices of five products, in Pyomo; price -> sales by one network, sales -> service hours by another.
 
-The second network reads what the first one writes: a chain of predictors. Peers write both into the
-model; here they stay networks.
+The second network reads the output of the first: a chain of predictors.
 """
 
 import pyomo.environ as pyo
@@ -62,5 +61,5 @@ dt.add_predictor_constr(
 result = dt.solve(model, time_limit=5)
 
 for what in (model.price, model.promoted, model.sales, model.hours):
-    print(f"{what.name:10}", {p: round(what[p].value, 2) for p in PRODUCTS})  # the model has the values
+    print(f"{what.name:10}", {p: round(what[p].value, 2) for p in PRODUCTS})  # the values are in the model
 print(f"profit {result.objective:.3f} ({result.status.value})")

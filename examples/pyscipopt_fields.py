@@ -1,6 +1,6 @@
 """Seed, water and nitrogen for six fields, in PySCIPOpt; a network predicts the harvest.
 
-Written as for PySCIPOpt-ML. Two lines differ: the import, and the solve.
+A program for PySCIPOpt-ML with two lines changed: the import and the solve call.
 """
 
 import numpy as np

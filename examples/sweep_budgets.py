@@ -1,6 +1,6 @@
-"""One plant under several budgets: a sweep over the cores of this machine, then the best plan looked at.
+"""One plant under several budgets: a sweep over the cores of this machine, then the best case solved again.
 
-`build` is imported by other processes, so it stands in a file, and what the program does stands under
+Other processes import `build`, so it is a function of a file, and the program itself stands under
 `if __name__ == "__main__":`.
 """
 
@@ -14,7 +14,7 @@ import dovetail as dt
 
 
 def build(budget: float, machines: int) -> tuple[dt.Problem, dict[str, float]]:
-    """The plant as it is with so much money and so many machines; a network (made up) says what it makes."""
+    """The plant with this budget and number of machines; a network (made up) predicts the output."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
     mip = dt.Mip(
@@ -30,7 +30,7 @@ def build(budget: float, machines: int) -> tuple[dt.Problem, dict[str, float]]:
 
 if __name__ == "__main__":
     grid = {"budget": [1.0, 2.0], "machines": [1, 3]}
-    with tempfile.TemporaryDirectory() as folder:  # a file that stays could be gone on with
+    with tempfile.TemporaryDirectory() as folder:  # keep the file to continue a sweep later
         table = dt.sweep(build, grid, out=Path(folder) / "plans.jsonl", n_jobs=2)
     for row in table:
         print(row.case, row.status, row.objective, row.error)

@@ -67,9 +67,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def one_dnn() -> None:
-    """torch switches it off for good where a bfloat16 product fails, which some tests let happen."""
+def pytest_runtest_setup() -> None:
+    """torch switches oneDNN off for good where a bfloat16 product fails, which some tests let happen."""
     import torch
 
     torch._C._set_mkldnn_enabled(True)

@@ -4,7 +4,10 @@ import pytest
 from benchmarks.tree_runs import Answer, Asked, answered
 from benchmarks.tree_table import behind, read, summary, table, written
 
+from tests.conftest import volume
 
+
+@volume("SCIP on a model with trees written out; our side is solved below")
 def test_both_sides_say_the_same():
     pytest.importorskip("pyscipopt_ml")
     ours, theirs = (answered(Asked("diet", 2, 2, 0, 60.0, who)) for who in (0, None))

@@ -48,25 +48,27 @@ def test_help_and_version():
     assert dovetail("--version").stdout.strip() == f"dovetail {dt.__version__}"
 
 
-def test_list_names_what_is_here():
-    done = dovetail("list")
-    assert done.returncode == 0
+def test_list_names_what_is_here(capsys):
+    assert ended("list") == 0
+    said = capsys.readouterr().out
     for table in TABLES:
-        assert f"{table.title}:" in done.stdout
+        assert f"{table.title}:" in said
         for part in table.values():
-            assert f"  {part.name} " in done.stdout and part.text in done.stdout
-    missing = [line for line in done.stdout.splitlines() if "not installed" in line]
+            assert f"  {part.name} " in said and part.text in said
+    missing = [line for line in said.splitlines() if "not installed" in line]
     assert all("catboost" in line for line in missing)  # too heavy for the quick tests
 
 
 def test_list_of_some_families_only(capsys):
-    assert dovetail("list", "engines").stdout.splitlines()[0] == "engines for the MIP step:"
+    assert ended("list", "engines") == 0
+    assert capsys.readouterr().out.splitlines()[0] == "engines for the MIP step:"
     assert "family 'motors' is not known; choose methods, engines" in refused(["list", "motors"], capsys)
 
 
-def test_the_docs_have_the_same_list():
+def test_the_docs_have_the_same_list(capsys):
     page = (Path(__file__).parent.parent / "docs" / "parts.md").read_text()
-    listed = dovetail("list", "--markdown").stdout.strip()
+    assert ended("list", "--markdown") == 0
+    listed = capsys.readouterr().out.strip()
     assert listed == page[page.index("## ") :].strip(), "put what `dovetail list --markdown` prints into it"
 
 

@@ -16,7 +16,6 @@ from tests.conftest import FULL
 from tests.differential.instances import make
 from tests.differential.judging import as_problem
 from tests.differential.truth import truth
-from tests.tanh import problem_of, tanh_net
 from tests.writing import FORMS, Writing, by_levels, net_of
 
 few = settings(max_examples=60 if FULL else 2, deadline=None, derandomize=True)
@@ -27,34 +26,6 @@ HOST_RULES = [name for name in RULES if not name.startswith(("as ", "networks"))
 
 def solve(instance, **changes):
     return dt.solve(as_problem(replace(instance, **changes)), METHOD, time_limit=600.0, log=False)
-
-
-@few
-@given(st.integers(0, 10_000))
-def test_minimising_the_negative_is_maximising(seed):
-    instance = make(seed)
-    other = "max" if instance.sense == "min" else "min"
-    one, two = solve(instance), solve(instance, cost=-instance.cost, sense=other)
-    assert one.status == two.status
-    if one.x is not None:
-        assert np.array_equal(one.x, two.x)
-        assert one.objective == -two.objective
-
-
-@few
-@given(st.integers(0, 10_000))
-def test_rows_in_two_halves_are_the_same_row(seed):
-    """A range row split into its two sides, and a row repeated, leave the feasible points what they are."""
-    instance = make(seed)
-    doubled = solve(
-        instance,
-        A=np.vstack([instance.A, instance.A]),
-        row_lower=np.concatenate([instance.row_lower, np.full(len(instance.A), -np.inf)]),
-        row_upper=np.concatenate([np.full(len(instance.A), np.inf), instance.row_upper]),
-        on_outputs=np.concatenate([instance.on_outputs, instance.on_outputs]),
-    )
-    if doubled.x is not None:
-        assert dt.check(as_problem(instance), doubled.x).within()
 
 
 @few
@@ -90,19 +61,6 @@ def test_check_does_not_care_for_the_order_of_columns(seed, power):
         row_upper=instance.row_upper * scale,
     )
     assert dt.check(as_problem(scaled), x).rows.amount == here.rows.amount * scale
-
-
-def test_an_equivalent_model_reaches_the_same_optimum():
-    """Cost on y, or on z <= 3 y + 1: the same problem, whatever bounds z has."""
-    direct = problem_of([0.0, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf], sense="max")
-    row = ([[0.0, -3.0, 1.0]], -np.inf, 0.0)
-    through = problem_of([0.0, 0.0, 1.0], *row, lower=[0.0, -1e3, -1e3], upper=[1.0, 1e3, 1e3], sense="max")
-    for p in (direct, through):
-        p.add_predictor(tanh_net(seed=4), [0], [1])
-    found = [dt.solve(p, log=False).objective for p in (direct, through)]
-    grid = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
-    best = 3.0 * tanh_net(seed=4)(grid).max().item()
-    assert found == pytest.approx([best, best], abs=1e-2)
 
 
 def l1_ball(form, seed, price):
@@ -243,7 +201,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("seed", range(6) if FULL else [1])
-@pytest.mark.parametrize("family", FAMILIES if FULL else ["doses, even", "ramps"])
+@pytest.mark.parametrize("family", FAMILIES if FULL else ["ramps"])
 def test_levels_and_changes_are_proved_with_the_same_work_however_they_are_written(family, seed):
     build, forms = FAMILIES[family]
     results = {form: dt.solve(build(form, seed), time_limit=600.0, log=False) for form in forms}
@@ -294,7 +252,7 @@ def test_a_problem_of_the_zoo_is_proved_with_the_same_work_however_it_is_written
     """
     problem = zoo.build(kind, 1, 0)
     forms = {"as given": problem}
-    for name in RULES if FULL else list(RULES)[QUICK.index(kind) :: len(QUICK)]:
+    for name in RULES if FULL else list(RULES)[QUICK.index(kind) :: 2 * len(QUICK)]:
         other = rewritten(problem, [name]) if name not in MAY_WAIT and (FULL or name != "as keras") else None
         if other is not None:
             forms[name] = other

@@ -46,6 +46,7 @@ class Loaded(HTMLParser):
 def test_it_is_built_and_loads_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
+    assert (site / "search" / "search_index.js").exists()  # the search of pages that are opened as files
     for page in pages:
         reader = Loaded()
         text = page.read_text()

@@ -1,1 +1,1 @@
-"""How the documentation site is made: mkdocs.yml says of what."""
+"""Tools that build the documentation site (mkdocs.yml)."""

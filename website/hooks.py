@@ -1,7 +1,7 @@
-"""What the site needs beyond docs/: pages that live elsewhere in the repository, and links to them that work.
+"""Hooks of the site: pages from outside docs/, links to them, flowcharts.
 
-CONTRIBUTING.md and its like stand where people look for them; on the site they are pages too. A link in docs/
-that leaves the folder is turned to such a page, and one that leads to no page is an error, as any other is.
+CONTRIBUTING.md, CHANGELOG.md and examples/README.md are pages of the site too. A link in docs/ that leaves
+the folder is turned to the page; a link without a page is an error.
 """
 
 import posixpath
@@ -20,12 +20,12 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "examples/README.md": "examples.md",
 }
-"""Where a page of the repository is on the site."""
+"""Place on the site of each page from outside docs/."""
 PLACES = {place: source for source, place in PAGES.items()}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that live elsewhere, and every program of examples/ as a file."""
+    """Add the pages from outside docs/, and every program of examples/ as a file."""
     for source, place in PAGES.items():
         files.append(File.generated(config, place, content=(ROOT / source).read_text()))
     for program in sorted((ROOT / "examples").rglob("*.py")):
@@ -35,8 +35,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links as they stand in the repository into those of the site; draw flowcharts."""
+    """Turn links of the repository into links of the site; draw flowcharts."""
     place = page.file.src_uri
+    if place.startswith("benchmarks/"):
+        page.meta["hide"] = ["toc"]  # their tables are wide
     folder = posixpath.dirname(PLACES.get(place, f"docs/{place}"))
 
     def turned(match: re.Match[str]) -> str:

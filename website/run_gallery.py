@@ -1,7 +1,7 @@
 """Run the gallery: python -m website.run_gallery [NAME ...]
 
-The sources are programs in cells (examples/gallery/*.py). Each is run from top to bottom, and what its cells
-say and draw is written beside their text: docs/gallery/NAME.md and its pictures for the site, NAME.ipynb.
+The sources are programs in cells (examples/gallery/*.py). Each runs from top to bottom. Text, output and
+pictures are written to docs/gallery: NAME.md with its pictures for the site, and NAME.ipynb.
 """
 
 import ast
@@ -18,9 +18,9 @@ ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "examples" / "gallery"
 PAGES = ROOT / "docs" / "gallery"
 LARGEST = 60_000
-"""Bytes of a picture: pages are to be light."""
+"""Largest size of a picture in bytes, so that pages load quickly."""
 INK = "#7d848c"
-"""Text and axes of pictures: readable on white and on a dark page, since both show the same file."""
+"""Colour of text and axes, readable on white and on dark pages."""
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "dovetail", "figure.facecolor": "none", "axes.facecolor": "none",
     "savefig.facecolor": "none", "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK,
@@ -31,7 +31,7 @@ STYLE = {
 
 @dataclass
 class Cell:
-    """Text or code, and what came of it."""
+    """Text or code, with its output."""
 
     kind: str
     """"markdown" or "code"."""
@@ -72,7 +72,7 @@ def run(source: Path) -> list[Cell]:
 
 
 def _execute(code: str, names: dict[str, object], title: str) -> None:
-    """As a notebook does: what the last line is worth is shown."""
+    """Run the code and print the value of the last line, as a notebook does."""
     tree = ast.parse(code, title)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, title, "exec"), names)
@@ -83,7 +83,7 @@ def _execute(code: str, names: dict[str, object], title: str) -> None:
 
 
 def _drawn() -> list[bytes]:
-    """Every open figure of matplotlib as SVG, the same bytes for the same picture."""
+    """Every open figure of matplotlib as reproducible SVG."""
     from matplotlib import pyplot as plt
 
     pictures = []
@@ -117,7 +117,7 @@ def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
 
 
 def _caption(found: list[Cell], cell: Cell) -> str:
-    """What stands for a picture where it cannot be seen: the first words of the text that follows it."""
+    """Alternative text of a picture: the first words of the text after it."""
     after = [other.text for other in found[found.index(cell) + 1 :] if other.kind == "markdown"]
     return re.sub(r"[\[\]*`#\n]", " ", after[0])[:120].strip() if after else "picture"
 

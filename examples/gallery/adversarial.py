@@ -1,10 +1,10 @@
 # %% [markdown]
 # # An adversarial example, or a proof that there is none
 #
-# A classifier tells ten digits apart, images of 8 by 8 pixels (made up here). How far can an image be turned
-# towards another class if its pixels may change by so much in all? One network, 64 inputs, one row. Where
-# the best margin is above 0 the image is taken for another digit; where the **bound** is below 0, no change
-# of that size can do it: a certificate of robustness.
+# A classifier recognises ten digits in images of 8 by 8 pixels (made up here). The pixels may change by a
+# limited amount in total. Which change moves the image furthest towards another class? The model has one
+# network, 64 inputs and one constraint. If the best margin is above 0, the image is classified as another
+# digit. If the **bound** is below 0, no change of this size can do so: robustness is proved.
 
 # %%
 import matplotlib.pyplot as plt
@@ -38,9 +38,9 @@ axis.legend()
 plt.show()
 
 # %% [markdown]
-# Every point lies on its bound where the status says `optimal`: the image found is the worst there is. Left
-# of where the line crosses 0 the classifier is proved safe against the target, right of it there is an image
-# that fools it.
+# Where the status is `optimal`, the solution lies on its bound: no image is worse. Left of the point where
+# the line crosses 0 the classifier is proved safe against the target; right of it an image fools the
+# classifier.
 
 # %%
 fooled = next((k for k, answer in enumerate(results) if answer.objective > 0), len(results) - 1)
@@ -59,5 +59,5 @@ for axis, picture, title in zip(axes, pictures, titles, strict=True):
 plt.show()
 
 # %% [markdown]
-# The image, what the smallest budget of the list that fools the network makes of it, and the difference
-# (red: brighter, blue: darker).
+# The image, the result of the smallest budget in the list that fools the network, and the difference (red:
+# brighter, blue: darker).

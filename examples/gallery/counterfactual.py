@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Counterfactual: what would have to change?
 #
-# A bank's classifier (scikit-learn) has declined an application. The applicant asks: what is the least that
-# I would have to change? Age cannot change, the number of open accounts is a whole number, and nobody wants
-# to change everything at once. The data is made up.
+# A bank's classifier (scikit-learn) has declined an application. What is the smallest change that reverses
+# the decision? Age cannot change, the number of open accounts is an integer, and only a few features should
+# change. The data is made up.
 
 # %%
 import matplotlib.pyplot as plt
@@ -36,10 +36,10 @@ person = people[(chances > 0.01) & (chances < 0.05) & (people.accounts > 4)].ilo
 print(person.to_dict(), "chance", bank.predict_proba(person.to_frame().T)[0, 1].round(3))
 
 # %% [markdown]
-# Columns of the model: the new values, how far each goes up and down, and whether it is touched at all. The
-# bank's pipeline is the predictor as it is, scaler included; the output is the probability of being repaid,
-# with a floor of one half. Cost: changes in standard deviations, and three times as much beyond the first
-# half of one, since large changes are hard.
+# The variables are the new values, the change up and down of each feature, and whether a feature changes at
+# all. The predictor is the bank's pipeline with its scaler. Its output is the probability of repayment,
+# with a lower bound of one half. The cost is the change in standard deviations, three times as much beyond
+# the first half of one.
 
 # %%
 FEATURES = list(people.columns)
@@ -104,7 +104,6 @@ axis.legend(title="features touched", loc="center left", bbox_to_anchor=(1.0, 0.
 plt.show()
 
 # %% [markdown]
-# Three answers to choose from: the fewer features may be touched, the farther they have to go. The chance
-# was asked of the bank's own pipeline, not of a copy. Where the status is `optimal`, **no smaller change
-# exists** by this classifier within the range of its training data; a search that only moves downhill cannot
-# say that.
+# Three answers: the fewer features may change, the further they must go. The probability is that of the
+# bank's own pipeline. Where the status is `optimal`, **no smaller change exists** for this classifier
+# within the range of its training data. A local search cannot show this.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # A model and a network in files
 #
-# The planning system writes an MPS file, the laboratory an ONNX file. Neither is changed, and no line of
-# Python is needed: the [command line](../command_line.md) does
+# The planning system writes an MPS file, the laboratory an ONNX file. Neither changes. The [command
+# line](../command_line.md) solves them without Python:
 #
 #     dovetail solve plan.mps --predictor 'strength.onnx:cement,ash,water->strength' --report page.html
 #
-# Here it is in Python, to draw pictures. First, the two files, as others would send them.
+# This page uses Python to draw pictures. First, the two files:
 
 # %%
 import tempfile
@@ -82,8 +82,7 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
 print(f"the network errs by {50 * loss.item() ** 0.5:.1f} MPa")
 
 # %% [markdown]
-# What a user does with them is three lines. Columns go by the names in the file; cement comes in whole bags
-# of 25 kg.
+# The user writes three lines. Variables have their names in the file; cement comes in bags of 25 kg.
 
 # %%
 problem = dt.Problem(dt.read(folder / "plan.mps"))
@@ -111,7 +110,6 @@ axis.set(xlabel="cement, kg", ylabel="ash, kg", title="strength at the water tha
 plt.show()
 
 # %% [markdown]
-# The red line is the strength that is asked for; the dot is the cheapest mix on it that whole bags allow.
-# **What was proved:** the bound printed above; nothing cheaper is possible by this network. It is a float32
-# network, whose last digits depend on the batch it is evaluated in, so that a gap of about 1e-6 is left and
-# the status may say `feasible` rather than `optimal` ([Statuses](../claims.md)).
+# The red line is the required strength; the dot is the cheapest mix that whole bags allow. **Proved:** the
+# bound printed above; no mix is cheaper for this network. The rounding of a float32 network leaves a gap of
+# about 1e-6, and the status may be `feasible` instead of `optimal` ([Statuses](../claims.md)).

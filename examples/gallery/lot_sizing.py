@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lot sizing with an LSTM
 #
-# Twelve weeks. A product is made in whole lots, and setting up costs money. Demand is predicted by an LSTM
-# from the season and from the promotions we choose: a promotion lifts its week, and the weeks after it
-# suffer. So promotions, lots and stock have to be decided together (none in the last three weeks, whose
-# after-effects the plan would not see). The model is linopy's; no tool that writes networks into the model
-# has rows for an LSTM.
+# A product is made in lots over twelve weeks, and set-ups cost money. An LSTM predicts demand from the
+# season and from the promotions that we choose: a promotion raises demand in its week and lowers it in the
+# weeks after. Promotions, lots and stock are therefore decided together (no promotions in the last three
+# weeks, whose after-effects lie beyond the plan). The model is in linopy. Tools that write networks as
+# constraints have no formulation for an LSTM.
 
 # %%
 import matplotlib.pyplot as plt
@@ -100,11 +100,10 @@ axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 plt.show()
 
 # %% [markdown]
-# Red lines are promotions. Production comes in whole lots and few set-ups, stock carries the rest. Demand
+# Red lines are promotions. Production comes in few set-ups and whole lots; stock covers the rest. Demand
 # after a promotion lies below the dashed line: the LSTM has learnt that customers bought ahead.
 #
-# **What was proved:** every week's demand is what the LSTM itself says of the twelve promotions that were
-# chosen; rows and whole numbers hold. The bound comes from rows and set-ups more than from the LSTM, into
-# which proofs do not look, so that a better plan is not excluded. Nine free binaries have 512 combinations:
-# who needs certainty can ask the LSTM for each of them and solve the rest, which is then an ordinary
-# lot-sizing problem.
+# **Proved:** the LSTM predicts the demand of every week; constraints and integers hold. The bound comes
+# mostly from constraints and set-ups, because proofs do not use this LSTM; a better plan may exist. Nine
+# free binaries have 512 combinations: for certainty, evaluate the LSTM for each and solve the remaining
+# lot-sizing problems.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Prices and demand
 #
-# Three products, a Pyomo model, and a network that predicts demand from price, the competitor's price and
-# advertising. Revenue is price **times** demand: a product of a decision and a prediction, which no
-# mixed-integer program takes. `dt.Product` makes it an output of the predictor, exact, with gradients and
-# with sound bounds.
+# Three products, a Pyomo model, and a network that predicts demand from the price, the competitor's price
+# and advertising. Revenue is price **times** demand, a product of a decision and a prediction that a linear
+# model cannot express. `dt.Product` makes this product an output of the predictor, exact, with gradients
+# and valid bounds.
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ for _ in range(400):
 print(f"demand is met to {loss.item() ** 0.5:.1f} pieces (root mean square) of up to {sold.max():.0f}")
 
 # %% [markdown]
-# The model is Pyomo's own. Two products at most are advertised; the factory makes 70 pieces; prices end in
-# whole dimes (an integer times 0.1). `keep=True` gives demand and revenue of the same call.
+# At most two products are advertised, the factory makes 70 pieces, and prices are multiples of 0.1.
+# `keep=True` gives demand and revenue from the same call.
 
 # %%
 PRODUCTS = range(3)
@@ -86,6 +86,6 @@ axes[0].set_ylabel("profit of the product")
 plt.show()
 
 # %% [markdown]
-# Profit by price, without advertising (grey) and with it (teal); the orange line is the competitor's price,
-# the dot what was decided. The dots are not at the tops of the curves: the factory's 70 pieces are shared,
-# so that each product is sold a little dearer than it would be alone.
+# Profit by price, without advertising (grey) and with it (teal). The orange line is the competitor's price,
+# the dot the decision. The dots are not at the maxima of the curves: the products share 70 pieces, so each
+# price is slightly higher than it would be alone.

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # A simulator: any function, whole numbers
+# # A simulator: any function, integers
 #
-# How many people should answer the telephone in each part of the day? Waiting is not a formula and not a
-# network: it comes out of a simulation, an ordinary Python function of numpy arrays. It has no gradient, and
-# needs none here: the decisions are whole numbers.
+# How many people should answer the telephone in each shift? Waiting time comes from a simulation, an
+# ordinary Python function of numpy arrays. The function has no gradient and needs none here, because the
+# decisions are integers.
 
 # %%
 import matplotlib.pyplot as plt
@@ -32,9 +32,9 @@ def waiting(plans: np.ndarray) -> np.ndarray:
 
 
 # %% [markdown]
-# The least wages such that nobody waits longer than three minutes on average, in any shift, and no shift
-# differs from the one before by more than three people. A queue that the morning left is there in the
-# afternoon, so that shifts cannot be planned one by one.
+# Minimise wages such that the mean wait is at most three minutes in every shift and adjacent shifts differ
+# by at most three people. A queue from the morning remains in the afternoon, so the shifts cannot be
+# planned one by one.
 
 # %%
 mip = dt.Mip(
@@ -72,8 +72,7 @@ print(
 )
 
 # %% [markdown]
-# Left of the teal dot no plan keeps below the red line. **Optimal is proved**, and the last line of the
-# output says the same by trying every plan: with three shifts one can. The simulator is called in batches;
-# dovetail saw that its inputs are whole numbers with few values, listed its answers, and left the choice to
-# a mixed-integer program. With more shifts (above 256 combinations) it would search instead, and say
-# `feasible`.
+# Left of the teal dot every plan exceeds the red line. **Optimality is proved**, and the last line of the
+# output confirms it by trying every plan, which is possible with three shifts. dovetail evaluates the
+# simulator in batches for all combinations of inputs, and a MIP chooses among the answers. With more than
+# 256 combinations it would search instead and return `feasible`.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Planting trees
 #
-# A plot of six by six cells. On each cell one of four species is planted; some cells may be sterilised
-# first, which helps some species and costs effort. Four networks, one per species, predict the chance that a
-# tree survives, from light, soil and sterilisation. Which tree where, and which cells to sterilise, so that
-# most trees survive within the money?
+# A plot has six by six cells. Each cell gets one of four species; sterilising a cell first helps some
+# species and costs effort. Four networks, one per species, predict the probability that a tree survives,
+# from light, soil and sterilisation. Which trees and which sterilised cells maximise the number of
+# survivors within the budget?
 #
-# The data is made up after a published experiment; the decision model is SurrogateLIB's.
+# The data is made up in the form of a published experiment; the decision model is SurrogateLIB's.
 
 # %%
 import matplotlib.pyplot as plt
@@ -23,9 +23,9 @@ mip = plot.problem.mip
 print(f"{mip.n_columns} columns, {int(mip.integer.sum())} of them integer; {len(plot.networks)} networks")
 
 # %% [markdown]
-# Of a network's seven inputs six are facts of the cell; only sterilisation is decided, and it is 0 or 1. So
-# a network has two answers per cell, whatever its depth. dovetail sees that, puts the answers into a table,
-# and what is left is an ordinary mixed-integer program.
+# Six of a network's seven inputs are data of the cell; only sterilisation is a decision, 0 or 1. A network
+# of any depth therefore has two answers per cell. dovetail puts the answers into a table, and an ordinary
+# MIP remains.
 
 # %%
 result = dt.solve(plot.problem, time_limit=TIME_LIMIT, log=False)
@@ -51,7 +51,6 @@ axis.legend(
 plt.show()
 
 # %% [markdown]
-# The plan: colours are species, numbers the chance of survival, white frames sterilised cells. **Optimal is
-# proved** here: no other choice of trees and cells does better by these networks, within one part in a
-# million. Written out neuron by neuron, the same model (with networks of 8 layers) was still open for SCIP
-# after a minute ([benchmarks](../benchmarks/proof.md), `tree_8x32`).
+# The plan: colours are species, numbers survival probabilities, white frames sterilised cells. **Optimality
+# is proved** to one part in a million. Written out neuron by neuron, the same model (with networks of 8
+# layers) was still open for SCIP after a minute ([benchmarks](../benchmarks/proof.md), `tree_8x32`).

@@ -1,12 +1,11 @@
 # %% [markdown]
 # # Water treatment
 #
-# Fifty water samples are not fit to drink. A network judges from nine measured features whether water is
-# potable. Features can be raised and lowered, but for each feature two standard deviations up and two down
-# have to do for **all** samples together. Which samples should be treated, and how, so that most become
-# potable?
+# Fifty water samples are not potable. A network judges from nine measured features whether water is
+# potable. Features can be raised and lowered, but for each feature **all** samples share a budget of two
+# standard deviations up and two down. Which treatment makes most samples potable?
 #
-# The data is made up: it looks like the public water potability set and is none of it.
+# The data is made up in the form of the public water potability set.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,18 +21,17 @@ plant = judge.water(50)
 print(judge.training)
 
 # %% [markdown]
-# The model is linear but for the network: treated value = measured value + up - down, one budget per feature
-# and direction, and `potable` is 1 where the network's logit is at least 0. All fifty samples go through the
-# network as one batch.
+# Apart from the network the model is linear: treated value = measured value + up - down, one budget per
+# feature and direction, and `potable` is 1 if the network's logit is at least 0. All fifty samples go
+# through the network as one batch.
 
 # %%
 result = dt.solve(plant.problem, time_limit=TIME_LIMIT)
 
 # %% [markdown]
-# How to read these lines: [Reading the log](../log.md). The last lines are what counts: the point was
-# evaluated again with the network itself, and the bound is proved: more samples than that cannot be made
-# potable within these budgets, by anybody. (`rows only` would be a bound that has not seen the network: all
-# fifty.)
+# [Reading the log](../log.md) explains these lines. The summary is what counts: the network itself
+# evaluated the solution, and the bound is proved, so no treatment within these budgets makes more samples
+# potable than the bound says. (`rows only` would be a bound without the network: all fifty.)
 
 # %%
 counts = plant.counts(result)
@@ -59,9 +57,9 @@ right.set(xlabel="sample, by its logit", ylabel="treatment")
 plt.show()
 
 # %% [markdown]
-# Each sample is a column. Treatment lifts those that are cheap to lift just above the line and leaves the
-# rest as they are: what is spent on a sample that stays undrinkable is lost. Below: what each sample got, in
-# standard deviations summed over features.
+# Each sample is a column. The treatment raises samples near the limit just above it and leaves the others
+# alone, because treatment of a sample that stays undrinkable is wasted. Below: the treatment of each sample
+# in standard deviations, summed over features.
 
 # %%
 features = [name.replace("_", " ") for name in water.FEATURES]
@@ -76,5 +74,5 @@ axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 plt.show()
 
 # %% [markdown]
-# Where a bar reaches the red line the budget is used up: a little more of it would help.
+# Where a bar reaches the red line the budget is used up, and a larger budget would help.
 # `result.report("page.html")` writes a page with all fifty treatments.

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Blending wine
 #
-# Thirty modest vineyards, four wines to be blended. A network predicts a taster's mark from eleven chemical
-# features, which of a blend are the means of what goes in. Each vineyard has so much to sell and a price.
-# Which blends have the best mean mark?
+# Thirty vineyards sell wine in limited amounts at different prices. Four blends are made from them. A
+# network predicts a taster's mark from eleven chemical features, and the features of a blend are the means
+# of its parts. Which blends have the best mean mark?
 #
-# The data is made up after the public red wine set.
+# The data is made up in the form of the public red wine set.
 
 # %%
 import matplotlib.pyplot as plt
@@ -47,10 +47,9 @@ right.legend(loc="center right")
 plt.show()
 
 # %% [markdown]
-# Left: what each wine is made of. Right: what the vineyards would get by themselves. Marks are not linear in
-# the features, so that a blend can be better than what goes into it: mixing reaches combinations of features
-# that no vineyard has.
+# Left: the parts of each wine. Right: the marks of the vineyards alone. Marks are not linear in the
+# features, so a blend can be better than its parts: mixing reaches combinations of features that no
+# vineyard has.
 #
-# **What was proved:** the points and marks are the network's own. The bound is far off, so that better
-# blends are not excluded: one network of eleven inputs that all move is where proofs end today ([When not to
-# use it](../when_not.md)).
+# **Proved:** the marks are the network's own. The bound is far away, so better blends may exist: one
+# network with eleven free inputs is beyond today's proofs ([When not to use it](../when_not.md)).

@@ -28,8 +28,8 @@ _PUBLIC = {
     "EngineError": "dovetail.core.errors",
     "Ensemble": "dovetail.predictors.ensemble",
     "Event": "dovetail.run.monitor",
-    "Family": "dovetail.core.families",
-    "FamilyRow": "dovetail.core.families",
+    "Family": "dovetail.core.family_arrays",
+    "FamilyRow": "dovetail.core.family_arrays",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
     "Function": "dovetail.predictors.function",
@@ -42,11 +42,11 @@ _PUBLIC = {
     "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
-    "Product": "dovetail.predictors.product",
+    "Product": "dovetail.predictors.derived",
     "Result": "dovetail.run.result",
     "RuleList": "dovetail.predictors.rule_list",
     "ShardedResult": "dovetail.sharding.sharded_result",
-    "Square": "dovetail.predictors.square",
+    "Square": "dovetail.predictors.derived",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
     "SweepResult": "dovetail.sweeping.sweep_result",
@@ -55,7 +55,7 @@ _PUBLIC = {
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
-    "categories_of": "dovetail.predictors.names",
+    "categories_of": "dovetail.predictors",
     "check": "dovetail.modelling.snapshot",
     "compare": "dovetail.report.page.compare_page",
     "load_predictor": "dovetail.predictors.files",
@@ -101,8 +101,8 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.core.errors import OptionError as OptionError
     from dovetail.core.errors import PredictorError as PredictorError
     from dovetail.core.errors import UnsupportedError as UnsupportedError
-    from dovetail.core.families import Family as Family
-    from dovetail.core.families import FamilyRow as FamilyRow
+    from dovetail.core.family_arrays import Family as Family
+    from dovetail.core.family_arrays import FamilyRow as FamilyRow
     from dovetail.core.file_limits import FileLimits as FileLimits
     from dovetail.core.mip import Mip as Mip
     from dovetail.core.predictor import register_predictor as register_predictor
@@ -113,9 +113,9 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
     from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
-    from dovetail.methods.column_generation.method import ColumnGeneration as ColumnGeneration
+    from dovetail.methods.component_prices.column_generation import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
-    from dovetail.methods.integer_search.method import IntegerLocalSearch as IntegerLocalSearch
+    from dovetail.methods.integer_search import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.mip import register_engine as register_engine
@@ -125,13 +125,13 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.models.files import read as read
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
+    from dovetail.predictors import categories_of as categories_of
+    from dovetail.predictors.derived import Product as Product
+    from dovetail.predictors.derived import Square as Square
     from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.function import Function as Function
-    from dovetail.predictors.names import categories_of as categories_of
-    from dovetail.predictors.product import Product as Product
     from dovetail.predictors.rule_list import RuleList as RuleList
-    from dovetail.predictors.square import Square as Square
     from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason
     from dovetail.run.monitor import Event as Event

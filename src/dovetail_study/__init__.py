@@ -22,36 +22,20 @@ EXPERIMENTS: Table[Experiment] = Table(
         "dovetail_study.e1:E1",
         "dual decomposition against big-M, over network and problem sizes (water)",
     ),
-    Part(
-        "e2",
-        "dovetail_study.e2:E2",
-        "networks of growing depth, plain and trainable (water)",
-    ),
+    Part("e2", "dovetail_study.e2:E2", "networks of growing depth, plain and trainable (water)"),
     Part(
         "e3",
         "dovetail_study.e3:E3",
         "without dual updates: single-step gradient, dual decomposition, SCIP (water)",
     ),
-    Part(
-        "e4",
-        "dovetail_study.e4:E4",
-        "four kinds of network, one unchanged solver (water)",
-    ),
-    Part(
-        "e5",
-        "dovetail_study.e5:E5",
-        "the network step's sub-solver swapped, beside SCIP (tree planting)",
-    ),
+    Part("e4", "dovetail_study.e4:E4", "four kinds of network, one unchanged solver (water)"),
+    Part("e5", "dovetail_study.e5:E5", "the network step's sub-solver swapped, beside SCIP (tree planting)"),
     Part(
         "readings",
         "dovetail_study.readings:EXPERIMENT",
         "what the paper leaves open in its algorithm, reading by reading (water)",
     ),
-    Part(
-        "theory",
-        "dovetail_study.theory:THEORY",
-        "Theorems 1 and 2, with their assumptions and without",
-    ),
+    Part("theory", "dovetail_study.theory:THEORY", "Theorems 1 and 2, with their assumptions and without"),
     Part(
         "sensitivity",
         "dovetail_study.sensitivity:SENSITIVITY",

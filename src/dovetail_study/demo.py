@@ -22,13 +22,7 @@ SEEN = 0.005
 
 
 def run(
-    *,
-    samples: int,
-    network: str,
-    data: Path | None,
-    time_limit: float,
-    seed: int,
-    report: Path | None,
+    *, samples: int, network: str, data: Path | None, time_limit: float, seed: int, report: Path | None
 ) -> Result:
     """Make, train, solve, check, explain."""
     console = Console(highlight=False, markup=False, width=width_of(sys.stdout))

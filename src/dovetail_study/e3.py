@@ -17,16 +17,7 @@ from dovetail_study.paper import BUDGETS, E3_SIZES, E3_TEXT_SIZES
 from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import big_m
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
-from dovetail_study.statistics import (
-    average,
-    distinct,
-    geometric_mean,
-    mean,
-    present,
-    spread_of,
-    text,
-    where,
-)
+from dovetail_study.statistics import average, distinct, geometric_mean, mean, present, spread_of, text, where
 from dovetail_study.table import ResultTable
 
 NAME = "e3"

@@ -53,11 +53,7 @@ SWAPPED = ("conv1d", "lstm")
 SWAPPED_SECONDS = 47.0
 
 E5_NETWORKS = ("8x32", "16x64", "24x128")
-E5_SECONDS = {
-    "big-m": (111.0, math.nan, 860.0),
-    "paper-barrier": (8.5, 24.8, 63.1),
-    "paper": (0.4, 1.4, 6.5),
-}
+E5_SECONDS = {"big-m": (111.0, math.nan, 860.0), "paper-barrier": (8.5, 24.8, 63.1), "paper": (0.4, 1.4, 6.5)}
 """Network by network; of SCIP the least and the most."""
 E5_SPEED = {"paper": (130.0, 280.0), "paper-barrier": (13.0, 16.0)}
 BARRIER_OVER_GRADIENT = (9.0, 21.0)

@@ -14,16 +14,7 @@ from dovetail_study.instances import on_water
 from dovetail_study.paper import RHO, STEP
 from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
-from dovetail_study.statistics import (
-    average,
-    converged,
-    distinct,
-    present,
-    share,
-    spread_of,
-    text,
-    where,
-)
+from dovetail_study.statistics import average, converged, distinct, present, share, spread_of, text, where
 from dovetail_study.table import ResultTable
 
 NAME = "sensitivity"

@@ -104,12 +104,7 @@ def _measured(family: TheoremFamily, mine: Rows) -> list[str]:
     counts = [
         str(sum(row[name] for row in mine)) if ask else "–" for name, ask in zip(names, asked, strict=True)
     ]
-    return [
-        family.name,
-        text(mine[0]["rho"] / mine[0]["L"]),
-        str(sum(row["steps"] for row in mine)),
-        *counts,
-    ]
+    return [family.name, text(mine[0]["rho"] / mine[0]["L"]), str(sum(row["steps"] for row in mine)), *counts]
 
 
 def panels(rows: Rows) -> list[LinesPanel]:
@@ -125,11 +120,7 @@ def panels(rows: Rows) -> list[LinesPanel]:
     axes: dict[str, Any] = {"x": "iteration k", "log_x": True}
     return [
         LinesPanel(
-            f"residual, seed {seed}",
-            y="largest |u - x| (floor 1e-8)",
-            series=residuals,
-            log_y=True,
-            **axes,
+            f"residual, seed {seed}", y="largest |u - x| (floor 1e-8)", series=residuals, log_y=True, **axes
         ),
         LinesPanel(f"merit, seed {seed}", y="value", series=merits, **axes),
     ]

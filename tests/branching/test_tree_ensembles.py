@@ -12,7 +12,7 @@ from dovetail.structure.trees import ensembles_of
 from tests.conftest import FULL
 from tests.tree_problems import free_inputs, several_ensembles
 
-SEEDS = range(60 if FULL else 6)
+SEEDS = range(60 if FULL else 3)
 
 
 def model_with_trees(problem) -> Model:

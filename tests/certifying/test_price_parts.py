@@ -9,14 +9,14 @@ import dovetail as dt
 from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.proof import COST_ROW, CertificateKind
 from dovetail.certifying.certify import certify
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
-from dovetail.methods.certified_prices.method import CertifiedPrices
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.structure.structure import Structure
 from tests.certificates.reference import graphs_of, network, problem_of
 from tests.conftest import FULL
 from tests.contexts import context_of
-from tests.methods.certified_prices.test_certified_prices import small_water
+from tests.methods.component_prices.test_certified_prices import small_water
 
 
 @pytest.fixture(scope="module", params=range(3 if FULL else 1))

@@ -10,8 +10,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.cli.exit_code import ExitCode
+from dovetail.problem_file.description import PREDICTOR, PROBLEM_FILE, SOLVE, require_schema
 from dovetail.problem_file.document import Document
-from dovetail.problem_file.schema import PREDICTOR, PROBLEM_FILE, SOLVE, require_schema
 from tests.cli.commands import dovetail
 from tests.cli.plan_files import write_plan
 

@@ -35,8 +35,7 @@ class Doubled(_PyomoFormulation):
         bounds = dict.fromkeys(self.input_indexes, (-1.0, 1.0))
         _setup_scaled_inputs_outputs(self.block, self._scaling, bounds)
         self.block.twice = pyo.Constraint(
-            self.block.inputs_set,
-            rule=lambda b, *k: b.scaled_outputs[k] == 2 * b.scaled_inputs[k],
+            self.block.inputs_set, rule=lambda b, *k: b.scaled_outputs[k] == 2 * b.scaled_inputs[k]
         )
 
 

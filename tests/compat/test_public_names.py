@@ -10,6 +10,7 @@ import pytest
 import dovetail.compat
 import dovetail_peers.compat
 from dovetail_peers.compat.omlt.formulations import OffsetScaling
+from tests.conftest import volume
 
 FILE, MADE = "omlt.block", "gurobi_ml.sklearn.pipeline"
 """A module that is a file, and one that is made from a table."""
@@ -21,6 +22,7 @@ def test_a_module_is_the_same_by_either_name(name):
     assert import_module(f"dovetail.compat.{name}") is import_module(f"dovetail_peers.compat.{name}")
 
 
+@volume("a process and its imports")
 def test_the_public_name_may_come_first():
     code = "; ".join(
         f"import dovetail.compat.{name} as public, dovetail_peers.compat.{name} as own; print(public is own)"

@@ -63,6 +63,7 @@ class TestPaperAdaptive(MethodSuite):
     meets_easy_bounds = False  # a rho that only grows holds x where it is before it has crossed that box
 
 
+@volume("the baseline of the study, whose own tests it has: tests/study/big_m")
 class TestBigM(MethodSuite):
     method, brief, endless = settings("big-m")
     takes_any_predictor = False
@@ -72,6 +73,7 @@ class TestBigM(MethodSuite):
             dt.solve(bowl(), self.method, log=False)
 
 
+@volume("what a solve promises is seen with three other methods")
 class TestSequentialLinear(MethodSuite):
     method, brief, endless = settings("sequential-linear")
 
@@ -80,18 +82,18 @@ class TestColumnGeneration(MethodSuite):
     method, brief, endless = settings("column-generation")
 
 
-@volume("what a solve promises is seen with five other methods")
+@volume("what a solve promises is seen with three other methods")
 class TestIntegerSearch(MethodSuite):
     method, brief, endless = settings("integer-search")
     meets_easy_bounds = False  # there is no integer to move in that problem
 
 
-@volume("what a solve promises is seen with five other methods")
+@volume("what a solve promises is seen with three other methods")
 class TestNeighbourhood(MethodSuite):
     method, brief, endless = settings("neighbourhood")
 
 
-@volume("what a solve promises is seen with five other methods")
+@volume("what a solve promises is seen with three other methods")
 class TestSingleStepGradient(MethodSuite):
     method, brief, endless = settings("single-step-gradient")
     meets_easy_bounds = False  # a hundred short steps do not cross that box

@@ -12,15 +12,7 @@ from dovetail.core import predictor as register
 from dovetail.core.predictor import as_predictor
 from dovetail.testing import PredictorSuite
 from tests.conformance import nets
-from tests.conformance.predictor_kinds import (
-    ESTIMATORS,
-    KINDS,
-    RANDOM,
-    TWINS,
-    Recipe,
-    Whole,
-    twin,
-)
+from tests.conformance.predictor_kinds import ESTIMATORS, KINDS, RANDOM, TWINS, Recipe, Whole, twin
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dovetail.core.block_rows import column_of, entries_of, places_of
+from dovetail.core.template import column_of, entries_of, places_of
 from tests.structure.stated_problems import campaign, treatments
 
 

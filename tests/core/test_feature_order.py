@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
-from dovetail.core.feature_order import is_another_order, require_feature_order
+from dovetail.core.names import is_another_order, require_feature_order
 
 TRAINED = ("heat", "flow")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.indicator import Indicator
+from dovetail.core.special_constraints import Indicator
 
 
 @pytest.mark.parametrize(

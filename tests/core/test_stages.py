@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.stages import stages
+from dovetail.core.problem import stages
 
 
 def chained(inputs, outputs, columns):

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.core.untouched import untouched_inputs
 from dovetail.decomposition.owners import columns_of
 from dovetail.decomposition.plan import template_plan
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
+from dovetail.run.problem_facts import untouched_inputs
 from tests.structure.stated_problems import campaign, floors, treatments
 
 SMALL = {"load": dt.Family(upper=2.0)}

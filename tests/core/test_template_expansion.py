@@ -6,7 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.core.probe import probe_points
-from dovetail.core.template_expansion import few_blocks
+from dovetail.core.template import few_blocks
 from dovetail_study.problems import water
 from dovetail_study.problems.training import Training
 from tests.small import linear_net, random_mlp

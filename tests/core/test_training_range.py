@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.core.training_range import TrainingRange
+from dovetail.core.block import TrainingRange
 from tests.small import linear_net
 
 

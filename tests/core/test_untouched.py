@@ -3,7 +3,7 @@
 import numpy as np
 
 import dovetail as dt
-from dovetail.core.untouched import untouched_inputs
+from dovetail.run.problem_facts import untouched_inputs
 
 
 def problem(A, row_lower, row_upper, **limits):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dovetail.core.batch_rounding import NOTHING, Worst, largest, worst_in_pieces, worst_of
 from dovetail.core.pieces import NUMBERS
-from dovetail.core.worst import NOTHING, Worst, largest, worst_in_pieces, worst_of
 
 
 @pytest.mark.parametrize("numbers", [NUMBERS, 4])

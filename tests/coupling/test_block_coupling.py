@@ -6,7 +6,6 @@ import torch
 
 import dovetail as dt
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
 from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
 from dovetail.coupling.split import split
 from dovetail.run.budget import Budget
@@ -81,15 +80,6 @@ def test_the_mip_step_minimises_the_lagrangian(make, scaled):
     assert np.ptp(differences) < 1e-9
 
 
-def test_proximal_terms_of_a_shared_column_add_up():
-    cut, couplings = coupled(shared_column())
-    for coupling, u in zip(couplings, (1.0, 0.25), strict=True):
-        coupling.begin(np.array([u, 0.0, 0.0, 0.0]))
-    goal = mip_objective(cut.mip, couplings, 2.0)
-    assert goal.weight[0] == 4.0
-    assert goal.centre[0] == pytest.approx(0.625)
-
-
 def test_the_dual_step_raises_the_merit_by_the_weighted_square():
     """The paper's proof has it fall; by its own definition it rises by |u - x|_W^2."""
     problem = bowl()
@@ -100,27 +90,6 @@ def test_the_dual_step_raises_the_merit_by_the_weighted_square():
     apart = coupling.u - np.array([[0.7, 0.3]])
     coupling.update_multipliers(5.0, None)
     assert coupling.lagrangian(5.0) - before == pytest.approx(5.0 * float((apart**2).sum()))
-
-
-def test_multipliers_follow_the_residual_and_are_clipped():
-    problem = bowl()
-    _, (coupling,) = coupled(problem)
-    coupling.begin(np.zeros(3))
-    coupling.network_step(np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), "copies")
-    coupling.update_multipliers(2.0, None)
-    assert coupling.multiplier == pytest.approx(2.0 * (coupling.u - np.array([[1.0, -1.0]])))
-    coupling.update_multipliers(1e12, 1e4)
-    assert np.abs(coupling.multiplier).max() == 1e4
-
-
-def test_residuals_are_in_lengths():
-    problem = bowl()
-    _, (coupling,) = coupled(problem, scaled=True)
-    coupling.begin(np.zeros(3))
-    coupling.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), "copies")
-    (residual,) = coupling.residuals(8.0)
-    assert residual.primal == pytest.approx(np.abs((coupling.u - [[1.0, 0.0]]) / 4.0).max())
-    assert residual.dual == pytest.approx(8.0 * np.abs(coupling.u / 4.0).max())
 
 
 def test_the_better_start_is_taken_sample_by_sample():
@@ -152,16 +121,3 @@ class Still:
         values = block.values(start)
         nothing = torch.zeros(len(start))
         return NetworkAnswer(start, values, nothing, nothing)
-
-
-def test_distances_in_both_norms():
-    cut, couplings = coupled(shared_column())
-    for coupling, u in zip(couplings, (1.0, 0.25), strict=True):
-        coupling.begin(np.array([u, 0.0, 0.0, 0.0]))
-        coupling.network_step(np.zeros(4), 1.0, Still(), Budget(), "copies")
-    both = AugmentedLagrangian(cut.mip, None, couplings, Stopwatch())
-    copies = [coupling.u / 4.0 for coupling in couplings]  # in widths
-    copies += [coupling.f for coupling in couplings if coupling.couples_outputs]
-    apart = np.concatenate([each.ravel() for each in copies])
-    assert both.distances("largest") == (np.abs(apart).max(), 0.0)
-    assert both.distances("euclidean") == (pytest.approx(np.sqrt((apart**2).sum())), 0.0)

@@ -17,10 +17,11 @@ from dovetail.decomposition.shard import PricingOptions, Shard
 from dovetail.decomposition.share import Share
 from dovetail.run import budget
 from dovetail.run.budget import StopReason
+from tests.conftest import FULL
 from tests.contexts import context_of
 
 BLOCKS = 6
-CASES = 24
+CASES = 24 if FULL else 12
 
 
 def problem_of(seed, *, continuous):

@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
 from dovetail.decomposition.networks import TemplateNetworks
-from dovetail.methods.certified_prices.method import CertifiedPrices
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.testing.problems import busy
 from tests.conftest import sample
 from tests.structure.test_templates import shuffled, treated

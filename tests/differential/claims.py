@@ -20,7 +20,7 @@ from dovetail.branching.planes import tree as planes_tree
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.methods import branching
-from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.component_prices import prices as certified_prices
 from dovetail.run.bound import Bound
 from dovetail.run.incumbent import Incumbent
 

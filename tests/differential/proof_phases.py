@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.branching import Branching, InputBranching
-from dovetail.methods.certified_prices.method import CertifiedPrices
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
-PHASES: tuple[Method, ...] = (
-    InputBranching(),
-    Branching(),
-    CertifiedPrices(),
-    BlockPrices(),
-    ExactMip(),
-)
+PHASES: tuple[Method, ...] = (InputBranching(), Branching(), CertifiedPrices(), ExactMip())
 
 
 FIRST_SHARE = 0.5

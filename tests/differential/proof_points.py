@@ -33,11 +33,6 @@ class Point:
     worth: float
 
 
-def best_point(case: Case, seed: int, room: float = EXACT) -> Point | None:
-    """The best that is found, missing rows by no more than `room`; None where nothing was."""
-    return (found := good_points(case, seed, room)) and found[0]  # type: ignore[return-value]
-
-
 def good_points(case: Case, seed: int, room: float = EXACT) -> list[Point]:
     """The best first, and a few of those that were met on the way."""
     rng = np.random.default_rng((seed, case.seed))

@@ -50,7 +50,7 @@ def descent_of(context, options=None):
     options = options or DescentOptions()
     scaled = ScaledProblem.of(context)
     program = TrustRegionSubproblem(scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size)
-    return Descent(context, scaled, program, options), scaled
+    return Descent(context, scaled, options, program), scaled
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 30, 38, 39])  # the last ones stop at kinks of several planes
@@ -107,8 +107,8 @@ def test_penalties_that_are_too_small_are_raised_until_the_output_is_true(share)
     descent = Descent(
         context,
         scaled,
-        TrustRegionSubproblem(scaled, context.stopwatch, integer=False),
         DescentOptions(bundle_size=0),
+        TrustRegionSubproblem(scaled, context.stopwatch, integer=False),
     )
     iterate = descent.run(np.array([0.0, 0.7]), 0.2, context.budget, "test")
     assert iterate.feasible

@@ -96,7 +96,7 @@ def test_no_milp_is_begun_that_would_not_end_in_time(monkeypatch):
     context = context_of(problem)
     descent = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions())
     monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
-    monkeypatch.setattr(descent, "_outer_step", None)  # nobody asks
+    monkeypatch.setattr(descent, "step", None)  # nobody asks
     assert descent.descend(np.zeros(2), 0.2, context.budget, "test").z.tolist() == [0.0, 0.0]
 
 

@@ -6,7 +6,7 @@ import dovetail as dt
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
 from tests.contexts import context_of
-from tests.methods.integer_search.test_local_search import configurations
+from tests.methods.test_integer_search import configurations
 from tests.small import random_mlp
 
 

@@ -514,7 +514,7 @@ def run_with(monkeypatch, apart, **phase):
     heard = []
 
     def made(method, **more):
-        return Phase(method.name, "always", lambda facts: True, 0.5, lambda options: method, "why", **more)
+        return Phase(method.name, "always", lambda facts: True, lambda options: method, "why", **more)
 
     searches = [made(Ran(heard, "exact")), made(Ran(heard, "search"), **phase)]
     monkeypatch.setattr("dovetail.methods.phases.PHASES", [made(Closing(apart)), *searches])
@@ -536,13 +536,6 @@ def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
     assert (result.status, result.stop_reason) == ("optimal", "proved")
     assert "the rest is rounding of the predictors" in result.message
     assert result.allowed_gap == pytest.approx(1e-3)
-
-
-def test_a_phase_without_the_time_for_it_is_named_and_the_time_was_not_over(monkeypatch):
-    heard, result = run_with(monkeypatch, 1e-3, least_seconds=20.0)
-    assert heard == ["exact"]
-    assert result.stop_reason == "stalled"
-    assert "ran left out: it takes 20 s or more" in result.message
 
 
 def test_a_phase_that_is_left_in_the_middle_of_a_step_keeps_what_was_said_before(monkeypatch):

@@ -10,9 +10,6 @@ import random
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
-WITHOUT = 100.0
-"""An answer of this size has no predictor."""
-
 
 @dataclass(frozen=True)
 class Program:
@@ -320,17 +317,11 @@ OMLT_IMPORTS = {
         "FullSpaceNNFormulation(load_onnx_neural_network({what}))",
     ),
 }
-BOUNDS = {
-    "bounded": "NETWORK, input_bounds={0: (0.0, 3.0), 1: (0.0, 3.0)}",
-    "unbounded": "NETWORK",
-}
+BOUNDS = {"bounded": "NETWORK, input_bounds={0: (0.0, 3.0), 1: (0.0, 3.0)}", "unbounded": "NETWORK"}
 TYING = {
     "directly": ("", "{model}.nn.build_formulation({formulation})"),
     "alias": ("", "build_it = {model}.nn.build_formulation\nbuild_it({formulation})"),
-    "helper": (
-        "def tied(block):\n    block.build_formulation({formulation})",
-        "tied({model}.nn)",
-    ),
+    "helper": ("def tied(block):\n    block.build_formulation({formulation})", "tied({model}.nn)"),
     "by getattr": ("", 'getattr({model}.nn, "build_formulation")({formulation})'),
 }
 SOLVERS = {

@@ -52,15 +52,6 @@ def test_the_lifted_cost_is_the_objective():
     assert integer.sum() == 4 + 6
 
 
-def test_increments_fill_in_order_because_their_costs_rise():
-    expansion = Expansion.of(everything(), np.array([1]))
-    goal = Quadratic(np.zeros(7), 0.0, np.ones(7), np.full(7, 0.7))
-    cost, _ = expansion.cost(goal)
-    rises = cost[7:]
-    assert len(rises) == 6
-    assert np.all(np.diff(rises) > 0)
-
-
 def test_tangents_touch_and_stay_below():
     expansion = Expansion.of(everything(), np.arange(7))
     squares = expansion.squares_of
@@ -72,8 +63,3 @@ def test_tangents_touch_and_stay_below():
     for _ in range(50):
         lifted = expansion.lift(random_point(rng))
         assert np.all(A @ lifted >= lower - 1e-9)
-
-
-def test_columns_without_weight_need_nothing():
-    expansion = Expansion.of(everything(), np.empty(0, dtype=int))
-    assert expansion.columns == 7

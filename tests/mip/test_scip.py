@@ -6,9 +6,10 @@ import pytest
 import dovetail as dt
 from dovetail.core.errors import EngineError
 from dovetail.mip import scip, scip_quadratic
-from dovetail.mip.scip import last_word
+from dovetail.mip.scip import final_status
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from tests.conftest import sample
 
 
 class GivesUp:
@@ -26,13 +27,13 @@ class GivesUp:
 
 def test_a_run_that_it_gives_up_has_no_answer():
     with pytest.raises(EngineError, match="SCIP gave up .*LP solver"):
-        last_word(GivesUp(Exception("SCIP: error in LP solver!")))
+        final_status(GivesUp(Exception("SCIP: error in LP solver!")))
 
 
 @pytest.mark.parametrize("reason", [MemoryError(), KeyError("of somebody else")])
 def test_other_errors_are_told(reason):
     with pytest.raises(type(reason)):
-        last_word(GivesUp(reason))
+        final_status(GivesUp(reason))
 
 
 def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
@@ -45,7 +46,7 @@ def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
     def give_up(model):
         raise EngineError("SCIP gave up")
 
-    monkeypatch.setattr(scip_quadratic, "last_word", give_up)
+    monkeypatch.setattr(scip_quadratic, "final_status", give_up)
     assert scip_quadratic.solve_quadratic(mip, [square], Budget(10.0), 0, None) is None
 
 
@@ -58,7 +59,7 @@ def test_an_engine_begins_anew_after_it(monkeypatch):
         raise EngineError("SCIP gave up")
 
     with monkeypatch.context() as patched:
-        patched.setattr(scip, "last_word", give_up)
+        patched.setattr(scip, "final_status", give_up)
         with pytest.raises(EngineError):
             session.solve(cost, budget=Budget(10.0))
     assert session.solve(cost, budget=Budget(10.0)).x == pytest.approx([1.0])
@@ -72,7 +73,7 @@ def knapsacks(seed, n=40, m=25):
     return dt.Mip(cost, A, np.full(m, -np.inf), 0.35 * A.sum(1), 0.0, 1.0, np.ones(n, dtype=bool))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(range(3)))
 def test_the_same_question_goes_on_where_a_limit_of_nodes_ended_it(seed):
     mip = knapsacks(seed)
     cost, nothing = Quadratic.linear(mip.cost, mip.offset), np.empty(0, dtype=np.int64)

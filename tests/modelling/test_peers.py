@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import volume
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 SOLVES = {"scip.optimize()": "result = solve(scip, log=False)",
@@ -34,7 +36,7 @@ def run(text):
     return space
 
 
-@pytest.mark.long
+@volume("programs of that peer are run in tests/compat")
 @pytest.mark.parametrize("name", ["water_for_pyscipopt_ml", "wine_for_pyscipopt_ml"])
 def test_pyscipopt_ml(name):
     text = (PROGRAMS / f"{name}.py").read_text()

@@ -3,8 +3,8 @@
 import pytest
 
 import dovetail as dt
-from dovetail.modelling import registry
-from dovetail.modelling.registry import Registry, attached_to
+from dovetail.modelling import attachment
+from dovetail.modelling.attachment import attached_to
 from tests.modelling.tiny import in_gurobi, times
 
 
@@ -21,21 +21,7 @@ def test_a_name_must_be_free_but_a_peers_prefix_need_not():
 
 def test_looking_keeps_nothing():
     model = in_gurobi()
-    assert attached_to(model) == () and model not in registry._registries
+    assert attached_to(model) == () and model not in attachment._registries
     x = model.addVar()
     dt.add_predictor_constr(model, times(1.0), [x], name="one")
     assert [attached.name for attached in attached_to(model)] == ["one"]
-
-
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "involved"),
-    [
-        ({"a"}, {"b"}, False),
-        ({"y"}, {"b"}, False),
-        ({"a"}, {"x"}, True),
-        ({"a"}, {"y"}, True),
-        ({"b"}, {"b"}, True),
-    ],
-)
-def test_only_what_writes_where_others_read_or_write_can_clash(inputs, outputs, involved):
-    assert Registry(read={"x"}, written={"y"}).involves(inputs, outputs) is involved

@@ -11,8 +11,6 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
-from dovetail.modelling import snapshot
-from dovetail.models.own import OwnModel
 from tests.modelling.tiny import in_gurobi, in_highs, solve, times
 
 
@@ -93,16 +91,3 @@ def test_bare_integers_are_columns():
     again = dt.Result.from_json(result.to_json())
     assert result.value([1, 0]).tolist() == again.value([1, 0]).tolist() == [3.5, 7.0]
     assert result.value([[x, 1.5]]).tolist() == [[7.0, 1.5]]  # beside a variable a number is a number
-
-
-def test_a_problem_is_its_own_snapshot(monkeypatch):
-    """Nothing of it is read, or looked up among foreign models."""
-    problem = dt.Problem(dt.Mip([0.0, 1.0, 0.0], lower=[0, -99, 0], upper=[1, 99, 1]))
-    constr = dt.add_predictor_constr(problem, times(1.0, 2.0), [0, 3.0], [1])
-    monkeypatch.setattr(snapshot, "foreign_model", None)
-    monkeypatch.setattr(OwnModel, "read", None)
-    assert snapshot.take_snapshot(problem).problem is problem
-    result = solve(problem)
-    assert result.objective == pytest.approx(6.0) and result.origin is None
-    assert constr.input_values.tolist() == [[0.0, 3.0]] and constr.output_values.tolist() == [[6.0]]
-    assert dt.check(problem, result.x).within()

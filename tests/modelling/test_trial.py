@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.foreign import locate
-from dovetail.modelling import shapes
+from dovetail.modelling import attachment
 from tests.modelling.tiny import in_gurobi, solve, times
 
 
@@ -23,7 +23,7 @@ def test_a_variable_that_only_rows_of_a_block_know():
 def test_many_small_attachments_do_not_slow_each_other_down(monkeypatch):
     """Variables are looked up as often for the last of many as for the first."""
     counted = []
-    monkeypatch.setattr(shapes, "locate", lambda *given: counted.append(1) or locate(*given))
+    monkeypatch.setattr(attachment, "locate", lambda *given: counted.append(1) or locate(*given))
     model = in_gurobi()
     x = model.addMVar((30, 1), ub=1)
     calls = []

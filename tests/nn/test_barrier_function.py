@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dovetail.nn.barrier_function import Barrier
+from dovetail.nn.barrier import Barrier
 from dovetail.testing.networks import make
 from dovetail.testing.sub_solver_suite import augmented_terms, network_block, output_rows
 

@@ -176,7 +176,7 @@ def test_loaders_that_run_code_are_called_in_one_file_only():
     files = Path(dt.__file__).parents[1].glob("dovetail*/**/*.py")
     found = {p.name for p in files if re.search(calls, re.sub(r"\.eval\(", "", p.read_text()))}
     # beside files: what a process and the workers that it started tell each other
-    assert found == {"files.py", "desk.py", "processes.py"}
+    assert found == {"files.py", "processes.py"}
 
 
 # --- weights ----------------------------------------------------------------------------------------

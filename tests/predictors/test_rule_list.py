@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.predictors.trees.agreement import probe_rows
+from dovetail.predictors.trees.predictor import probe_rows
 
 LIST = dt.RuleList(
     [

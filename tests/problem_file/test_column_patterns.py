@@ -5,7 +5,7 @@ import pytest
 import dovetail as dt
 from dovetail.problem_file.column_patterns import NamedColumns
 from dovetail.problem_file.document import Document
-from dovetail.problem_file.samples import read_samples
+from dovetail.problem_file.predictors import read_samples
 
 
 def samples(names, inputs, outputs):

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from dovetail.problem_file.line_numbers import line_numbers
+from dovetail.problem_file.document import line_numbers
 
 TEXT = '''# a comment with [brackets] and = signs
 model = "plan.lp"  # "quoted" # twice

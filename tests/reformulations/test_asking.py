@@ -1,7 +1,5 @@
 """Long tables: asked for where that is in time and allowed, each row once; known optima."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -90,12 +88,3 @@ def test_a_function_is_not_asked_for_more_than_its_owner_allows():
     assert function.evaluations <= 100
     assert result.stop_reason == "evaluations"
     assert result.x is not None
-
-
-def test_the_log_says_why_there_is_no_table(monkeypatch):
-    monkeypatch.setattr("dovetail.reformulations.tables.answers_within", lambda predictor, X, seconds: None)
-    log = io.StringIO()
-    problem, best, rows = plan(jumps)
-    result = dt.solve(problem, dt.Auto(effort=1), log=log)
-    assert f"{rows} rows of" in log.getvalue()
-    assert result.objective >= best - 1e-6

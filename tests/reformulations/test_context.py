@@ -50,23 +50,3 @@ def test_points_on_the_way_are_kept_as_the_original_s():
     context.archive.keeps = True
     inner.archive.add(rewritten.lift(x))
     assert np.array_equal(context.archive.points, [x])
-
-
-def test_what_was_worked_out_is_not_shared_but_the_box_is_known():
-    context, rewritten, inner = lifted(Tables())
-    assert inner.once(structure_of).tight_box is rewritten.box
-    assert context.once(structure_of).tight_box is not rewritten.box
-
-
-def test_rounding_of_new_columns_is_nothing():
-    context, rewritten, inner = lifted(Tables())
-    x = next(points(context.problem))
-    change, lead = inner.incumbent.rounding(rewritten.lift(x))
-    assert change.size == lead.size == rewritten.problem.mip.n_columns
-    assert not np.any(change[x.size :])
-
-
-def test_without_a_rewriting_the_context_is_the_same():
-    problem = mixed()
-    context = contexts.context_of(problem)
-    assert context_of(context, Reformulated.start(problem, context.once(structure_of).tight_box)) is context

@@ -1,6 +1,5 @@
 """Binaries for combinations of integer inputs: where one of them is 1, the mixture is the network."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from torch import nn
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.predictor import Predictor, as_predictor
-from dovetail.reformulations import enumerated_inputs as selection
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, EnumeratedPredictor, grid
 from dovetail.reformulations.reformulated import Reformulated
 from tests.conftest import FULL, sample
@@ -248,55 +246,6 @@ def single(integers, levels, *, reals=1, samples=1):
     return problem
 
 
-@pytest.mark.parametrize(
-    ("integers", "levels", "taken"),
-    [
-        (1, selection.FEWEST - 1, False),
-        (1, selection.FEWEST, True),
-        (1, selection.MOST, True),
-        (1, selection.MOST + 1, False),
-        (5, 2, True),
-        (6, 2, False),
-    ],
-)
-def test_combinations_are_neither_too_few_nor_too_many(integers, levels, taken):
-    reformulated = extended_of(single(integers, levels))
-    assert (reformulated is not None) == taken
-    if taken:
-        assert reformulated.problem.mip.n_columns == integers + 2 + levels**integers
-
-
-def test_all_together_add_at_most_so_many_columns(monkeypatch):
-    monkeypatch.setattr(selection, "MOST_COLUMNS", 10)
-    problem = single(1, 4, samples=5)
-    reformulated = extended_of(problem)
-    assert reformulated.problem.mip.n_columns == problem.mip.n_columns + 8  # two samples of four
-    chosen, left = reformulated.problem.blocks
-    assert chosen.outputs.ravel().tolist() == problem.blocks[0].outputs[:2].ravel().tolist()
-    assert left.inputs.tolist() == problem.blocks[0].inputs[2:].tolist()
-    assert left.predictor is problem.blocks[0].predictor
-    for x in np.random.default_rng(0).integers(0, 2, (5, problem.mip.n_columns)).astype(float):
-        x = problem.predict(x)
-        assert reformulated.problem.predict(reformulated.lift(x)) == pytest.approx(
-            reformulated.lift(x), abs=1e-12
-        )
-
-
-def test_the_columns_of_all_blocks_count(monkeypatch):
-    monkeypatch.setattr(selection, "MOST_COLUMNS", 7)
-    mip = dt.Mip(
-        cost=np.zeros(6), lower=[0, 0, 0, 0, -np.inf, -np.inf], upper=[3, 3, 1, 1, np.inf, np.inf],
-        integer=[True, True, False, False, False, False],
-    )  # fmt: skip
-    problem = dt.Problem(mip)
-    problem.add_predictor(random_mlp(2, seed=1), [0, 2], [4], name="first")
-    problem.add_predictor(random_mlp(2, seed=2), [1, 3], [5], name="second")
-    reformulated = extended_of(problem)
-    assert reformulated.problem.mip.n_columns == 6 + 4
-    assert isinstance(reformulated.problem.blocks[0].predictor, EnumeratedPredictor)
-    assert reformulated.problem.blocks[1].predictor is problem.blocks[1].predictor
-
-
 def test_an_integer_that_is_read_twice_leaves_its_sample_alone():
     mip = dt.Mip(
         cost=np.zeros(5), lower=[0, 0, 0, -np.inf, -np.inf], upper=[3, 3, 1, np.inf, np.inf],
@@ -322,29 +271,4 @@ def test_without_integers_nothing_is_done():
     assert extended_of(endless.derived(mip, endless.blocks)) is None
 
 
-def test_blocks_without_integers_stay_as_they_are():
-    mip = dt.Mip(
-        cost=np.zeros(5), lower=[0, 0, 0, -np.inf, -np.inf], upper=[3, 1, 1, np.inf, np.inf],
-        integer=[True, False, False, False, False],
-    )  # fmt: skip
-    problem = dt.Problem(mip)
-    problem.add_predictor(random_mlp(2, seed=1), [1, 2], [3], name="reals")
-    problem.add_predictor(random_mlp(2, seed=2), [0, 1], [4], name="choice")
-    reals, choice = extended_of(problem).problem.blocks
-    own = problem.blocks[0]
-    assert reals.predictor is own.predictor and reals.description is own.description
-    assert np.array_equal(reals.inputs, own.inputs) and np.array_equal(reals.outputs, own.outputs)
-    assert isinstance(choice.predictor, EnumeratedPredictor)
-
-
 # --- the grid ----------------------------------------------------------------------------------------
-
-
-def test_the_grid_is_every_combination_within_the_bounds():
-    lower, upper = np.array([-0.5, 9.0, 2.0]), np.array([2.5, 9.0, 3.2])
-    points = grid(np.array([2, 0]), lower, upper, 6)
-    assert points.tolist() == [list(point) for point in itertools.product([2.0, 3.0], [0.0, 1.0, 2.0])]
-    assert grid(np.array([2, 0]), lower, upper, 5) is None
-    assert grid(np.array([1]), lower, upper, 1).tolist() == [[9.0]]
-    assert grid(np.array([0]), np.array([-np.inf]), np.array([0.0]), 99) is None
-    assert grid(np.array([0]), np.array([0.2]), np.array([0.8]), 99).shape == (0, 1)

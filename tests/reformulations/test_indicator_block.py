@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dovetail.core.indicator import Indicator
+from dovetail.core.special_constraints import Indicator
 from dovetail.reformulations.indicators import IndicatorViolation
 
 

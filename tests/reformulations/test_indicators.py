@@ -8,9 +8,9 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.box import Box, propagate
-from dovetail.core.indicator import Indicator
+from dovetail.core.special_constraints import Indicator
 from dovetail.reformulations import indicators as rewriting
-from dovetail.reformulations.indicators import LARGEST_M, IndicatorRows
+from dovetail.reformulations.indicators import IndicatorRows
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
@@ -140,12 +140,6 @@ def test_what_nothing_limits_is_handed_back():
     assert rows.n_rows == 1 and left == (lost,)
 
 
-def test_bounds_that_are_as_good_as_none():
-    mip = dt.Mip([0, 0], lower=[0, -10 * LARGEST_M], upper=[1, 10 * LARGEST_M], integer=[True, False])
-    far = Indicator(0, 1, [1], [1.0], -np.inf, 0.0, "c")
-    assert with_indicators(mip, [far])[1] == (far,)
-
-
 @pytest.mark.parametrize(("upper", "integer", "words"), [(2, True, "integer"), (1, False, "continuous")])
 def test_only_a_binary_can_switch(upper, integer, words):
     mip = dt.Mip([0, 0], lower=0, upper=[upper, 5], integer=[integer, False], names=["b", "x"])
@@ -165,22 +159,6 @@ def test_an_empty_row():
     rows, _ = with_indicators(mip, [Indicator(0, 1, [], [], 1.0, np.inf, "never")])
     assert feasible(rows, np.array([0.0, 0.0]))
     assert not feasible(rows, np.array([1.0, 0.0]))
-
-
-def test_ten_thousand():
-    rng = np.random.default_rng(0)
-    count = 10_000
-    mip = dt.Mip(
-        np.zeros(2 * count),
-        lower=0,
-        upper=[1] * count + [7] * count,
-        integer=[True] * count + [False] * count,
-    )
-    columns = rng.integers(count, 2 * count, size=(count, 3))
-    rows, _ = with_indicators(
-        mip, [Indicator(k, k % 2, columns[k], [1, 2, 3], 3, 3, f"i{k}") for k in range(count)]
-    )
-    assert rows.n_rows == 2 * count
 
 
 def largest_when_off(mip, indicator, sign):
@@ -238,12 +216,6 @@ def test_a_point_at_the_edge_of_the_check_is_not_cut_off():
     assert 500.0 + 1e-4 <= room <= 500.0 + 2e-4
 
 
-def test_m_cancels_an_entry_of_the_binary():
-    mip = dt.Mip([0, 0], lower=0, upper=[1, 1 - 1e-6], integer=[True, False])
-    rows, _ = with_indicators(mip, [Indicator(0, 1, [0, 1], [-1.0, 1.0], -np.inf, 0.0, "c")])
-    assert rows.A.toarray()[0] == pytest.approx([0.0, 1.0])
-
-
 def test_as_a_reformulation():
     """Columns are only appended: points are carried over by filling in zeros and cutting them off."""
     mip = dt.Mip(np.zeros(3), lower=[0, -np.inf, 0], upper=[1, np.inf, 9], integer=[True, False, False])
@@ -258,11 +230,3 @@ def test_as_a_reformulation():
             assert dt.check(written.problem, lifted).within() == holds
             assert written.restrict(lifted).tolist() == point
     assert IndicatorRows(()).apply(Reformulated.start(problem, propagate(mip))) is None
-
-
-def test_a_box_that_is_finite_but_wide_is_not_the_last_word():
-    """Rows passed on from column to column leave a wide box; the relaxation knows better."""
-    lower, upper = [0, -1e7, -1e7], [1, 1e7, 1e7]
-    mip = dt.Mip(np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2], lower, upper, [True, False, False])
-    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
-    assert rows.A.toarray()[2] == pytest.approx([2.0, 1.0, 0.0], rel=1e-5)  # x <= 3

@@ -19,6 +19,7 @@ from dovetail.structure.components import components
 from dovetail.structure.templates import found_templates
 from dovetail_study.zoo import build as made
 from dovetail_study.zoo.rewriting import rewritten
+from tests.conftest import sample
 from tests.small import random_mlp
 
 build = cache(made)
@@ -50,7 +51,7 @@ def assert_same(one: Problem, other: Problem) -> None:
         assert_array_equal(block.outputs, twin.outputs)
 
 
-@pytest.mark.parametrize("kind", ["water", "ladders", "offers-trees", "portfolio", "chain"])
+@pytest.mark.parametrize("kind", sample(["ladders", "offers-trees", "portfolio", "water", "chain"], 3))
 @pytest.mark.parametrize("rule", ["permuted", "samples apart", "negated", "rows in other units", "slacks"])
 def test_another_way_of_writing_is_the_same_problem(kind: str, rule: str) -> None:
     problem = build(kind, 1, 0)

@@ -7,7 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.box import Box
-from dovetail.core.indicator import Indicator
+from dovetail.core.special_constraints import Indicator
 from dovetail.reformulations.indicators import OneSided
 
 

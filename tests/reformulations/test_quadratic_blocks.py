@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.reformulations.quadratic_blocks import MOST_CENTRES, with_quadratics
+from dovetail.reformulations.quadratic_blocks import with_quadratics
 
 
 def terms(row, *entries):
@@ -69,15 +69,6 @@ def test_forms_are_completed_where_they_can_be():
         assert np.any(written.mip.cost[:2]) == left
         x = np.array([2.0, -1.0])
         assert value(written, x)[0] == pytest.approx(9.0 + np.dot(cost, x), abs=1e-12)
-
-
-def test_many_centres_stay_multiplied_out():
-    n = MOST_CENTRES + 5
-    problem = dt.Problem(dt.Mip(np.arange(1.0, n + 1.0), lower=-9.0, upper=9.0))
-    written = with_quadratics(problem, [terms(None, *((j, j, 1.0) for j in range(n)))])
-    assert len(written.blocks) == MOST_CENTRES + 1
-    x = np.linspace(-1.0, 1.0, n)
-    assert value(written, x)[0] == pytest.approx(x @ x + problem.mip.cost @ x)
 
 
 def test_values_are_those_of_the_terms():

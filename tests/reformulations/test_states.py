@@ -9,6 +9,7 @@ from dovetail.bounds.box import propagate
 from dovetail.core.check import check
 from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated
+from tests.conftest import sample
 from tests.writing import FORMS, Writing, by_levels, net_of
 
 EVEN, UNEVEN, WHOLE = [0.3, 0.8, 1.3, 1.8], [0.0, 5.0, 20.0, 35.0], [-1.0, 0.0, 1.0, 2.0]
@@ -58,7 +59,7 @@ def points(problem):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("levels", [EVEN, UNEVEN, WHOLE])
-@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("reads", sample([True, False]))
 def test_every_point_of_one_form_is_one_of_the_other(form, levels, reads):
     if levels is UNEVEN and form in ("integer", "digits", "index"):  # of the last there are too many points
         return

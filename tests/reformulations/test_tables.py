@@ -209,19 +209,6 @@ def test_without_a_table_there_is_nothing():
     assert tabulated(problem, propagate(mip)) is None
 
 
-@pytest.mark.parametrize(
-    ("integer", "lower", "expected"), [(True, 0.0, True), (False, 2.0, True), (False, 0.0, False)]
-)
-def test_whether_there_may_be_tables_is_seen_from_the_columns(integer, lower, expected):
-    mip = dt.Mip(
-        [1.0, 1.0, 1.0], lower=[0.0, lower, 0.0], upper=[1.0, 2.0, 9.0], integer=[True, integer, False]
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(lambda X: X.sum(axis=1), [0, 1], [2])
-    assert may_have_tables(problem) is expected
-    assert (Tables().apply(Reformulated.start(problem, propagate(mip))) is not None) is expected
-
-
 def test_a_function_whose_inputs_rows_fix_is_one_answer():
     sides = [1.0, 0.25]
     mip = dt.Mip([0.0, 0.0, 1.0], A=[[2.0, 0.0, 0.0], [1.0, -1.0, 0.0]], row_lower=sides, row_upper=sides,
@@ -246,37 +233,6 @@ def test_integers_without_bounds_are_left_alone():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1])
     assert tabulated(problem, propagate(mip)) is None
-
-
-@pytest.mark.parametrize(("size", "written"), [(8, True), (9, False)])
-def test_a_table_has_at_most_so_many_rows(size, written):
-    mip = dt.Mip(
-        cost=np.zeros(size + 1),
-        lower=np.append(np.zeros(size), -np.inf), upper=np.append(np.ones(size), np.inf),
-        integer=np.append(np.ones(size, bool), False),
-    )  # fmt: skip
-    problem = dt.Problem(mip)
-    problem.add_predictor(linear_net(np.arange(size)), np.arange(size), [size])
-    reformulated = tabulated(problem, propagate(mip))
-    assert (reformulated is not None) == written
-    if written:
-        assert reformulated.problem.mip.n_columns - mip.n_columns == tabulation.SHORT_ROWS
-
-
-def test_tables_together_add_at_most_so_many_columns(monkeypatch):
-    monkeypatch.setattr(tabulation, "MOST_COLUMNS", 10)
-    n = 5
-    x, y = np.arange(2 * n).reshape(n, 2), 2 * n + np.arange(n)[:, None]
-    mip = dt.Mip(
-        cost=np.ones(3 * n), lower=np.repeat([0.0, -np.inf], [2 * n, n]),
-        upper=np.repeat([1.0, np.inf], [2 * n, n]), integer=np.repeat([True, False], [2 * n, n]),
-    )  # fmt: skip
-    problem = dt.Problem(mip)
-    problem.add_predictor(random_mlp(2), x, y)
-    reformulated = tabulated(problem, propagate(mip))
-    assert reformulated.problem.mip.n_columns == 3 * n + 8  # two tables of four rows
-    (left,) = reformulated.problem.blocks
-    assert left.outputs.ravel().tolist() == y[2:].ravel().tolist()
 
 
 # --- values that no row can hold -------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import visible
 from dovetail.run.problem_facts import BlockFacts
 from dovetail.run.trace import Gain, Trace
 from tests.conftest import FULL

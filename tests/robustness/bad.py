@@ -265,9 +265,7 @@ def of_solve() -> Iterator[Case]:
         "method",
     )
     yield from each(
-        "solve.time_limit",
-        ["x", nan, -1.0, -inf, [1.0], 1j, {}, True, "5"],
-        lambda v: solve(time_limit=v),
+        "solve.time_limit", ["x", nan, -1.0, -inf, [1.0], 1j, {}, True, "5"], lambda v: solve(time_limit=v)
     )
     yield from each("solve.seed", [-1, 1.5, "x", None, nan, True, [1], 1j], lambda v: solve(seed=v))
     yield from each("solve.n_jobs", [0, -1, 1.5, "x", None, True, [1], nan], lambda v: solve(n_jobs=v))

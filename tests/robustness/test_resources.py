@@ -12,13 +12,11 @@ import pytest
 
 import dovetail as dt
 from dovetail.methods import METHODS
-from dovetail.mip import engine_for
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.own_thread import GRACE_SECONDS, OwnThread
 from dovetail.mip.scip import watched_model
-from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.context import SolveContext
-from dovetail.run.engine import Quadratic
 from dovetail.run.guard import BEGIN, Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.memory import MemoryWatch
@@ -105,21 +103,6 @@ def test_a_guarded_predictor_is_what_it_was():
     assert guarded.snapshot("cpu") is guarded.snapshot("cpu")
 
 
-def test_time_is_kept_back_and_lateness_counts_from_the_first_reason_to_stop(clock):
-    budget = Budget(10.0)
-    assert budget.late == -10.0
-    budget.reserve(4.0)
-    assert (budget.left, budget.late) == (6.0, -6.0)
-    part = budget.part(0.0)
-    assert part.late == budget.late
-    budget.stop(StopReason.CALLBACK)
-    clock.now = 0.5
-    assert part.late == 0.5
-    budget.stop(StopReason.INTERRUPT)
-    assert part.stopped is StopReason.INTERRUPT
-    assert part.late == 0.5
-
-
 def test_an_end_while_predictors_are_copied_is_no_point_and_no_error(monkeypatch):
     def never(*_, **__):
         raise OutOfTime
@@ -184,11 +167,6 @@ def test_work_that_does_not_end_is_left_behind(clock):
     released.set()
 
 
-def test_work_that_hears_ends_and_answers():
-    heard = threading.Event()
-    assert OwnThread(lambda mailbox: heard.wait(60.0)).wait(Budget(0.2), heard.set) is True
-
-
 # --- SCIP --------------------------------------------------------------------------------------------
 
 
@@ -213,41 +191,6 @@ def test_thousands_of_squares_do_not_end_the_process(n):
         """
     )
     assert found in ("feasible", "no_solution")
-
-
-@pytest.mark.parametrize("columns", [1, 300])
-def test_squares_in_rows_of_many_are_the_same_program(columns):
-    """Against the closed form, twice with other weights, and with a start."""
-    rng = np.random.default_rng(columns)
-    mip = dt.Mip(np.zeros(columns), lower=-1.0, upper=1.0)
-    session = engine_for("scip", mip, np.arange(columns)).load(mip, np.arange(columns))
-    for _ in range(3):
-        weight, centre = rng.uniform(0.0, 2.0, columns), rng.uniform(-2.0, 2.0, columns)
-        weight[rng.random(columns) < 0.2] = 0.0
-        objective = Quadratic(np.zeros(columns), 0.5, weight, centre)
-        best = np.clip(centre, -1.0, 1.0)
-        answer = session.solve(objective, budget=Budget(60.0), start=np.zeros(columns))
-        truth = 0.5 + 0.5 * float(weight @ (best - centre) ** 2)
-        assert answer.value == pytest.approx(truth, rel=1e-4, abs=1e-4)
-        assert answer.bound <= truth + 1e-6
-
-
-@pytest.mark.parametrize("written", [20, 52])
-def test_a_model_half_written_is_written_again(written):
-    """Cut off among its fifty columns, or just before the row of its squares."""
-    mip = dt.Mip(np.ones(50), lower=0.0, upper=1.0)
-    session = engine_for("scip", mip, np.arange(50)).load(mip, np.arange(50))
-    objective = Quadratic(np.ones(50), 0.0, np.ones(50), np.full(50, 1.3))
-    looks = []
-
-    class Ends(Budget):
-        @property
-        def over(self):
-            looks.append(1)
-            return StopReason.TIME if len(looks) > written else None
-
-    assert session.solve(objective, budget=Ends(60.0)).x is None
-    assert session.solve(objective, budget=Budget(60.0)).value == pytest.approx(40.0, abs=1e-3)
 
 
 def test_big_m_frees_its_model_at_once(monkeypatch):

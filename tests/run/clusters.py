@@ -3,8 +3,8 @@
 import pickle
 from functools import partial
 
-from dovetail.run.desk import Desk
-from dovetail.run.remote_workers import Here, RemoteWorkers, process_workers
+from dovetail.run.processes import Desk
+from dovetail.run.remote_workers import LocalWorkers, RemoteWorkers, process_workers
 
 
 class SeveralHere:
@@ -14,7 +14,7 @@ class SeveralHere:
     description = "five shares in this process"
 
     def hire(self, recipes, *, on_gpu, budget):
-        self.hired = Here([recipe for mine in recipes for recipe in mine])
+        self.hired = LocalWorkers([recipe for mine in recipes for recipe in mine])
         return self.hired
 
 

@@ -22,4 +22,4 @@ def test_through_two_problems():
     assert inner.keeps
     inner.add(np.arange(5.0))
     assert np.array_equal(archive.points, [[0.0, 1.0, 2.0]])
-    assert inner.points == ()
+    assert inner.points == []

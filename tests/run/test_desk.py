@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.run.desk import Desk
 from dovetail.run.failures import is_users, users_code
+from dovetail.run.processes import Desk
 
 
 class Odd(Exception):

@@ -19,6 +19,7 @@ from dovetail.run.failures import (
     note,
     users_code,
 )
+from dovetail.run.record import read
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +171,7 @@ def test_words():
 
 def test_a_record_is_read_back_and_looked_at():
     failure = Failure("LP", "EngineError", "no", times=3)
-    assert Failure.from_record(asdict(failure)) == failure
+    assert read("failure", asdict(failure), Failure) == failure
     for bad in ({"part": 3}, {"times": "3"}, {"error": None}):
-        with pytest.raises(ValueError, match="no (str|int)"):
-            Failure.from_record({**asdict(failure), **bad})
+        with pytest.raises(ValueError, match=r"failure\.\w+ is .*, no (str|int)"):
+            read("failure", {**asdict(failure), **bad}, Failure)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 import pytest
 
 import dovetail as dt
+from dovetail.run.record import read
 from dovetail.run.settings import Settings
 
 
@@ -47,7 +48,6 @@ def test_a_solve_says_what_decided_it():
 
 def test_files():
     settings = Settings.of(dt.DualDecomposition(), {"seed": 0})
-    assert Settings.from_record(asdict(settings)) == settings
-    assert Settings.from_record(None) is None
-    with pytest.raises(ValueError, match="settings is '3', no str"):
-        Settings.from_record({**asdict(settings), "machine": 3})
+    assert read("settings", asdict(settings), Settings) == settings
+    with pytest.raises(ValueError, match="settings.machine is '3', no str"):
+        read("settings", {**asdict(settings), "machine": 3}, Settings)

@@ -1,12 +1,12 @@
 """The trace: one row per iteration, residuals by their worst, flat where a table needs it."""
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 import dovetail as dt
-from dovetail.run import record
+from dovetail.run.record import read, sayable
 from dovetail.run.trace import Gain, Residual, Row, add_gain
 
 ROW = Row(
@@ -65,8 +65,8 @@ def test_gains_that_nobody_can_tell_apart_are_one():
 
 def test_gains_from_a_file():
     gains = [Gain(0.1, 2.0, "host"), Gain(0.2, float("inf"), "prices")]
-    assert [record.gain(asdict(each)) for each in gains] == gains
-    with pytest.raises(ValueError, match="source of a gain is '1', no str"):
-        record.gain({"seconds": 1, "value": 1, "source": 1})
-    with pytest.raises(ValueError, match="value of a gain is 'many', no number"):
-        record.gain({"seconds": 1, "value": "many", "source": "host"})
+    assert read("gains", sayable(gains), list[Gain]) == gains
+    with pytest.raises(ValueError, match="source"):
+        read("gain", {"seconds": 1, "value": 1, "source": 1}, Gain)
+    with pytest.raises(ValueError, match="value"):
+        read("gain", {"seconds": 1, "value": "many", "source": "host"}, Gain)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.run.values import Values
+from dovetail.run.result import Values
 
 NAMES = ["x[0,a]", "x[1,a]", "y_3", "y_4", "cost", "z[2]"]
 VALUES = Values(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 0.0]), NAMES)

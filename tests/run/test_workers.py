@@ -3,11 +3,11 @@
 from functools import partial
 
 from dovetail.run.budget import Budget
-from dovetail.run.remote_workers import Here, Traffic
+from dovetail.run.remote_workers import LocalWorkers, Traffic
 
 
 def test_objects_here_answer_in_order_and_those_not_asked_are_left_alone():
-    here = Here([partial(list, (1, 1)), partial(list, (2,)), list])
+    here = LocalWorkers([partial(list, (1, 1)), partial(list, (2,)), list])
     assert here.ask("count", [(1,), None, (1,)], Budget()) == [2, None, 0]
     here.ask("append", [(7,)] * 3, Budget())
     assert here.ask("count", [(7,)] * 3, Budget()) == [1, 1, 1]

@@ -58,9 +58,7 @@ def failed(error, *, users):
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [Lost("signal 9"), failed(ValueError("a network's own"), users=True)],
-    ids=["killed", "failed"],
+    "reply", [Lost("signal 9"), failed(ValueError("a network's own"), users=True)], ids=["killed", "failed"]
 )
 def test_one_that_is_gone_is_one_less(reply):
     gone, there, said = Told(READY, reply), Told(READY, None, answer(POINT)), []

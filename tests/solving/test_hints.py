@@ -1,15 +1,9 @@
 """Hints: each where it is true, and not where it is not."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.run.bound import Bound
-from dovetail.run.budget import Budget, StopReason
-from dovetail.run.trace import Gain, Trace
-from dovetail.solving import hints as module
 from tests.small import bowl, knapsack, linear_net
 
 INF = np.inf
@@ -109,85 +103,12 @@ def test_a_class_that_is_not_certain_is_no_matter_of_limits():
 # ---- time
 
 
-def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
-    """The hints about time of a solve that took so long and gained then."""
-
-    class Clock(Budget):
-        @property
-        def seconds(self):
-            return seconds
-
-    class Anything:
-        pass
-
-    found = Anything()
-    found.conclusion, found.context = Anything(), Anything()
-    found.conclusion.status, found.conclusion.stop_reason = dt.Status(status), stop
-    found.context.budget, found.context.monitor = Clock(), Anything()
-    found.context.monitor.trace = Trace([], [Gain(each, -value, "x") for each, value in gains])
-    return list(module._longer(found))
-
-
-def test_more_time_where_the_last_gain_was_late():
-    assert timed([(1.0, 1.0), (9.1, 1.1)], 10.0) == [
-        "time_limit=40: the last better point came late, after 9.1 of 10.0 s"
-    ]
-    assert timed([(1.0, 1.0), (3.0, 1.1)], 10.0) == []
-    assert timed([(1.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0) == []  # nobody sees that gain in the log
-    assert timed([(7.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0)[0].endswith("after 7.0 of 10.0 s")
-    assert timed([], 10.0) == []
-    assert timed([(9.1, 1.0)], 10.0, stop=StopReason.STALLED) == []
-    assert timed([(9.1, 1.0)], 10.0, status="optimal", stop=StopReason.PROVED) == []
-
-
-def test_more_time_where_nothing_was_found():
-    assert timed([], 10.0, status="no_solution") == [
-        "time_limit=40: the time was over before any candidate passed"
-    ]
-    assert timed([], 10.0, status="no_solution", stop=StopReason.STALLED) == []
-
-
 def test_a_real_solve_without_time():
     result = dt.solve(bowl(), time_limit=0.0, log=False)
     assert result.stop_reason == "time" and bool(said(result, "time_limit=")) == (result.x is None)
 
 
 # ---- a small gap
-
-
-def margin_hints(lead, gap, epsilon=1e-4, source="exact"):
-    """The hints about the margin of a class that is decided by `lead`."""
-    problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], upper=1.0, integer=[False, True]))
-    problem.add_predictor(
-        linear_net([1.0]), [0], [1], output_type="classification", threshold=0.3, epsilon=epsilon, name="yes"
-    )
-    conclusion = SimpleNamespace(status=dt.Status.FEASIBLE, objective=1.0, bound=1.0 - gap)
-    context = SimpleNamespace(
-        incumbent=SimpleNamespace(proof=Bound(0.0, source)), monitor=SimpleNamespace(failure=None)
-    )
-    x = np.array([0.3 + lead, 1.0])
-    found = SimpleNamespace(problem=problem, conclusion=conclusion, context=context, x=x)
-    return list(module._margin(found))
-
-
-def test_what_is_left_may_be_the_margin_of_the_classes():
-    for lead in (1e-4, 2.5e-5):  # of a logit; of a probability
-        (hint,) = margin_hints(lead, 5e-5)
-        assert hint.startswith("epsilon=1e-05 for yes: what is left, <0.01 %, may be the margin that classes")
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        {"lead": 1e-2, "gap": 5e-5},
-        {"lead": 1e-4, "gap": 0.2},
-        {"lead": 1e-4, "gap": 0.0},
-        {"lead": 1e-4, "gap": 5e-5, "source": "host"},
-        {"lead": 0.0, "gap": 5e-5, "epsilon": 0.0},
-    ],
-)
-def test_what_is_left_is_put_down_to_the_margin_only_where_it_may_be(case):
-    assert margin_hints(**case) == []
 
 
 # ---- inputs that nothing limits
@@ -208,18 +129,6 @@ def test_what_is_within_the_training_data_is_limited_enough():
     seen = np.array([[0.0, 0.0], [5.0, 5.0]])
     result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
     assert result.x is not None and result.hints == ()
-
-
-def test_data_that_was_given_is_not_asked_for():
-    seen = np.array([[0.0, 0.0], [0.5, 0.5]])
-    result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
-    assert said(result, "bounds for") and said(result, "left it") and not said(result, "data=")
-
-
-def test_a_hair_beyond_the_training_data_is_no_hint():
-    seen = np.array([[0.00124, 0.00124], [5.0, 5.0]])
-    result = dt.solve(strong(0.5, data=seen), log=False)
-    assert result.extrapolations and result.hints == ()
 
 
 def test_what_is_nearly_inside_is_noted_all_the_same(capsys, tmp_path):
@@ -264,9 +173,3 @@ def test_the_log_warns_before_the_search(capsys):
 def test_hints_survive_a_file(too_strong):
     assert too_strong.hints
     assert dt.Result.from_json(too_strong.to_json()).hints == too_strong.hints
-
-
-def test_of_many_things_the_first_are_named():
-    mip = dt.Mip(cost=np.ones(20), A=np.eye(20), row_lower=2.0, row_upper=INF, upper=1.0)
-    (hint,) = dt.solve(dt.Problem(mip), log=False).hints
-    assert hint.count("the lower limit of") == 3 and hint.endswith("and 17 more")

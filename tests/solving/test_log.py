@@ -12,6 +12,7 @@ import pytest
 import dovetail as dt
 from dovetail.methods import METHODS
 from dovetail.report.log.layout import cells
+from tests.conftest import sample
 from tests.report.log.test_layout import HOSTILE
 from tests.small import bowl, knapsack, linear_net, random_mlp
 
@@ -49,7 +50,7 @@ def small():
     return problem
 
 
-@pytest.fixture(scope="module", params=[*METHODS])
+@pytest.fixture(scope="module", params=sample([*METHODS], 4))
 def both(request, tmp_path_factory):
     """The log of a method for a terminal of 60 columns, and in a file."""
     name, stream = request.param, io.StringIO()

@@ -19,14 +19,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
 
 from dovetail_study import EXPERIMENTS, bench, instances, theorem1
 from dovetail_study.command import _console
 from dovetail_study.ledger import Ledger
 from dovetail_study.page import APPENDIX
 from dovetail_study.run import QUICK_SEEDS, BenchSettings
-from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
@@ -34,6 +32,9 @@ from tests.test_cli import ended, refused
 
 EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
 """Networks that are barely trained: what is looked at here does not ask how well."""
+SOME = None if FULL else ("paper", "auto", "big-m", "exact", "size")
+"""The methods that are run; all are made in test_runs.py, and others solve in test_contestants.py."""
+ONLY = ("--methods", ",".join(SOME)) if SOME else ()
 PROGRAM = (
     "from dovetail_study import bench, instances, theorem1; "
     f"instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = {EPOCHS}, {ITERATIONS}; "
@@ -89,7 +90,8 @@ def rows_of(folder: Path) -> dict[str, dict]:
 def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it; in a process of its own at full volume."""
     folder = tmp_path_factory.mktemp("bench")
-    arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.02", "--out", str(folder))
+    limit = "2" if FULL else "0.02"
+    arguments = ("bench", "all", "--quick", *ONLY, "--time-limit", limit, "--out", str(folder))
     if FULL:
         command = [*QUICK, *arguments]
         done = subprocess.run(
@@ -108,7 +110,7 @@ class Quick:
         folder, done = quick
         assert done.returncode == 0, done.stderr[-2000:]
         assert "Traceback" not in done.stderr
-        settings = BenchSettings(quick=True, seeds=QUICK_SEEDS)
+        settings = BenchSettings(quick=True, seeds=QUICK_SEEDS, methods=SOME)
         planned = {run.key for name in EXPERIMENTS for run in experiment_named(name).runs(settings)}
         assert set(rows_of(folder)) == planned
 
@@ -127,40 +129,11 @@ class Quick:
             assert verdict.claim.replace("|", "\\|") in page
             assert f"**{verdict.word.value}**" in page
 
-    def test_water_tables_show_untouched_potable_and_flipped(self, quick):
-        ledger = Ledger.open(quick[0])
-        for name in ("e1", "e2", "e3", "e4", "sensitivity"):
-            table = experiment_named(name).tables(ledger.of(name))[0]
-            assert {"untouched", "potable", "newly flipped"} <= set(table.header), name
-            assert table.rows
-
-    def test_numbers_on_the_page_are_those_of_the_rows(self, quick):
-        page = (quick[0] / APPENDIX).read_text()
-        row = rows_of(quick[0])["e1 network=2x16 n=10 budgets=total paper seed=42"]
-        line = next(part for part in page.splitlines() if part.startswith("| 2x16 | 10 | total | paper |"))
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        found = [str(row["potable"]), str(row["flipped"])] if row["found"] else ["–", "–"]  # no time for one
-        assert cells[6:9] == [str(row["untouched"]), *found]
-
-    def test_any_part_of_the_rows_can_be_reported(self, quick):
-        """A bench may be stopped anywhere: tables, verdicts and figures must take what is there."""
-        ledger = Ledger.open(quick[0])
-        rng = random.Random(0)
-        for name in EXPERIMENTS:
-            experiment, rows = experiment_named(name), ledger.of(name)
-            for size in (0, 1, 2, 3, 5, len(rows) // 2) if FULL else (0, 1, 3, len(rows) // 2):
-                some = rng.sample(rows, min(size, len(rows)))
-                experiment.tables(some)
-                experiment.draw(some)
-                experiment.reading(some)
-                for verdict in experiment.verdicts(some):
-                    assert isinstance(verdict.word, Word)
-
     def test_with_every_run_done_it_only_reports(self, quick):
         folder, _ = quick
         before = (folder / "results.jsonl").read_bytes()
         with redirect_stdout(StringIO()) as said:
-            here(("bench", "all", "--resume", "--out", str(folder)))
+            here(("bench", "all", "--resume", *ONLY, "--out", str(folder)))
         assert re.search(r"(\d+) runs, \1 of them done", said.getvalue())
         assert (folder / "results.jsonl").read_bytes() == before
 
@@ -321,38 +294,6 @@ def test_another_commit_goes_on_only_if_told_and_every_row_keeps_its_own(small, 
     here((*more, "--mix-commits"))
     commits = {(row["seed"], row["commit"] == "abc") for row in rows_of(tmp_path).values()}
     assert commits == {(1, True), (2, False)}
-
-
-def test_progress_is_one_line_that_fits_the_terminal(monkeypatch):
-    """A line wider than the terminal would scroll one line of junk with each tick."""
-
-    class Runs:
-        """A ledger and runs of no time."""
-
-        def __init__(self):
-            self.left = [
-                SimpleNamespace(key=f"e1 network=[b]2x16 n={k} budgets=per sample") for k in range(3)
-            ]
-
-        def due(self, run):
-            return run in self.left
-
-        def add(self, record):
-            self.left.remove(record)
-
-    def results(planned, settings, due, jobs, begins):
-        for run in list(planned):
-            begins(run)
-            yield run
-
-    monkeypatch.setattr(bench, "results", results)
-    for width, is_terminal in ((60, True), (100, True), (79, False)):
-        stream, runs = StringIO(), Runs()
-        console = Console(file=stream, width=width, force_terminal=is_terminal, markup=False)
-        bench._make(list(runs.left), None, runs, console, 1)
-        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
-        assert "3/3" in text if is_terminal else text.count("budgets=per sample") == 3
-        assert all(len(line) <= width for line in re.split("[\r\n]", text))
 
 
 def test_what_is_no_terminal_gets_79_columns(monkeypatch):

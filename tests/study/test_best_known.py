@@ -28,18 +28,6 @@ def test_another_instance_says_nothing(other):
     assert Reachable([run("auto", 10, **other)]).of(run("paper", 8)) is None
 
 
-def test_contestants_alone_are_no_reference():
-    rows = [run("paper", 8), run("dual-decomposition", 10)]
-    assert not Reachable(rows).known(rows[0])
-    assert Reachable(rows).shares(rows) == []
-    assert Reachable(rows, references=None).shares(rows) == [0.8, 1.0]
-
-
-def test_a_contestant_may_be_better_than_the_reference():
-    rows = [run("paper", 12), run("auto", 10)]
-    assert Reachable(rows).shares(rows) == [1.0, 10 / 12]
-
-
 def test_a_run_has_for_certain_its_part_of_the_least_proven_bound():
     bounds = {"bound_kind": "proven", "bound": 16.0}
     rows = [run("paper", 8, **bounds), run("auto", 10, **{**bounds, "bound": 12.5})]
@@ -67,21 +55,6 @@ def test_trees_are_judged_by_their_objective():
     cell = {"network": "8x32", "grid": 6, "potable": None}
     rows = [row("e5", "paper", objective=27.0, **cell), row("e5", "auto", objective=30.0, **cell)]
     assert Reachable(rows).shares(rows) == [0.9, 1.0]
-
-
-def test_pairs_share_their_instance():
-    rows = [run("paper", 1), run("paper", 2, seed=7), run("big-m", 3, seed=7), run("big-m", 4, n=40)]
-    assert [(a["potable"], b["potable"]) for a, b in pairs(rows, "paper", "big-m")] == [(2, 3)]
-
-
-def test_a_contestants_own_point_is_no_sound_reference():
-    cell = {"network": "2x16", "n": 25, "budgets": "total"}
-    mine, level, ahead = (
-        row("e1", m, potable=p, **cell) for m, p in (("paper", 9), ("auto", 9), ("auto", 10))
-    )
-    assert not Reachable([mine, level]).sound(mine)
-    assert Reachable([mine, ahead]).sound(mine)
-    assert Reachable([mine, {**level, "status": "optimal"}]).sound(mine)
 
 
 def test_one_seed_may_make_two_networks_and_their_runs_are_not_compared():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail_study.ends import End, done, end, put_to_the_test, refusals, searched, tally
+from dovetail_study.ends import End, done, end, put_to_the_test, searched, tally
 from tests.study.made_up import row, scip
 
 
@@ -44,28 +44,3 @@ def test_optimal_by_scips_word_is_done_and_not_proved(fields, how):
     assert end(mine) is how
     assert done(mine) is searched(mine) is (how is not End.OTHER)
     assert not done(scip("e1", "time"))
-
-
-def test_a_tally_has_every_row():
-    rows = [
-        scip("e1", "time"),
-        scip("e1", "time"),
-        scip("e1", "memory", memory_gb=12.3),
-        scip("e1", "writing"),
-    ]
-    assert tally(rows) == "2 searched to the limit, 1 never finished writing, 1 out of memory (at 12.3 GB)"
-    assert tally([]) == ""
-    assert tally([scip("e1", "memory", memory_gb=None)]) == "1 out of memory"
-
-
-def test_a_refusal_is_named_with_its_networks_and_without_its_advice():
-    wide = "bounds of neurons grow to 1e+50; use the other form"
-    rows = [scip("e2", "refused", network=w, message=wide) for w in ("32x256", "64x512", "64x512")]
-    rows += [
-        scip("e2", "refused", network="lstm", message="layer LSTM cannot be written out; only others can")
-    ]
-    rows += [scip("e2", "time", network="2x16", message="something")]
-    assert refusals(rows) == (
-        "bounds of neurons grow to 1e+50 (32x256, 64x512); layer LSTM cannot be written out (lstm)"
-    )
-    assert refusals(rows[-1:]) == ""

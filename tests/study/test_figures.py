@@ -12,7 +12,7 @@ from dovetail_study import EXPERIMENTS
 from dovetail_study.figures import CROWDED, Bars, Drawing, HeatMap, LinesPanel, save
 from dovetail_study.ledger import Ledger
 from dovetail_study.workers import experiment_named
-from tests.conftest import FULL, sample
+from tests.conftest import sample, volume
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -49,7 +49,8 @@ def test_numbers_over_many_bars_stand_upright(tmp_path, log_y):
     assert re.search(r"rotate\(-90[^>]*>123<", drawn(many, tmp_path))
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS if FULL else ["sensitivity"])
+@volume("the page of a bench shows the figure that was drawn: tests/study/test_bench.py")
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_bench_shows_something(name, tmp_path):
     """The published one: how much a quick one finds in its short time is the machine's business."""
     rows = Ledger.open(DOCS, any_version=True).of(name)

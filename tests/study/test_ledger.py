@@ -80,31 +80,12 @@ def test_a_file_that_is_something_else_is_refused(tmp_path, text):
     assert (tmp_path / "results.jsonl").read_text() == text
 
 
-def test_nothing_to_resume(tmp_path):
-    with pytest.raises(dt.OptionError, match="is not there; leave out --resume"):
-        Ledger.open(tmp_path)
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(dt.OptionError, match="cannot be written"):
-        Ledger.create(tmp_path / "file" / "out", BenchSettings())
-
-
 def test_a_run_that_is_there_twice_is_refused(tmp_path):
     ledger = Ledger.create(tmp_path, BenchSettings())
     ledger.add(row(RUN))
     ledger.add(row(RUN))
     with pytest.raises(dt.OptionError, match="twice; remove one of the lines"):
         Ledger.open(tmp_path)
-
-
-def test_numbers_json_cannot_hold_are_left_out(tmp_path):
-    ledger = Ledger.create(tmp_path, BenchSettings())
-    ledger.add({**row(RUN), "residual": float("nan"), "curve": [1.0, float("inf")]})
-    (again,) = Ledger.open(tmp_path).records
-    assert again["residual"] is None
-    assert again["curve"] == [1.0, None]
 
 
 def test_every_row_says_where_it_comes_from(tmp_path):
@@ -180,13 +161,3 @@ def test_what_does_not_fit_is_refused_and_nothing_is_taken_over(tmp_path):
     assert mine.path.read_text() == before
     assert mine.merge(older.path, ["e1"], mix_commits=True) == 1
     assert [record["commit"] for record in Ledger.open(tmp_path / "mine").records] == ["abc", "older"]
-
-
-def test_an_older_format_can_be_read_and_is_left_alone(tmp_path):
-    ledger = of_commit(tmp_path, "abc", RUN)
-    text = ledger.path.read_text().replace('"format": 2', '"format": 1') + "{cut"
-    ledger.path.write_text(text)
-    assert Ledger.open(tmp_path, any_version=True).records == ledger.records
-    with pytest.raises(dt.OptionError, match="cannot be mixed with new ones"):
-        Ledger.open(tmp_path)
-    assert ledger.path.read_text() == text

@@ -33,11 +33,6 @@ def test_a_recipe_chooses_the_lines_that_were_used():
     assert follow(said, ROWS) == (10, used)
 
 
-def test_a_field_that_narrows_nothing_further_is_not_named():
-    apart = row("e1", "auto", network="6x64", n=100, budgets="total")
-    assert recipe([apart], [*ROWS, apart]) == "e1: 1 line; method auto; network 6x64"
-
-
 def test_fields_that_leave_nothing_out_are_not_named():
     assert recipe(ROWS, ROWS) == "e1: 40 lines"
     assert recipe([], ROWS) == "none"
@@ -82,28 +77,6 @@ def test_seeds_that_are_not_the_papers_five_are_named_with_whose_cells_have_them
     more = caption([*ROWS, {**ROWS[0], "seed": 7}])
     assert "Fewer" not in more
     assert "Seeds that are not the paper's: 7." in more
-
-
-def test_a_commit_is_named_by_its_first_digits():
-    long = "0123456789abcdef0123456789abcdef01234567"
-    assert commits([{"commit": long}, {"commit": f"{long}+"}, {"commit": "0.2.0"}, {}]) == [
-        "0123456789", "0123456789+", "0.2.0", "not recorded",
-    ]  # fmt: skip
-
-
-def test_a_row_of_an_old_file_has_no_commit():
-    old = {k: v for k, v in ROWS[0].items() if k not in ("commit", "machine", "threads", "shared")}
-    assert caption([old]).startswith("*1 line. All of commit not recorded on not recorded.")
-
-
-def test_values_are_sorted_whatever_the_order_of_the_lines():
-    other = row("e1", "paper", network="16x128", n=100, budgets="total")
-    used = [other, *(each for each in ROWS if each["method"] == "paper")]
-    assert recipe(used, [*ROWS, *used[:1]]) == "e1: 21 lines; method paper"
-    some = [each for each in used if each["n"] != 50]
-    assert recipe(some, [*ROWS, other]) == "e1: 11 lines; method paper; n 25 or 100"
-    two = [each for each in used if each["network"] != "4x32"]
-    assert recipe(two, [*ROWS, other]) == "e1: 11 lines; method paper; network 2x16 or 16x128"
 
 
 def test_a_verdict_of_several_machines_says_so():

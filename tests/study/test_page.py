@@ -13,16 +13,14 @@ from pathlib import Path
 
 import pytest
 
-import dovetail as dt
 from dovetail_study import EXPERIMENTS
 from dovetail_study.appendix import appendix
 from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.page import APPENDIX, READ, TOP, by_claim, document, word
 from dovetail_study.run import BenchSettings
-from dovetail_study.table import ResultTable
 from dovetail_study.verdict import Verdict, Word
 from dovetail_study.workers import experiment_named
-from tests.study.made_up import row, scip, whole
+from tests.study.made_up import row, whole
 from tests.study.test_origin import follow
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -119,26 +117,6 @@ def test_every_line_of_e1s_table(shown):
     assert sum(int(line["runs"]) for line in lines) == len(mine)
 
 
-def test_every_line_of_e5s_table(shown):
-    page, rows = shown
-    mine = [each for each in rows if each["experiment"] == "e5"]
-    best = reachable(mine, "objective")
-    for line in table(page, "### E5: tree planting"):
-        cell = [each for each in mine if all(each[k] == line[k] for k in ("network", "method"))]
-        points = [each for each in cell if each["found"]]
-        assert shows(line["expected survivors"], [each["objective"] for each in points])
-        gaps = [
-            100 * (1 - each["objective"] / best[instance(each)])
-            for each in points
-            if best.get(instance(each))
-        ]
-        assert shows(line["gap to it, %"], [round(gap, 3) for gap in gaps]), line
-        if line["s / MIP step"] != "–":
-            steps = sum(each["iterations"] for each in cell if each.get("mip_seconds") is not None)
-            spent = sum(each["mip_seconds"] for each in cell if each.get("mip_seconds") is not None)
-            assert shows(line["s / MIP step"], [spent / steps])
-
-
 def ending(each):
     """The column of big-M's table that a line belongs to."""
     if each["end"] == "other" and each["status"] == "optimal":
@@ -166,25 +144,6 @@ def test_ends_of_big_m_are_those_of_the_lines(shown):
             for way in {ending(each) for each in cell}:
                 assert int(line[way]) == sum(ending(each) == way for each in cell)
         assert sum(int(line["runs"]) for line in lines) == len(mine)
-
-
-def test_quality_in_e3s_verdicts(shown):
-    page, rows = shown
-    mine = [each for each in rows if each["experiment"] == "e3"]
-    best = reachable(mine, "potable")
-    for line in table(page, "## Every claim in one table"):
-        if not line["claim"].startswith("E3 DD keeps"):
-            continue
-        budgets = re.search(r"budgets (.*)\)", line["claim"]).group(1)
-        said = line["here"].partition(" of the best known")[0]
-        for n, share in re.findall(r"n=(\d+): ([\d.]+)", said):
-            cell = [each for each in mine if (each["method"], each["budgets"]) == ("paper", budgets)]
-            parts = [
-                (each["potable"] if each["found"] else 0) / best[instance(each)]
-                for each in cell
-                if str(each["n"]) == n and best.get(instance(each))
-            ]
-            assert float(share) == pytest.approx(statistics.mean(parts), rel=6e-3)
 
 
 def test_the_lines_of_every_verdict_are_there(shown):
@@ -218,12 +177,6 @@ def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
     assert "- *auto*" not in page
 
 
-def test_seeds_of_ones_own_leave_nothing_missing(tmp_path):
-    rows = whole("sensitivity")
-    extra = [{**each, "seed": 7, "key": f"{each['key']}7"} for each in rows if each["seed"] == 42]
-    assert "not run" not in page_of(tmp_path / "all", rows + extra)
-
-
 def test_what_is_planned_and_not_there_is_named(tmp_path):
     rows = whole("sensitivity")
     less = [each for each in rows if (each["method"], each["seed"]) != ("paper-balanced", 123)]
@@ -234,21 +187,6 @@ def test_what_is_planned_and_not_there_is_named(tmp_path):
     assert f"n {sizes}; seeds 123). They count neither for nor against a claim." in page
 
 
-def test_it_says_what_big_m_was_given(tmp_path):
-    rows = [
-        scip("e1", "time", network=network, n=n, budgets="total", limit=limit, memory_limit=7.25)
-        for network, n, limit in (("2x16", 25, 600.0), ("6x128", 500, 1800.0))
-    ]
-    page = page_of(tmp_path, rows)
-    assert "big-M had 300 s to be written and 300 s of SCIP (1800 s in all for e1 6x128 n=500)" in page
-    assert "Its memory limit was 7.25 GB. " in page
-    rows[0] |= {"memory_limit": 3.0}
-    rows.append({**rows[0], "seed": 123, "key": "another", "end": "memory"})
-    page = page_of(tmp_path / "again", rows)
-    assert "1 run had a lower limit and never reached it" in page
-    assert "a lower limit ended e1 2x16 n=25 at 3 GB. " in page
-
-
 def test_what_cannot_fail_is_shown_apart_and_not_counted(tmp_path):
     rows = [row("e4", "paper", network="2x16", n=60), row("e4", "auto", network="2x16", n=60, limit=20.0)]
     page = page_of(tmp_path, rows)
@@ -256,47 +194,6 @@ def test_what_cannot_fail_is_shown_apart_and_not_counted(tmp_path):
     assert [line["claim"] for line in apart] == ["E4 no distortion of the learned models"]
     assert "E4 no distortion of the learned models" not in {line["claim"] for line in claims}
     assert f"{len(claims)} verdicts: " in page
-
-
-def test_it_says_what_convergence_and_the_reference_rest_on(tmp_path):
-    rows = [row("e4", "paper", network="2x16", n=60), row("e4", "auto", network="2x16", n=60, limit=20.0)]
-    page = page_of(tmp_path, rows)
-    assert (
-        "Rules that ask a run to converge are met by 0 of 1 runs of *paper* (rho 10), by 0 of these because "
-        "their point was proved optimal; u and x ended within 0.0001 of each other in 0 of 1 runs"
-    ) in page
-    assert "a reference for quality; it had 20 s, the contestants 300 s." in page
-    tuned = row(
-        "sensitivity", "paper", network="2x16", n=50, rho=1000.0, step=0.01, stop="agreed", residual=1e-5
-    )
-    both = page_of(tmp_path / "tuned", [*rows, tuned])
-    assert "met by 0 of 1 runs of *paper* (rho 10)" in both
-    assert "With another rho or step (sensitivity) 1 of 1 converge." in both
-    assert "(of the first file, where several were merged)" in page
-
-
-def test_a_table_of_several_commits_says_so(tmp_path):
-    rows = [
-        row("e4", "paper", network="2x16", n=60),
-        scip("e4", "time", network="2x16", n=60, commit="def5678"),
-    ]
-    page = page_of(tmp_path, rows)
-    whole_table, baseline = page.split("### E4: how big-m ended")
-    assert "Rows of several commits: 1 of commit abc1234" in whole_table
-    assert "All of commit def5678" in baseline
-
-
-def test_a_table_that_does_not_name_its_lines_must_not_be_mixed(tmp_path):
-    silent = ResultTable("t", "A silent table", ("a",), [["1"]])
-    e4 = experiment_named("e4")
-    quiet = type(e4)(
-        e4.name, e4.title, e4.methods, e4.runs, e4.execute, lambda rows: [silent], e4.verdicts, e4.draw
-    )
-    one = row("e4", "paper", network="2x16", n=60)
-    assert "A silent table" in appendix([quiet], kept(tmp_path / "one", [one]))
-    other = row("e4", "auto", network="2x16", n=60, commit="def5678")
-    with pytest.raises(dt.OptionError, match=r"'A silent table' .* several commits \(abc1234, def5678\)"):
-        appendix([quiet], kept(tmp_path / "two", [one, other]))
 
 
 def test_the_published_page_is_made_of_the_published_rows():
@@ -330,10 +227,6 @@ def test_a_claim_has_one_verdict_however_often_it_is_judged():
     assert word([theirs]) == "**holds in part** (budgets total)"
 
 
-def test_the_outcome_is_the_first_clause_with_its_parentheses():
-    assert Verdict("a", "1", "3 of 4 (2; 1) hold; the rest is open", Word.NOT).outcome == "3 of 4 (2; 1) hold"
-
-
 def test_it_was_a_full_run_on_real_data():
     ledger = Ledger.open(DOCS, any_version=True)
     assert ledger.header["settings"]["data"] == "real"
@@ -347,13 +240,6 @@ def test_every_figure_lies_beside_it():
             continue
         for kind in ("png", "svg"):
             assert (DOCS / "figures" / f"{name}.{kind}").stat().st_size > 5_000
-
-
-def test_how_many_instances_are_two_networks_is_said(tmp_path):
-    cell = {"network": "2x16", "n": 60}
-    rows = [row("e4", "paper", spread=1.0, **cell), row("e4", "auto", spread=1.1, **cell)]
-    assert "So it is with 1 of the instances here" in page_of(tmp_path / "two", rows)
-    assert "So it is with" not in page_of(tmp_path / "one", [rows[0], {**rows[1], "spread": 1.0}])
 
 
 def test_the_readme_says_what_the_page_says():

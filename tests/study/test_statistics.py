@@ -4,16 +4,7 @@ import math
 
 import pytest
 
-from dovetail_study.statistics import (
-    average,
-    exponent,
-    geometric_mean,
-    mean,
-    share,
-    spread,
-    spread_of,
-    text,
-)
+from dovetail_study.statistics import average, exponent, geometric_mean, mean, share, text
 from dovetail_study.verdict import Word, judged
 
 
@@ -35,20 +26,6 @@ def test_every_python_makes_the_same_mean():
 def test_the_exponent_of_a_power_law():
     assert exponent([(x, 3.0 * x**0.7) for x in (1.0, 10.0, 55.0)]) == pytest.approx(0.7)
     assert math.isnan(exponent([(2.0, 1.0), (2.0, 3.0)]))
-
-
-def test_numbers_for_tables():
-    assert text(None) == text(math.nan) == "–"
-    assert text(12345.6) == "12,346"
-    assert text(0.12345) == "0.123"
-
-
-def test_mean_and_spread_over_seeds():
-    assert spread([14.0, 15.0, 14.0]) == "14.3 ± 0.58"
-    assert spread([3.0]) == "3"
-    assert spread([]) == "–"
-    assert spread([12345.6, 12345.6]) == "12,346 ± 0"
-    assert spread_of([{"a": 1.0}, {"a": None}, {"a": 3.0}, {}], "a") == "2 ± 1.4"
 
 
 def test_verdicts():

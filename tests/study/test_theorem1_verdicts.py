@@ -3,7 +3,6 @@
 import pytest
 
 from dovetail_study.families import FAMILIES
-from dovetail_study.origin import recipe
 from dovetail_study.theorem1_page import panels, tables
 from dovetail_study.theorem1_verdicts import verdicts
 from dovetail_study.verdict import Word
@@ -99,13 +98,3 @@ def test_a_kkt_point_is_held_against_the_enumerated_optimum_where_u_and_x_agreed
     assert word(rows_with(lambda family: True, last_objective=2.0), claim) is Word.NOT
     assert word(rows_with(limited, last_objective=2.0, last_residual=0.5), claim) is Word.HOLDS
     assert word(rows_with(lambda family: True, last_residual=0.5), claim) is Word.UNTESTABLE
-
-
-def test_the_lines_of_that_verdict_are_named_by_family_not_by_a_drawn_rho():
-    rows = [
-        {**each, "experiment": "theory", "method": "exact"} for each in rows_with(limited, last_residual=0.5)
-    ]
-    rows = [{**each, "rho": 1.0 + place / 7} for place, each in enumerate(rows)]
-    (found,) = [v for v in verdicts(rows) if v.claim.startswith("Introduction: no loss of optimality")]
-    assert recipe(found.rows, rows).startswith("theory: 7 lines; family ")
-    assert "rho " not in recipe(found.rows, rows).replace("rho 1.01 L", "")

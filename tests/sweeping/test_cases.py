@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.cases import cases_of, key_of, said
+from dovetail.sweeping.sweep_result import case_in_words, cases_of, key_of
 
 
 def test_a_mapping_is_a_product_in_its_order():
@@ -35,7 +35,7 @@ def test_numpy_and_tuples_become_what_a_file_would_give_back():
 def test_keys_do_not_depend_on_the_order_of_names():
     assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
     assert key_of({"a": 1}) != key_of({"a": "1"})
-    assert said({"a": 1, "b": "x"}) == 'a 1, b "x"'
+    assert case_in_words({"a": 1, "b": "x"}) == 'a 1, b "x"'
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.row import SweepRow
 from dovetail.sweeping.sweep import ResultsFile
+from dovetail.sweeping.sweep_result import SweepRow
 
 
 def row(a, error=""):

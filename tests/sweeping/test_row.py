@@ -3,7 +3,7 @@
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.row import COLUMNS, SweepRow
+from dovetail.sweeping.sweep_result import COLUMNS, SweepRow
 from tests.small import knapsack
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.row import COLUMNS, SweepRow
+from dovetail.sweeping.sweep_result import COLUMNS, SweepRow
 
 ROWS = (
     SweepRow({"a": 1}, "plant", status="optimal", objective=2.5),

@@ -12,9 +12,9 @@ import numpy as np
 
 from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.core.column_part import ColumnPart
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.core.row_part import ColumnPart
 
 
 def no_whole_number(problem: Problem) -> int | None:

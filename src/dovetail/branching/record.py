@@ -18,8 +18,8 @@ import numpy as np
 from dovetail.bounds.box import UNIT
 from dovetail.branching.model import Model
 from dovetail.branching.relaxation import Multipliers
-from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues
+from dovetail.certificates.checker.region import Boxes
 from dovetail.certificates.checker.verification import looked_at
 from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.core.arrays import FloatArray

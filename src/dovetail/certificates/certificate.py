@@ -97,7 +97,6 @@ def read_certificate(path: str | Path) -> Certificate:
 
 
 def _written(certificate: Certificate, path: Path) -> Path:
-    """Write it; what is there already is replaced."""
     header = {
         "format": FORMAT, "kind": certificate.kind.value, "problem": certificate.problem,
         "bound": certificate.bound.hex(), "source": certificate.source, "parts": len(certificate.parts),

@@ -37,7 +37,6 @@ def fingerprint(problem: Problem) -> str:
 
 
 def _enter_network(digest: Any, block: Block) -> None:
-    """What it is made of, as far as that is known."""
     program = block.description.program_if_known(block.inputs.shape[1])
     if program is None:
         digest.update(b"unknown")

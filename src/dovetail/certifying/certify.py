@@ -20,7 +20,7 @@ from dovetail.branching.tree import Tree
 from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
-from dovetail.certificates.checker.verification import Looking, verify
+from dovetail.certificates.checker.verification import Verifier, verify
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, ProofPart
 from dovetail.certifying.price_parts import price_parts
@@ -112,7 +112,7 @@ class _Making:
         if tried.size > LARGEST_BYTES:
             return None
         try:
-            leaves = Looking(self._problem, tried, self._graphs).one_by_one()
+            leaves = Verifier(self._problem, tried, self._graphs).one_by_one()
         except UnsupportedError:
             return None
         parts = tuple(_within_reach(part, proved) for part, proved in zip(parts, leaves, strict=True))

@@ -18,8 +18,8 @@ from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.certifying.sign_tree import region_of, tree_of
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.methods.block_prices.sign_search import kinds_of
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, Priced
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Priced
+from dovetail.methods.component_prices.signs import kinds_of
 from dovetail.methods.relu_branching.targets import is_relu_network
 from dovetail.run.budget import Budget
 from dovetail.structure.structure import Structure

@@ -16,7 +16,7 @@ from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.core.arrays import IntArray
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import SearchOptions
 from dovetail.run.budget import Budget
 from dovetail.structure.structure import Structure

@@ -34,7 +34,7 @@ def check(
 
     Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
     """
-    from dovetail.cli.result_file import read_result, require_same_columns
+    from dovetail.cli.outputs import read_result, require_same_columns
     from dovetail.problem_file.description import FileDescription
 
     description = FileDescription.read(problem, predictor or ())
@@ -46,14 +46,14 @@ def check(
     require_same_columns(result, claimed, ready)
     violation = _point(ready, claimed)
     holds = violation.within() & _objective_holds(ready, claimed)
-    against = _against(ready, claimed)
+    against = _contradiction(ready, claimed)
     if against:
         _tell(False, "bound", against)
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)
     elif claimed.bound is not None and not against:
         said = f"{claimed.bound:.10g}, as the file says (--certificate looks at it again)"
-        _say("  - ", "bound", said)
+        _print_finding("  - ", "bound", said)
     holds &= not against
     typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
     raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
@@ -70,7 +70,7 @@ def _point(problem: Problem, claimed: Result) -> Violation:
         worst = getattr(violation, kind)
         _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
     if not violation.steady() and violation.within():
-        _say("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
+        _print_finding("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
     return violation
 
 
@@ -87,7 +87,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
     return holds
 
 
-def _against(problem: Problem, claimed: Result) -> str:
+def _contradiction(problem: Problem, claimed: Result) -> str:
     """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
     from dovetail.core.mip import HAIR
     from dovetail.run.bound import GapLimit
@@ -138,11 +138,10 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
 
 
 def _tell(holds: bool, what: str, text: str) -> None:
-    _say("  ok" if holds else "  NO", what, text)
+    _print_finding("  ok" if holds else "  NO", what, text)
 
 
-def _say(mark: str, what: str, text: str) -> None:
-    """One finding, in lines that the terminal has room for."""
+def _print_finding(mark: str, what: str, text: str) -> None:
     from dovetail.report.log.outlet import width_of
 
     first = f"{mark}  {what:<12} "

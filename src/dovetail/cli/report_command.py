@@ -15,8 +15,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
 ) -> None:
     """Show a result as an HTML page, or several beside each other; the page loads nothing."""
-    from dovetail.cli.outputs import Outputs
-    from dovetail.cli.result_file import read_result
+    from dovetail.cli.outputs import Outputs, read_result
 
     Outputs(report=output).require_writable(results)
     found = [read_result(path) for path in results]

@@ -81,7 +81,7 @@ def solve(
         ready = description.problem(trust=trust)
         options = {"method": description.method(), **description.options, **options}
         options["start"] = _start(start or description.start, ready)
-    raise typer.Exit(_solved(ready, options, outputs, quiet))
+    raise typer.Exit(_solve_and_write(ready, options, outputs, quiet))
 
 
 def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
@@ -95,7 +95,6 @@ def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
 def _outputs(
     description: FileDescription, solution: Path | None, report: Path | None, certificate: Path | None
 ) -> Outputs:
-    """Where the result goes, which has to be writable."""
     from dovetail.cli.outputs import Outputs
 
     outputs = Outputs(
@@ -108,19 +107,19 @@ def _outputs(
 
 
 def _start(path: Path | None, problem: Problem) -> Any:
-    from dovetail.cli.result_file import start_from
+    from dovetail.cli.outputs import start_from
 
     return None if path is None else start_from(path, problem)
 
 
-def _solved(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: bool) -> ExitCode:
+def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: bool) -> ExitCode:
     """Solve, write and tell; whatever ends the solve, a result that there is gets written."""
     from dovetail.run.environment import Interrupts
 
     with Interrupts() as interrupts:  # one that comes while the files are written does not stop that
         result, failure = _result(problem, options, quiet)
         if result is not None:
-            _kept(result, outputs, quiet)
+            _write_and_show(result, outputs, quiet)
     if isinstance(failure, KeyboardInterrupt):
         return interrupted()
     if failure is not None:
@@ -144,7 +143,7 @@ def _result(
         return getattr(failure, "result", None), failure
 
 
-def _kept(result: Result, outputs: Outputs, quiet: bool) -> None:
+def _write_and_show(result: Result, outputs: Outputs, quiet: bool) -> None:
     """Written, then shown; where it could not be written, what is shown is all there is."""
     written: list[str] = []
     try:

@@ -1,28 +1,28 @@
-"""By how much a predictor's answer for one and the same row wobbles, and what to allow for it.
+"""How far a predictor's answer for one row varies by rounding, and the tolerance that follows.
 
-A network in float32 adds up in an order that its library chooses: by the number of rows in the batch, the
-number of threads, the vector units of the processor. Each order rounds otherwise, so that the last digits of
-an answer are no property of the network. Here is seen what can be seen on one machine: the row alone against
-the row in its batch, and the network against its float64 copy, whose answer is nearly the exact one. Another
-machine lies about as far from the exact answer as this one, on either side, and a few rows do not show the
-most: hence four times what was seen.
+A float32 network adds up in an order that its library chooses: by the size of the batch, the number of
+threads and the vector units of the processor. Each order rounds differently, so the last digits of an answer
+are no property of the network. One machine can measure two differences: the row alone against the row in its
+batch, and the network against its float64 copy, whose answer is nearly exact. Another machine may be as far
+off in the other direction, and a few rows do not show the worst case, so the tolerance is four times what
+was measured.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray, all_finite
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, all_finite
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.pieces import each_piece
 from dovetail.core.predictor import Predictor
-from dovetail.core.worst import Worst, largest, worst_in_pieces
 
 Copy = Callable[[FloatArray], FloatArray]
 """A float64 copy of a predictor that computes in less."""
@@ -93,7 +93,7 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
     """`MOST_NEAR` of these rows: the least decided ones, or some at equal distances."""
     if not block.classifies:
         rows = np.flatnonzero(which)
-        return np.asarray(rows[_looked_at(len(rows))])
+        return np.asarray(rows[_sampled_rows(len(rows))])
 
     def least(some: slice) -> tuple[FloatArray, IntArray]:
         lead = np.where(which[some], block.lead(values[some]), np.inf)
@@ -137,7 +137,7 @@ def batch_rounding(
 
 def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:
     """Rows a hair away from some of the inputs: those that `nearby` looks at."""
-    inputs = inputs[:0] if block.description.is_float64 else inputs[_looked_at(len(inputs))]
+    inputs = inputs[:0] if block.description.is_float64 else inputs[_sampled_rows(len(inputs))]
     n, d = inputs.shape
     times = -(-ROWS // max(1, n))
     moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)
@@ -152,19 +152,19 @@ def nearby(block: Block, rows: FloatArray, doubles: FloatArray | None) -> FloatA
     seen = np.zeros(block.outputs.shape)
     if not len(rows):
         return seen
-    predict, some = block.predictor.predict, _looked_at(len(seen))
+    predict, some = block.predictor.predict, _sampled_rows(len(seen))
     other = np.concatenate([predict(rows[:1]), predict(rows[1:])]) if doubles is None else doubles
     apart = np.nan_to_num(np.abs(predict(rows) - other), nan=0.0, posinf=0.0)
     seen[some] = apart.reshape(-1, len(some), apart.shape[1]).max(axis=0)
     return seen
 
 
-def _looked_at(n: int) -> IntArray:
-    """Rows that stand for all."""
+def _sampled_rows(n: int) -> IntArray:
+    """The rows that are sampled: at most `MOST_NEAR`, at equal distances."""
     return np.linspace(0, n - 1, min(n, MOST_NEAR)).astype(np.int64)
 
 
-class Said:
+class BlockAnswers:
     """What one block's predictor says of a point, by all routes that are open here.
 
     In one batch, as its owner deploys it; some rows alone; in float64; a hair away. Many samples are looked
@@ -186,7 +186,7 @@ class Said:
             return
         hair, doubles = rows_nearby(block, inputs), None
         if copy is not None:
-            self._double, doubles = _both(copy, inputs, hair)
+            self._double, doubles = _copy_of_both(copy, inputs, hair)
         near = nearby(block, hair, doubles)
         seen = [] if self._double is None else [self._double]
         self.batch_rounding = batch_rounding(block, self._values, near, seen)
@@ -210,16 +210,15 @@ class Said:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """(samples, outputs)."""
         return self._values.shape[0], self._values.shape[1]
 
     @cached_property
     def _unclear(self) -> BoolArray:
-        """(n,) whose class rounding may turn."""
+        """(n,) whether rounding may change the class."""
         found = np.zeros(self.block.samples, dtype=bool)
 
         def look(some: slice) -> None:
-            rounding = self._sides * self.batch_rounding[some].max(axis=1)
+            rounding = self._values_compared * self.batch_rounding[some].max(axis=1)
             found[some] = self.block.lead(self._values[some]) <= rounding
 
         if self.block.classifies:
@@ -227,14 +226,14 @@ class Said:
         return found
 
     @property
-    def _sides(self) -> int:
-        """A value against a threshold, or two against each other."""
+    def _values_compared(self) -> int:
+        """Roundings that a class depends on: of one value at a threshold, or of two values."""
         return 1 if self.block.outputs.shape[1] == 1 else 2
 
     @property
     def safe_lead(self) -> float:
         """The lead from which on no class turns."""
-        return self._sides * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
+        return self._values_compared * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:
@@ -244,12 +243,12 @@ class Said:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
         faults = [worst_in_pieces(self._apart, self._shape, self._named)]
         for other, words in ((self._double, "between its own dtype and float64"), (self._alone, ALONE)):
-            if block.classifies and other is not None and self._turns(other):
+            if block.classifies and other is not None and self._changes_class(other):
                 faults.append(Worst(1.0, f"{block.name}: class differs {words}"))
         return largest(faults)
 
     def _apart(self, some: slice) -> FloatArray:
-        """Output columns from what was said, relative."""
+        """Relative distance of the output columns from the prediction."""
         truth = self.block.decode(self._values[some])
         apart = np.abs(self.block.outputs_of(self._x)[some] - truth)
         if not self.block.classifies:
@@ -260,8 +259,8 @@ class Said:
         sample, output = divmod(place, self._shape[1])
         return f"{self.block.name}, sample {sample}, output {output}"
 
-    def _turns(self, other: FloatArray) -> bool:
-        """Whether some class is another by another route; NaN where that was not asked."""
+    def _changes_class(self, other: FloatArray) -> bool:
+        """Whether another route gives some sample another class; NaN means not asked."""
 
         def turned(some: slice) -> bool:
             mine, theirs = self._values[some], other[some]
@@ -297,9 +296,50 @@ class Said:
         return Worst(1.0, f"{self.block.name}, sample {i}: its class")
 
 
-def _both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What a copy says of rows: in float64 one call says the same as two, and takes no longer."""
+def _copy_of_both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """In float64 one call for both gives the same as two, and takes no longer."""
     if len(one) > FEW:
         return copy(one), copy(other)
     answers = copy(np.concatenate([one, other]))
     return answers[: len(one)], answers[len(one) :]
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest violation of one kind, and the item that has it ("" when there is none)."""
+
+    amount: float = 0.0
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.amount:.1e}" + (f" ({self.name})" if self.name else "")
+
+
+NOTHING = Worst()
+"""No violation at all."""
+
+
+def largest(kinds: Sequence[Worst]) -> Worst:
+    """The worst of all, or the first that could not be measured."""
+    unknown = [kind for kind in kinds if np.isnan(kind.amount)]
+    return unknown[0] if unknown else max(kinds, key=lambda kind: kind.amount, default=Worst())
+
+
+def worst_of(amounts: FloatArray, name_of: NameOf) -> Worst:
+    """The largest amount, by the name of its place; what is no number is the worst there is."""
+    return worst_in_pieces(lambda some: amounts[some], (len(amounts), 1), name_of)
+
+
+def worst_in_pieces(amounts: Callable[[slice], FloatArray], shape: tuple[int, int], name_of: NameOf) -> Worst:
+    """The same of (blocks, width) amounts that are made piece by piece; places are counted through."""
+
+    def most(some: slice) -> tuple[float, int]:
+        found = np.asarray(amounts(some)).ravel()
+        at = int(np.argmax(found))
+        # numpy's largest is no number, where there is one
+        return (np.inf if np.isnan(found[at]) else float(found[at])), some.start * shape[1] + at
+
+    if shape[0] * shape[1] == 0:
+        return Worst()
+    amount, place = max(each_piece(most, *shape), key=lambda one: one[0])
+    return Worst(amount, name_of(place)) if amount > 0.0 else Worst()

@@ -16,19 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
-from dovetail.core.batch_rounding import Said, double_copy
+from dovetail.core.batch_rounding import (
+    NOTHING,
+    BlockAnswers,
+    double_copy,
+    largest,
+    worst_in_pieces,
+    worst_of,
+)
+from dovetail.core.batch_rounding import Worst as Worst
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
-from dovetail.core.worst import Worst as Worst
 
 SLOW = 0.001
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
@@ -167,7 +174,7 @@ class Checker:
         if not all_finite(x):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
-        said = self._said(x, one_by_one, answers)
+        said = self._block_answers(x, one_by_one, answers)
         # classes cannot turn by a little: only where outputs are numbers does rounding reach the rows
         numbers = not all(block.classifies for block in self._problem.blocks)
         beyond = [part.beyond(x) for part in program.rows] if numbers else []
@@ -190,12 +197,12 @@ class Checker:
         """Of amounts by which rows are missed, part by part."""
         found, first = [Worst()], 0
         for amount in amounts:
-            found.append(worst_of(amount, self._row_from(first)))
+            found.append(worst_of(amount, partial(_name, self._problem.stated.row_name, first)))
             first += len(amount)
         return largest(found)
 
     def _farthest_row(self, x: FloatArray) -> Worst:
-        """The same without amounts of all rows."""
+        """The same, without computing the amounts of all rows."""
         found, first = [Worst()], 0
         for part in self._problem.stated.rows:
             amount, at = part.farthest(x)
@@ -203,10 +210,6 @@ class Checker:
                 found.append(Worst(amount, self._problem.stated.row_name(first + at)))
             first += part.size
         return largest(found)
-
-    def _row_from(self, first: int) -> NameOf:
-        """Names of rows that are counted from one of them."""
-        return lambda k: self._problem.stated.row_name(first + k)
 
     def _outside(self, x: FloatArray) -> Worst:
         """The column that is farthest outside its bounds."""
@@ -219,31 +222,30 @@ class Checker:
         found = [Worst()]
         for part in self._problem.stated.columns:
             if part.whole:
-                found.append(worst_in_pieces(part.fraction(x), part.shape, self._name_from(part.first)))
+                name_of = partial(_name, self._problem.stated.column_name, part.first)
+                found.append(worst_in_pieces(part.fraction(x), part.shape, name_of))
         return largest(found)
-
-    def _name_from(self, first: int) -> NameOf:
-        """Names of columns that are counted from one of them."""
-        return lambda k: self._problem.stated.column_name(first + k)
 
     def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
 
         (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
         """
-        said = self._said(x, one_by_one=True)
+        said = self._block_answers(x, one_by_one=True)
         lead = np.zeros(self._problem.stated.n_columns)
         for each in said:
             lead[each.block.outputs] = each.safe_lead
         return self._changes(said), lead
 
-    def _said(self, x: FloatArray, one_by_one: bool, answers: list[FloatArray] | None = None) -> list[Said]:
+    def _block_answers(
+        self, x: FloatArray, one_by_one: bool, answers: list[FloatArray] | None = None
+    ) -> list[BlockAnswers]:
         blocks = self._problem.blocks
         known: Sequence[FloatArray | None] = answers or [None] * len(blocks)
         each = zip(blocks, self._copies, known, strict=True)
-        return [Said(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
+        return [BlockAnswers(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
 
-    def _changes(self, said: list[Said]) -> FloatArray:
+    def _changes(self, said: list[BlockAnswers]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
         changes = np.zeros(self._problem.stated.n_columns)
         for each in said:
@@ -256,7 +258,7 @@ class Checker:
                     changes[block.outputs[samples]] += said[numbers[id(block)]].moved_by(changes, samples)
         return changes
 
-    def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[Said]) -> Worst:
+    def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[BlockAnswers]) -> Worst:
         """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
         turning = [block.turning for block in said]
         if all(each.block.classifies for each in said):
@@ -269,5 +271,9 @@ class Checker:
             more = part.of(changes)
             if np.any(more):
                 outside = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
-                found.append(worst_of(outside, self._name_from(part.first)))
+                found.append(worst_of(outside, partial(_name, program.column_name, part.first)))
         return largest([*found, *turning])
+
+
+def _name(name_of: NameOf, first: int, k: int) -> str:
+    return name_of(first + k)

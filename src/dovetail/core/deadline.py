@@ -21,11 +21,7 @@ class OutOfTime(BaseException):
     """Raised deep inside work that must end now. No `Exception`: nobody may take it for trouble of theirs."""
 
 
-def _never() -> float:
-    return -math.inf
-
-
-_late: ContextVar[Callable[[], float]] = ContextVar("late", default=_never)
+_late: ContextVar[Callable[[], float]] = ContextVar("late", default=lambda: -math.inf)
 
 
 def require_time(seconds: float = 0.0) -> None:

@@ -7,6 +7,7 @@ loading an answer changes what its ways of reading a solution say, and nothing e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,11 +17,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray, resolve
-from dovetail.core.containers import RaggedError
+from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import ModelError
-from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import Indicator
 
 NUMBER = -1
 """Stands for a column where there is a number instead of a variable."""
@@ -108,64 +109,69 @@ class Ties(Protocol):
         ...
 
 
-class ForeignModel(Protocol):
-    """What a file in `models/` offers for one tool."""
+class ForeignModel(ABC):
+    """What a file in `models/` offers for one tool.
+
+    What is not abstract serves tools whose variables are known by what they are, and that have no containers
+    of their own.
+    """
 
     tool: str
     """How messages call its models."""
-    heavy: tuple[type, ...]
+    heavy: tuple[type, ...] = ()
     """Containers that keep the whole model alive: of these only what they hold is kept between solves."""
 
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @abstractmethod
     def read(self, *, rows: bool = True) -> Reading:
         """The model as it is now; without rows where only columns matter."""
-        ...
 
-    def unpack(self, given: Any) -> ObjectArray:
-        """The variables and numbers in a container of any kind this tool's users would pass, in its shape."""
-        ...
-
+    @abstractmethod
     def key(self, variable: Any) -> Hashable:
         """What a variable is known by; a `ModelError` for anything that is no variable of this model."""
-        ...
 
-    def enclosed(self) -> Iterable[Any]:
-        """The model itself, and models inside it that predictors may have been tied to."""
-        ...
-
+    @abstractmethod
     def watch(self, ties: Ties) -> None:
         """From now on the tool asks `ties` before it solves this model, and tells it of copies."""
-        ...
 
-    def moved(self, reading: Reading) -> bool:
-        """Whether variables may mean other columns now than when the model was read."""
-        ...
-
+    @abstractmethod
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New variables in the owner's model, free or binary, in a container that tool's users expect."""
-        ...
 
+    @abstractmethod
     def discard(self, created: Any) -> None:
         """Take back what `create` made."""
-        ...
 
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Values in a container like the one given; `unpack` has found as many variables in it."""
-        ...
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """The (n, k) variables and numbers of a container as this tool's users hold them.
-
-        `given` itself, as it was passed, where the tool has no tables of variables.
-        """
-        ...
-
+    @abstractmethod
     def load(self, reading: Reading, answer: Answer) -> None:
         """Let the model's own ways of reading a solution give the answer; its program stays as it is.
 
         Variables removed since are left out. Without a point, what was loaded before is withdrawn where the
         tool lets one. A `ModelError` says what the tool refuses.
         """
-        ...
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """The variables and numbers in a container of any kind this tool's users would pass, in its shape."""
+        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
+
+    def enclosed(self) -> Iterable[Any]:
+        """The model itself, and models inside it that predictors may have been tied to."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Whether variables may mean other columns now than when the model was read."""
+        return False
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Values in a container like the one given; `unpack` has found as many variables in it."""
+        return like(given, values)
+
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """The (n, k) variables and numbers of a container as this tool's users hold them; `given` itself, as
+        it was passed, where the tool has no tables of variables."""
+        return given
 
 
 @dataclass(frozen=True, eq=False)

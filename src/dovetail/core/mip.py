@@ -45,7 +45,6 @@ SMALLEST, LARGEST = 1e-9, 1e15
 INFINITE_COST = 1e20
 """From here on HiGHS takes a cost for infinite."""
 
-PER_COLUMN = "give one per column"
 
 _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
 """Matrices of programs, by id: read-only, so that programs derived from each other share them unseen."""
@@ -105,7 +104,8 @@ class Mip:
         columns = self.cost.size
         put(self, "A", _matrix(A, columns))
         rows = self.A.shape[0]
-        per_row, per_column = f"A {several(rows, 'row')}: give one per row", f"cost {columns}: {PER_COLUMN}"
+        per_row = f"A {several(rows, 'row')}: give one per row"
+        per_column = f"cost {columns}: give one per column"
         _require_sides(rows, row_lower=row_lower, row_upper=row_upper)
         put(self, "row_lower", _limits("row_lower", row_lower, rows, per_row))
         put(self, "row_upper", _limits("row_upper", row_upper, rows, per_row))
@@ -113,7 +113,10 @@ class Mip:
         put(self, "upper", _limits("upper", upper, columns, per_column))
         put(self, "integer", flags("integer", integer, columns))
         put(self, "sense", sense)
-        put(self, "offset", _offset(offset))
+        try:
+            put(self, "offset", float(offset))
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"offset is {offset!r}; give a finite number.") from None
         put(self, "names", _names("names", names, columns, per_column))
         put(self, "row_names", _names("row_names", row_names, rows, per_row))
         self._validate()
@@ -293,13 +296,6 @@ def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
     if not np.any(empty):
         return low, high
     return np.where(empty, lower, low), np.where(empty, upper, high)
-
-
-def _offset(offset: Any) -> float:
-    try:
-        return float(offset)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"offset is {offset!r}; give a finite number.") from None
 
 
 def _matrix(A: Any, columns: int) -> sp.csr_array:

@@ -1,4 +1,4 @@
-"""Names that tell columns or rows apart."""
+"""Names that tell columns or rows apart, and the order of features as far as names tell it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, product
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
+
+from dovetail.core.errors import PredictorError
 
 
 def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
@@ -54,12 +56,8 @@ class NumberedNames:
         if not self.shape:
             return iter((self.label,))
         return (
-            f"{self.label}[{','.join(place)}]" for place in product(*(_digits(size) for size in self.shape))
+            f"{self.label}[{','.join(place)}]" for place in product(*(map(str, range(n)) for n in self.shape))
         )
-
-
-def _digits(size: int) -> list[str]:
-    return [str(k) for k in range(size)]
 
 
 class LazyNames(Sequence[str]):
@@ -138,3 +136,43 @@ def _index(text: str) -> int | str:
 
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 """Whole numbers that a table might have as an index, as they are written: 07 is not 7."""
+
+
+def require_feature_order(block: str, what: str, given: Sequence[str], trained: Sequence[str] | None) -> None:
+    """Refuse names that are those of all features, in another order."""
+    if trained is not None and is_another_order(given, trained):
+        raise PredictorError(
+            f"{block}: {what} has the columns {', '.join(given)}, but the predictor was trained on "
+            f"{', '.join(trained)}; give these, in this order."
+        )
+
+
+def is_another_order(given: Sequence[str], trained: Sequence[str]) -> bool:
+    """Whether the names mean all features, in another order.
+
+    A feature may be called by a whole name (``heat``), by what a name begins with (``heat[3]``,
+    ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing
+    about the order.
+    """
+    if all(name.isdigit() for name in trained):  # which any index may be
+        return False
+    meant = [features_in(name, trained) for name in given]
+    order = [name for features in meant if len(features) == 1 for name in features]
+    return order != list(trained) and len(order) == len(given) and sorted(order) == sorted(trained)
+
+
+def features_in(name: str, known: Collection[str]) -> set[str]:
+    """Which features a name of a column may mean."""
+    if name in known:
+        return {name}
+    _, index = split_index(name)
+    begun = {one for one in known if one and name.startswith(one) and not name[len(one)].isalnum()}
+    return begun | {str(part) for part in index} & set(known)
+
+
+def labels_of(table: Any) -> list[Any] | None:
+    """What a table calls its columns, if it has names for them; a series of pandas its entries."""
+    if hasattr(type(table), "iloc"):
+        return list(getattr(table, "columns", table.index))
+    columns = getattr(table, "columns", None) if hasattr(type(table), "__array__") else None
+    return None if columns is None else list(columns)

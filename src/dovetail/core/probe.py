@@ -175,7 +175,7 @@ def within_reach(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
 
 @contextmanager
 def _named(name: str, points: FloatArray) -> Iterator[None]:
-    """What goes wrong within names the block."""
+    """Errors raised within it name the block."""
     try:
         yield
     except PredictorError as reason:
@@ -188,7 +188,7 @@ def _named(name: str, points: FloatArray) -> Iterator[None]:
 
 
 def _advice(reason: Exception) -> str:
-    """What to look at where the failure is one of sizes; a function's own trouble speaks for itself."""
+    """What to check if the error is about sizes; a function's own error needs no advice."""
     sizes = ("shape", "dimension", "size", "feature", "broadcast", "index")
     told = any(word in str(reason).lower() for word in sizes)
     return ". inputs must have as many columns as it has features." if told else ""

@@ -1,6 +1,8 @@
 """A host and the blocks tied to it: the whole problem a method solves.
 
-min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
+    min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
+
+`stages` orders the predictors: a sample that reads an output of another one is asked after it.
 """
 
 from __future__ import annotations
@@ -16,20 +18,17 @@ import numpy as np
 
 from dovetail.core import probe
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.block import Block
+from dovetail.core.block import Block, TrainingRange
 from dovetail.core.errors import ModelError, PredictorError
-from dovetail.core.families import Family, FamilyRow
-from dovetail.core.feature_order import labels_of, require_feature_order
+from dovetail.core.family_arrays import Family, FamilyRow
 from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
-from dovetail.core.names import free_name, in_short
+from dovetail.core.names import free_name, in_short, labels_of, require_feature_order
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import Predictor, as_predictor
-from dovetail.core.stages import Stage, stages
+from dovetail.core.sparse import joined_ranges
 from dovetail.core.stated_program import StatedProgram
-from dovetail.core.template import FamilyColumns, Template, read_template, whole_families
-from dovetail.core.template_expansion import few_blocks
-from dovetail.core.training_range import TrainingRange
+from dovetail.core.template import FamilyColumns, Template, few_blocks, read_template, whole_families
 
 OutputType = Literal["regression", "classification"]
 
@@ -96,7 +95,7 @@ class Problem:
         return self._program.sense == "max"
 
     def _size(self) -> str:
-        """Columns, and where the program is at hand, integers and rows: none is made to be counted."""
+        """The number of columns; integers and rows only if the program exists already."""
         columns = f"{self._program.n_columns} columns"
         if self._program.waiting or self._program.host is None:
             return columns
@@ -195,7 +194,7 @@ class Problem:
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
-        self._tie(block, len(blocks) - 1)
+        self._note_columns(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
         return block
 
@@ -205,8 +204,7 @@ class Problem:
             known = self._predictors[id(given)] = (given, as_predictor(given))
         return known[1]
 
-    def _tie(self, block: Block, number: int) -> None:
-        """Remember who reads and writes its columns."""
+    def _note_columns(self, block: Block, number: int) -> None:
         if self._shared:
             self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
         self._writer[block.outputs] = number
@@ -222,7 +220,6 @@ class Problem:
             require_feature_order(block.name, "inputs", names, trained)
 
     def _new_name(self, said: Any) -> str:
-        """The name of the next block."""
         if not isinstance(said, str):
             raise PredictorError(f"name is {said!r}; give a string.")
         taken = {block.name for block in self.blocks}
@@ -240,7 +237,6 @@ class Problem:
         return np.arange(first, self.mip.n_columns)
 
     def _add_unread(self, columns: int) -> None:
-        """More columns, which no block knows yet."""
         self._read = np.concatenate([self._read, np.zeros(columns, dtype=bool)])
         self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int32)])
 
@@ -259,7 +255,7 @@ class Problem:
         other = Problem(mip)
         other.blocks = blocks
         for number, block in enumerate(blocks):
-            other._tie(block, number)
+            other._note_columns(block, number)
         return other
 
     def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:
@@ -294,7 +290,7 @@ class Problem:
         return other
 
     def _may_close_a_cycle(self, block: Block) -> bool:
-        """Only a block that writes what is read (by itself, or before) can: others need no search."""
+        """Only a block that writes what is read (by itself, or by earlier blocks) can close one."""
         read = self._read.copy()
         read[block.inputs] = True
         return bool(read[block.outputs].any())
@@ -364,3 +360,73 @@ class Problem:
                 f"column {self.stated.column_name(j)} is an output of {where}; "
                 "a column can be written by one predictor only."
             )
+
+
+Stage = tuple[tuple[Block, IntArray], ...]
+"""Samples (by block) whose inputs depend on earlier stages only, so that they can be evaluated together."""
+
+
+def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
+    """Samples by the length of the longest chain of predictors that leads to them."""
+    counts = np.array([block.samples for block in blocks], dtype=np.int64)
+    block_of = np.repeat(np.arange(len(blocks)), counts)
+    sample_of = np.arange(block_of.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    source, reader = _edges(program, blocks, counts)
+    level = _levels(source, reader, block_of.size)
+    if np.any(level < 0):
+        stuck = _on_a_cycle(source, reader, level)
+        block, i = blocks[block_of[stuck]], int(sample_of[stuck])
+        column = program.column_name(int(block.outputs[i][0]))
+        raise PredictorError(
+            f"{block.name} (sample {i}, output {column}) depends on its own output through a "
+            "cycle of predictors; break the cycle with a separate column and a row that ties the two."
+        )
+    found: list[list[tuple[Block, IntArray]]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
+    order = np.lexsort((block_of, level))  # of one level and block: in the order of the samples
+    key = level[order] * len(blocks) + block_of[order]
+    for part in np.split(order, np.flatnonzero(np.diff(key)) + 1) if order.size else []:
+        found[level[part[0]]].append((blocks[block_of[part[0]]], sample_of[part]))
+    return tuple(tuple(stage) for stage in found)
+
+
+def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Writer and reader of each link; the samples of all blocks are numbered in one sequence."""
+    first = np.cumsum(counts) - counts
+    writer = np.full(program.n_columns, -1, dtype=np.int64)
+    for block, begin in zip(blocks, first, strict=True):
+        writer[block.outputs] = (begin + np.arange(block.samples))[:, None]
+    source, reader = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for block, begin in zip(blocks, first, strict=True):
+        written_by = writer[block.inputs]
+        i, k = np.nonzero(written_by >= 0)
+        source.append(written_by[i, k])
+        reader.append(begin + i)
+    return np.concatenate(source), np.concatenate(reader)
+
+
+def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
+    """(count,) the length of the longest chain to each sample; -1 on a cycle and behind it."""
+    waiting = np.bincount(reader, minlength=count)
+    order = np.argsort(source, kind="stable")
+    readers = reader[order]
+    ends = np.searchsorted(source[order], np.arange(count + 1))
+    level = np.full(count, -1, dtype=np.int64)
+    ready, depth = np.flatnonzero(waiting == 0), 0
+    while ready.size:
+        level[ready] = depth
+        fed = readers[joined_ranges(ends[ready], ends[ready + 1])]
+        np.subtract.at(waiting, fed, 1)
+        fed = np.unique(fed)
+        ready, depth = fed[waiting[fed] == 0], depth + 1
+    return level
+
+
+def _on_a_cycle(source: IntArray, reader: IntArray, level: IntArray) -> int:
+    """A sample on a cycle: follow the writers back from a sample without a level until one repeats."""
+    stuck = (level[source] < 0) & (level[reader] < 0)
+    before = dict(zip(reader[stuck].tolist(), source[stuck].tolist(), strict=True))
+    sample, seen = int(np.flatnonzero(level < 0)[0]), set[int]()
+    while sample not in seen:
+        seen.add(sample)
+        sample = before[sample]
+    return sample

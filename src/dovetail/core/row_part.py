@@ -1,19 +1,21 @@
-"""Consecutive rows of a program as they were stated: a host's, or a row of a template in every block.
+"""Consecutive rows and columns of a program as they were stated: a host's, or of a template in every block.
 
-What rows come to at a point is worked out part by part, from the users' own arrays: no matrix is made.
+A family of a million blocks is a few numbers and the user's own arrays. What rows and columns come to at a
+point is worked out part by part, from these arrays: no matrix is made, no vector over all columns is needed,
+and limits that are not there are not looked at.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.family_arrays import RowArrays
 from dovetail.core.mip import Mip
 from dovetail.core.pieces import each_piece, piece_of
@@ -26,15 +28,13 @@ CHUNK = 4096
 class RowPart(ABC):
     """Some rows."""
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
+    def __init__(self, size: int, nonzeros: int, sides: tuple[FloatArray, FloatArray]) -> None:
+        self.size = size
         """How many rows."""
-
-    @property
-    @abstractmethod
-    def nonzeros(self) -> int:
+        self.nonzeros = nonzeros
         """Entries of the matrix that they stand for."""
+        self.sides = sides
+        """Lower and upper limits; they broadcast to (blocks, rows of one block)."""
 
     @abstractmethod
     def entries(self) -> Iterator[FloatArray]:
@@ -43,11 +43,6 @@ class RowPart(ABC):
     @abstractmethod
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
-
-    @property
-    @abstractmethod
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """Below and above; they broadcast to (blocks, rows of one block)."""
 
     def beyond(self, x: FloatArray) -> FloatArray:
         """(size,) how far they are outside their sides at a point; negative inside."""
@@ -58,71 +53,48 @@ class RowPart(ABC):
         return _most(self.beyond(x))
 
 
-@dataclass(frozen=True, eq=False)
 class HostRows(RowPart):
-    """Rows of a host: nothing but its matrix is known."""
+    """Rows of a host: nothing but its matrix is known. Its columns are the first."""
 
-    host: Mip
-
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.host.n_rows
-
-    @property
-    def nonzeros(self) -> int:
-        """Of its matrix."""
-        return int(self.host.A.nnz)
-
-    def entries(self) -> Iterator[FloatArray]:
-        """Of its matrix."""
-        yield self.host.A.data
+    def __init__(self, host: Mip) -> None:
+        super().__init__(host.n_rows, int(host.A.nnz), (host.row_lower, host.row_upper))
+        self.host = host
 
     @cached_property
     def _sizes(self) -> sp.csr_array:
         return abs(self.host.A)
 
+    def entries(self) -> Iterator[FloatArray]:
+        """Of its matrix."""
+        yield self.host.A.data
+
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """Its columns are the first."""
+        """By its matrix."""
         A = self._sizes if sizes else self.host.A
         return np.asarray(A @ x[: self.host.n_columns])
 
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """Of its rows, side by side."""
-        return self.host.row_lower, self.host.row_upper
 
-
-@dataclass(frozen=True, eq=False)
 class _TemplateRows(RowPart):
-    """A row of a template."""
+    """A row of a template, which stands for so many rows of each of its columns."""
 
-    template: Template
-    row: RowArrays
+    def __init__(self, template: Template, row: RowArrays, times: int) -> None:
+        nonzeros = sum(_times(entry, (1, row.width)) for entry in row.host.values())
+        for name, entry in row.coefficients.items():
+            width = template.families[name].width if row.summed else row.width
+            nonzeros += _times(entry, (template.count, width))
+        super().__init__(times * row.width, nonzeros, (row.lower, row.upper))
+        self.template, self.row = template, row
 
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """As they were given."""
-        return self.row.lower, self.row.upper
+    def entries(self) -> Iterator[FloatArray]:
+        yield from self.row.coefficients.values()
+        yield from self.row.host.values()
 
 
-@dataclass(frozen=True, eq=False)
 class PrivateRows(_TemplateRows):
     """A row of every block of a template."""
 
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.template.count * self.row.width
-
-    @property
-    def nonzeros(self) -> int:
-        """Of all blocks."""
-        return _nonzeros(self.template, self.row)
-
-    def entries(self) -> Iterator[FloatArray]:
-        """As they were given."""
-        yield from self.row.coefficients.values()
+    def __init__(self, template: Template, row: RowArrays) -> None:
+        super().__init__(template, row, template.count)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """Block by block."""
@@ -132,7 +104,7 @@ class PrivateRows(_TemplateRows):
         return total.ravel()
 
     def _add_up(self, values: dict[str, FloatArray], some: slice, total: FloatArray, sizes: bool) -> None:
-        """What the rows of some blocks come to, by family values of all."""
+        """The sums of the private rows of some blocks, from the values of all families."""
         total.fill(0.0)
         for name, entry in self.row.coefficients.items():
             mine, part = piece_of(entry, some), values[name][some]
@@ -158,7 +130,6 @@ class PrivateRows(_TemplateRows):
         return found.ravel()
 
     def _beyond(self, values: dict[str, FloatArray], some: slice, found: FloatArray) -> None:
-        """How far the rows of some blocks are outside their sides."""
         lower, upper = (piece_of(side, some) for side in self.sides)
         self._add_up(values, some, found, sizes=False)
         if self._equations:
@@ -180,32 +151,20 @@ class PrivateRows(_TemplateRows):
         return amount, some.start * shape[1] + at
 
 
-@dataclass(frozen=True, eq=False)
 class CouplingRows(_TemplateRows):
     """A row over all blocks of a template, or one for each column of its families."""
 
-    @property
-    def size(self) -> int:
-        """How many rows."""
-        return self.row.width
-
-    @property
-    def nonzeros(self) -> int:
-        """Of all blocks, and of the host's columns."""
-        host = sum(_times(entry, (1, self.row.width)) for entry in self.row.host.values())
-        return host + _nonzeros(self.template, self.row)
-
-    def entries(self) -> Iterator[FloatArray]:
-        """As they were given."""
-        yield from self.row.coefficients.values()
-        yield from self.row.host.values()
+    def __init__(self, template: Template, row: RowArrays) -> None:
+        super().__init__(template, row, 1)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """Sums over all blocks."""
         total = np.zeros(self.row.width)
         for column, entry in self.row.host.items():
             total += (np.abs(entry) if sizes else entry).ravel() * x[column]
-        for values, entry in _terms(self.template, self.row, x, sizes):
+        own = self.template.values(x)
+        for name, given in self.row.coefficients.items():
+            entry, values = np.abs(given) if sizes else given, own[name]
             sums = entry.ravel() * column_sums(values) if entry.size == 1 else column_sums(entry * values)
             total += sums.sum() if self.row.summed else sums
         return total
@@ -242,22 +201,104 @@ def _outside(activity: FloatArray, lower: FloatArray, upper: FloatArray) -> Floa
     return np.asarray(np.maximum(lower - activity, activity - upper))
 
 
-def _terms(
-    template: Template, row: RowArrays, x: FloatArray, sizes: bool
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """(blocks, columns) values of each family in a row, and its numbers there."""
-    for name, entry in row.coefficients.items():
-        yield template.values(x)[name], np.abs(entry) if sizes else entry
-
-
-def _nonzeros(template: Template, row: RowArrays) -> int:
-    count = 0
-    for name, entry in row.coefficients.items():
-        width = template.families[name].width if row.summed else row.width
-        count += _times(entry, (template.count, width))
-    return count
-
-
 def _times(entry: FloatArray, shape: tuple[int, int]) -> int:
     """Numbers other than 0 in an array that is spread over a shape."""
     return int(np.count_nonzero(entry)) * (shape[0] * shape[1] // max(1, entry.size))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPart:
+    """`shape` is (blocks, columns per block); the arrays broadcast to it."""
+
+    first: int
+    shape: tuple[int, int]
+    lower: FloatArray
+    upper: FloatArray
+    cost: FloatArray
+    integer: BoolArray
+
+    def of(self, x: np.ndarray) -> np.ndarray:
+        """Their (blocks, columns) values at a point: a view, where the point is one piece."""
+        return x[self.first : self.first + self.shape[0] * self.shape[1]].reshape(self.shape)
+
+    @property
+    def costs(self) -> bool:
+        """Whether any of them does."""
+        return bool(np.any(self.cost))
+
+    @property
+    def whole(self) -> bool:
+        """Whether any of them is an integer."""
+        return bool(np.any(self.integer))
+
+    def value(self, x: FloatArray) -> float:
+        """What they cost."""
+        mine = self.of(x)
+        return float(self.cost * mine.sum()) if self.cost.ndim == 0 else float((self.cost * mine).sum())
+
+    def outside(self, x: FloatArray) -> FloatArray:
+        """(blocks, columns) how far they are outside their bounds; negative inside."""
+        mine = self.of(x)
+        return np.asarray(np.maximum(self.lower - mine, mine - self.upper))
+
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """The most that a column is outside its bounds, and which it is."""
+        found = (-np.inf, self.first)
+        for limit, sign in ((self.lower, -1.0), (self.upper, 1.0)):
+            if np.all(limit == sign * np.inf):
+                continue
+            some, most = max(
+                each_piece(partial(self._beyond, self.of(x), limit, sign), *self.shape),
+                key=lambda one: one[1],
+            )
+            if most > found[0]:
+                beyond = sign * (self.of(x)[some] - piece_of(limit, some))
+                found = most, self.first + some.start * self.shape[1] + int(np.argmax(beyond))
+        return found
+
+    def _beyond(self, mine: FloatArray, limit: FloatArray, sign: float, some: slice) -> tuple[slice, float]:
+        """The most that a column of a piece is beyond one limit."""
+        part = mine[some]
+        if limit.size == 1:
+            return some, sign * (float(part.max() if sign > 0.0 else part.min()) - float(limit.ravel()[0]))
+        apart = part - piece_of(limit, some)
+        return some, float(apart.max() if sign > 0.0 else -apart.min())
+
+    def fraction(self, x: FloatArray) -> Callable[[slice], FloatArray]:
+        """How far integers are from whole numbers, piece by piece."""
+        mine = self.of(x)
+
+        def apart(some: slice) -> FloatArray:
+            part = mine[some]
+            return np.where(piece_of(self.integer, some), np.abs(part - np.round(part)), 0.0)
+
+        return apart
+
+    def clip(self, x: FloatArray) -> None:
+        """Within bounds, in place, and integers whole; never -0, which rounding makes and people read."""
+        each_piece(partial(self._clip, self.of(x)), *self.shape)
+
+    def _clip(self, mine: FloatArray, some: slice) -> None:
+        part = mine[some]
+        if np.any(self.lower != -np.inf) or np.any(self.upper != np.inf):
+            np.clip(part, piece_of(self.lower, some), piece_of(self.upper, some), out=part)
+        if self.whole:
+            np.copyto(part, np.round(part), where=piece_of(self.integer, some))
+        part += 0.0
+
+
+def column_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[ColumnPart]:
+    """All columns, in their order."""
+    if host is not None:
+        lower, upper, cost = (array[:, None] for array in (host.lower, host.upper, host.cost))
+        yield ColumnPart(0, (host.n_columns, 1), lower, upper, cost, host.integer[:, None])
+    for template in templates:
+        for family in template.families.values():
+            yield ColumnPart(
+                template.first_column + family.first,
+                (template.count, family.width),
+                family.lower,
+                family.upper,
+                family.cost,
+                np.array(family.integer),
+            )

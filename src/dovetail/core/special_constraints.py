@@ -1,13 +1,14 @@
 """Constraints that modelling tools have beside rows, written with auxiliary columns, rows and indicators.
 
-Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools come here in
-one form. What holds only sometimes is an `Indicator`: its big M is worked out where all rows are known, and
-a row that nothing limits becomes a block instead (`reformulations/indicators.py`). Auxiliary columns stand
-behind the model's own, and no tool knows of them.
+Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools are brought
+into one form here. A row that a binary switches on is an `Indicator`: its big M is computed once all rows are
+known, and a row without a limit becomes a block instead (`reformulations/indicators.py`). Auxiliary columns
+come after the model's own, and no tool sees them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -16,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import UnsupportedError
-from dovetail.core.indicator import Indicator
+from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.mip import Mip
 
 Columns = Sequence[int]
@@ -154,7 +154,6 @@ class SpecialConstraints:
         return points, values
 
     def _most(self, column: int, sign: float) -> float:
-        """What sign times a column is at most."""
         k = column - self.mip.n_columns
         lower, upper = (self.mip.lower, self.mip.upper) if k < 0 else (self._lower, self._upper)
         at = column if k < 0 else k
@@ -185,7 +184,6 @@ class SpecialConstraints:
     def _column(
         self, name: str, upper: float, *, lower: float = 0.0, integer: bool = False, cost: float = 0.0
     ) -> int:
-        """A new column."""
         self._lower.append(lower)
         self._names.append(f"{name} ({len(self._names)})")
         self._upper.append(upper)
@@ -227,5 +225,27 @@ def logic_rows(
 
 
 def _within(column: int, some: list[int]) -> tuple[list[int], list[float]]:
-    """The row that says: column <= sum of some."""
     return [column, *some], [1.0] + [-1.0] * len(some)
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """If column `binary` is `active`, then lower <= coefficients'x[columns] <= upper; infinities allowed."""
+
+    binary: int
+    active: int
+    columns: Sequence[int]
+    coefficients: Sequence[float]
+    lower: float
+    upper: float
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.active not in (0, 1):
+            raise ModelError(f"indicator constraint {self.name}: the active value must be 0 or 1.")
+        nonsense = math.isnan(self.lower) or math.isnan(self.upper)
+        if nonsense or self.lower == math.inf or self.upper == -math.inf:
+            raise ModelError(
+                f"indicator constraint {self.name}: its row has the limits [{self.lower}, {self.upper}]; "
+                "give numbers, with -inf or inf for no limit."
+            )

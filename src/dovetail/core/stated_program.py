@@ -10,19 +10,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.core.column_part import ColumnPart, column_parts
 from dovetail.core.errors import ModelError
 from dovetail.core.mip import Mip
 from dovetail.core.names import label_of
-from dovetail.core.row_part import RowPart, row_parts
-from dovetail.core.template import Template
-from dovetail.core.template_expansion import column_names, columns_of, expanded, row_names, sides_of
+from dovetail.core.row_part import ColumnPart, RowPart, column_parts, row_parts
+from dovetail.core.template import Template, column_names, columns_of, expanded, row_names, sides_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +102,18 @@ class StatedProgram:
 
     @cached_property
     def lower(self) -> FloatArray:
-        """(columns,)."""
-        return np.asarray(self._columns_of("lower"))
+        """(columns,) lower bounds."""
+        return columns_of(self.host, self.waiting, "lower") if self.waiting else self.mip.lower
 
     @cached_property
     def upper(self) -> FloatArray:
-        """(columns,)."""
-        return np.asarray(self._columns_of("upper"))
+        """(columns,) upper bounds."""
+        return columns_of(self.host, self.waiting, "upper") if self.waiting else self.mip.upper
 
     @cached_property
     def integer(self) -> BoolArray:
-        """(columns,)."""
-        return (
-            np.asarray(columns_of(self.host, self.waiting, "integer")) if self.waiting else self.mip.integer
-        )
-
-    def _columns_of(self, part: str) -> NDArray[Any]:
-        return columns_of(self.host, self.waiting, part) if self.waiting else getattr(self.mip, part)
+        """(columns,) whether each is an integer."""
+        return columns_of(self.host, self.waiting, "integer") if self.waiting else self.mip.integer
 
     @cached_property
     def row_lower(self) -> FloatArray:

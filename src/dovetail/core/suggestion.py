@@ -7,8 +7,6 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import ParamSpec, TypeVar
 
-ALIKE = 0.6
-"""Of 1 for the same word: difflib's own; below it suggestions are a distraction."""
 MOST_WORDS = 20_000
 """Words that are compared, at most: each takes some microseconds, and an error should not take seconds."""
 
@@ -28,7 +26,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     from itertools import islice
 
     words = {name.casefold(): name for name in islice(known, MOST_WORDS)}
-    found = get_close_matches(str(word).casefold(), words, n=1, cutoff=ALIKE)
+    found = get_close_matches(str(word).casefold(), words, n=1, cutoff=0.6)
     return f"; did you mean {words[found[0]]!r}?" if found else ""
 
 

@@ -6,16 +6,19 @@ over all columns is made of it in template_expansion.py, for whoever needs that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import ModelError
-from dovetail.core.families import FamilyRow
-from dovetail.core.family_arrays import FamilyArrays, RowArrays
+from dovetail.core.family_arrays import FamilyArrays, FamilyRow, RowArrays
+from dovetail.core.mip import Mip
+from dovetail.core.names import LazyNames, NumberedNames
 from dovetail.core.options import require_count
 
 
@@ -80,8 +83,10 @@ class Template:
         """These blocks alone, without coupling rows, as the only columns of a problem."""
         families, first = {}, 0
         for name, family in self.families.items():
-            lower, upper = _picked(family.lower, blocks), _picked(family.upper, blocks)
-            cost = _picked(family.cost, blocks)
+            lower, upper, cost = (
+                array[blocks] if array.ndim and len(array) > 1 else array
+                for array in (family.lower, family.upper, family.cost)
+            )
             families[name] = replace(family, first=first, lower=lower, upper=upper, cost=cost)
             first += len(blocks) * family.width
         return replace(self, count=len(blocks), families=families, rows=(), coupling=(), first_column=0)
@@ -144,8 +149,8 @@ def read_template(
             raise ModelError(f"a family is called {family!r}; give a string without brackets.")
         arrays[family] = FamilyArrays.of(prefix + family, said, int(count), first)
         first += int(count) * arrays[family].width
-    private = _rows("rows", rows, prefix, "row", arrays, int(count), None)
-    shared = _rows("coupling", coupling, prefix, "coupling", arrays, int(count), column_of)
+    private = _read_rows("rows", rows, prefix, "row", arrays, int(count), None)
+    shared = _read_rows("coupling", coupling, prefix, "coupling", arrays, int(count), column_of)
     labels = [row.label for row in (*private, *shared)]
     for label in labels:
         if labels.count(label) > 1:
@@ -153,7 +158,7 @@ def read_template(
     return Template(name, int(count), arrays, private, shared, first_column)
 
 
-def _rows(
+def _read_rows(
     what: str,
     rows: Any,
     prefix: str,
@@ -175,5 +180,192 @@ def _rows(
     return tuple(read)
 
 
-def _picked(array: FloatArray, blocks: IntArray) -> FloatArray:
-    return array[blocks] if array.ndim and len(array) > 1 else array
+Place = tuple[str, int]
+"""A column of a block: its family, and where in that."""
+
+
+def places_of(columns: FamilyColumns) -> list[Place]:
+    """The columns of families, side by side."""
+    return [(name, k) for name in columns.families for k in range(columns.template.families[name].width)]
+
+
+def column_of(array: FloatArray, k: int) -> FloatArray:
+    """(blocks,) or (1,): one column of an array that broadcasts to (blocks, columns)."""
+    return array.reshape(1) if array.ndim == 0 else array[:, k if array.shape[1] > 1 else 0]
+
+
+def entries_of(template: Template, row: RowArrays, number: int) -> dict[Place, FloatArray]:
+    """Of one of the rows that were stated as one: (blocks,) or (1,) numbers by column, none all 0."""
+    found: dict[Place, FloatArray] = {}
+    for name, entry in row.coefficients.items():
+        width = template.families[name].width
+        for k in range(width) if row.summed else (number if width > 1 else 0,):
+            numbers = column_of(entry, k if row.summed else number)
+            if np.any(numbers):
+                found[name, k] = numbers
+    return found
+
+
+Entries = tuple[IntArray, FloatArray]
+"""(rows, entries of a row): their columns and numbers; rows that were stated as one have equally many."""
+
+
+def expanded(host: Mip | None, sense: Literal["min", "max"], templates: Sequence[Template]) -> Mip:
+    """The host and all blocks as one program; without a host, a program of the given sense."""
+    cost = columns_of(host, templates, "cost")
+    return Mip(
+        cost=cost,
+        A=_matrix(host, templates, cost.size),
+        row_lower=sides_of(host, templates, "lower"),
+        row_upper=sides_of(host, templates, "upper"),
+        lower=columns_of(host, templates, "lower"),
+        upper=columns_of(host, templates, "upper"),
+        integer=columns_of(host, templates, "integer"),
+        sense=sense if host is None else host.sense,
+        offset=0.0 if host is None else host.offset,
+        names=column_names(host, templates),
+        row_names=row_names(host, templates),
+    )
+
+
+def few_blocks(*columns: FamilyColumns, most: int = 16) -> tuple[Mip, tuple[IntArray, ...]]:
+    """Some blocks of a template as a program of their own, and where these columns are in it.
+
+    As many as a predictor is probed at, spread over the template: nobody writes all of it out for that.
+    """
+    template = columns[0].template
+    few = template.only(np.linspace(0, template.count - 1, most).astype(int))
+    return expanded(None, "min", [few]), tuple(few[part.families].columns for part in columns)
+
+
+def columns_of(host: Mip | None, templates: Sequence[Template], part: str) -> NDArray[Any]:
+    """One number for each column."""
+    return _spread_out(
+        None if host is None else getattr(host, part),
+        [
+            (getattr(family, part), (template.count, family.width))
+            for template in templates
+            for family in template.families.values()
+        ],
+        bool if part == "integer" else np.float64,
+    )
+
+
+def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> FloatArray:
+    """One limit for each row."""
+    own = None if host is None else getattr(host, f"row_{side}")
+    rows = [(row, blocks) for template in templates for row, blocks in _rows(template)]
+    stated = [(getattr(row, side), (blocks, row.width)) for row, blocks in rows]
+    return _spread_out(own, stated, np.float64)
+
+
+def _spread_out(
+    own: NDArray[Any] | None, stated: list[tuple[Any, tuple[int, int]]], dtype: type
+) -> NDArray[Any]:
+    """The host's numbers, then the stated ones spread over their blocks; each is written once."""
+    first = 0 if own is None else len(own)
+    whole: NDArray[Any] = np.empty(first + sum(blocks * width for _, (blocks, width) in stated), dtype=dtype)
+    whole[:first] = [] if own is None else own
+    for numbers, (blocks, width) in stated:
+        last = first + blocks * width
+        whole[first:last].reshape(blocks, width)[...] = numbers
+        first = last
+    return whole
+
+
+def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:
+    yield from ((row, template.count) for row in template.rows)
+    yield from ((row, 1) for row in template.coupling)
+
+
+def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp.csr_array:
+    """All rows, their entries in the order of the columns, so that nothing has to be sorted."""
+    parts: list[Entries] = []
+    for template in templates:
+        parts += [_private(template, row) for row in template.rows]
+        parts += [_coupling(template, row) for row in template.coupling]
+    lengths = [np.full(len(indices), indices.shape[1]) for indices, _ in parts]
+    if host is not None:
+        parts = [(host.A.indices, host.A.data), *parts]
+        lengths = [np.diff(host.A.indptr), *lengths]
+    if not parts:
+        return sp.csr_array((0, columns))
+    indices, numbers = (np.concatenate([part[k].ravel() for part in parts]) for k in (0, 1))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return sp.csr_array((numbers, indices, indptr), shape=(indptr.size - 1, columns))
+
+
+def _private(template: Template, row: RowArrays) -> Entries:
+    names = _in_order(template, row)
+    sizes = [template.families[name].width if row.summed else 1 for name in names]
+    shape = (template.count, row.width, sum(sizes))
+    indices, numbers = np.empty(shape, dtype=np.int64), np.empty(shape)
+    end = 0
+    for name, size in zip(names, sizes, strict=True):
+        begin, end = end, end + size
+        at, entries = _spread(template, row, name)
+        indices[:, :, begin:end] = at.reshape(template.count, row.width, size)
+        numbers[:, :, begin:end] = entries.reshape(template.count, row.width, size)
+    return indices.reshape(-1, end), numbers.reshape(-1, end)
+
+
+def _coupling(template: Template, row: RowArrays) -> Entries:
+    """A row over all blocks, or one for each column of their families; columns of the host come first."""
+    host = sorted(row.host)
+    indices = [np.broadcast_to(np.array(host, dtype=np.int64), (row.width, len(host)))]
+    numbers = [np.broadcast_to(row.host[column], (1, row.width)).T for column in host]
+    for name in _in_order(template, row):
+        at, entries = _spread(template, row, name)
+        indices.append(at.reshape(1, -1) if row.summed else at.T)
+        numbers.append(entries.reshape(1, -1) if row.summed else entries.T)
+    return np.concatenate(indices, axis=1), np.concatenate(numbers, axis=1)
+
+
+def _in_order(template: Template, row: RowArrays) -> list[str]:
+    return sorted(row.coefficients, key=lambda name: template.families[name].first)
+
+
+def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, FloatArray]:
+    """(blocks, rows) or, of a summed row, (blocks, columns): columns of a family in a row, and numbers."""
+    family = template.families[name]
+    blocks, across = np.arange(template.count)[:, None], np.arange(family.width if row.summed else row.width)
+    at = template.first_column + family.first + blocks * family.width + (across if family.width > 1 else 0)
+    shape = (template.count, across.size)
+    return np.broadcast_to(at, shape), np.broadcast_to(row.coefficients[name], shape)
+
+
+def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+    """One for each column."""
+    given = [] if host is None else _given(host.names, "x", host.n_columns)
+    return LazyNames(
+        *given,
+        *(
+            NumberedNames(family.label, _shape(template.count, family.width))
+            for template in templates
+            for family in template.families.values()
+        ),
+    )
+
+
+def row_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+    """One for each row."""
+    given = [] if host is None else _given(host.row_names, "row", host.n_rows)
+    return LazyNames(*given, *(part for template in templates for part in _names_of_rows(template)))
+
+
+def _names_of_rows(template: Template) -> Iterator[NumberedNames]:
+    for row in template.rows:
+        yield NumberedNames(row.label, _shape(template.count, row.width))
+    for row in template.coupling:
+        yield NumberedNames(row.label, (row.width,) if row.width > 1 else ())
+
+
+def _given(names: Sequence[str] | None, label: str, size: int) -> list[NumberedNames | tuple[str, ...]]:
+    """The host's own names; as messages call them where it has none."""
+    if names is None:
+        return [NumberedNames(label, (size,))]
+    return list(names.parts) if isinstance(names, LazyNames) else [tuple(names)]
+
+
+def _shape(count: int, width: int) -> tuple[int, ...]:
+    return (count, width) if width > 1 else (count,)

@@ -136,7 +136,6 @@ class TreeEnsemble:
 
     @cached_property
     def _children(self) -> IntArray:
-        """(2 nodes,) right and left of each, one after the other."""
         return np.stack([self.right, self.left], axis=1).ravel()
 
     def scores(self, X: FloatArray) -> FloatArray:

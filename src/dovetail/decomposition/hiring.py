@@ -20,7 +20,7 @@ from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
 from dovetail.run.processes import CannotTravel, Recipe
-from dovetail.run.remote_workers import Cluster, Here, Workers, process_workers
+from dovetail.run.remote_workers import Cluster, LocalWorkers, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of
@@ -32,7 +32,7 @@ def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions
     """All shares; workers elsewhere are ended after it."""
     workers, where = _hired(context, plan, options, _workers_wanted(context, plan))
     try:
-        device = context.device if isinstance(workers, Here) and context.device != "cpu" else None
+        device = context.device if isinstance(workers, LocalWorkers) and context.device != "cpu" else None
         yield PointShares(workers, where, plan, context.budget, device)
         if workers.traffic.total:
             context.monitor.say(f"  {summary(workers)}")
@@ -54,7 +54,7 @@ def workers_of(made: list[list[Recipe]], cluster: Cluster | None, *, on_gpu: boo
     """Those who have the objects of some recipes: on a cluster, here where one has all, or in processes."""
     if cluster is not None:
         return cluster.hire(made, on_gpu=on_gpu, budget=budget)
-    return Here(made[0]) if len(made) == 1 else process_workers(made, budget)
+    return LocalWorkers(made[0]) if len(made) == 1 else process_workers(made, budget)
 
 
 def _hired(

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray, columns_of_one
-from dovetail.core.column_part import ColumnPart
 from dovetail.core.pieces import piece_of, pieces
+from dovetail.core.row_part import ColumnPart
 from dovetail.core.stated_program import StatedProgram
 from dovetail.decomposition.move_program import (
     MoveProgram,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -108,13 +108,26 @@ class Descent:
         self,
         context: SolveContext,
         scaled: ScaledProblem,
-        subproblem: TrustRegionSubproblem,
         options: DescentOptions,
+        subproblem: TrustRegionSubproblem | None = None,
     ) -> None:
+        """`subproblem`: the LP of its steps, where another descent has made it."""
         self._context, self._scaled, self._options = context, scaled, options
-        self._subproblem = subproblem
+        self.subproblem = subproblem or TrustRegionSubproblem(
+            scaled,
+            context.stopwatch,
+            integer=False,
+            bundle_size=options.bundle_size,
+            seed=context.seed,
+            threads=context.threads,
+        )
         self.steps = 0
         """LPs solved so far."""
+
+    def relaxed(self, tolerance: float | None = None) -> Descent:
+        """The same with integers relaxed, over the same LP."""
+        options = replace(self._options, hold_integers=False, tolerance=tolerance or self._options.tolerance)
+        return Descent(self._context, self._scaled, options, self.subproblem)
 
     def run(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
         """Downhill from `z` until the model predicts nothing, the region is tiny, or the time is over."""
@@ -234,7 +247,7 @@ class Descent:
             lower[host.integer] = upper[host.integer] = np.round(z[host.integer])
         region = self._scaled.trust_region(z, radius, lower, upper, integers=True)
         self.steps += 1
-        return self._subproblem.solve(
+        return self.subproblem.solve(
             host.cost, *region, model, penalty, budget=budget, senses=senses, cuts=cuts
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
@@ -19,6 +17,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.engine import Bounds
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopping import over
 
@@ -47,40 +46,38 @@ class MixedIntegerDescent:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: DescentOptions) -> None:
         self._context, self._scaled = context, scaled
-        seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
-        lp = TrustRegionSubproblem(
-            scaled, stopwatch, integer=False, bundle_size=options.bundle_size, seed=seed, threads=threads
-        )
-        self._descent = Descent(context, scaled, lp, options)
-        self._relaxed_descent = Descent(context, scaled, lp, replace(options, hold_integers=False))
+        self.held = Descent(context, scaled, options)
+        """With integers where they are."""
+        self._relaxed_descent = self.held.relaxed()
         self._milp = None
         if np.any(scaled.free_integers):
-            self._milp = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
+            self._milp = TrustRegionSubproblem(
+                scaled, context.stopwatch, integer=True, seed=context.seed, threads=context.threads
+            )
 
     def descend(
         self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = OUTER_STEPS
     ) -> Iterate:
         """To a local optimum from `z`, a point of the relaxed host, by at most so many outer steps."""
         if self._milp is None:
-            return self._descent.run(z, radius, budget, source)
-        penalty, best = self._scaled.penalty, self._descent.evaluate(z, self._scaled.penalty, source)
+            return self.held.run(z, radius, budget, source)
+        penalty, best = self._scaled.penalty, self.held.evaluate(z, self._scaled.penalty, source)
         failures = 0
         for _ in range(steps):
             if over(self._context.incumbent, budget) or failures > PATIENCE or self._too_late(budget):
                 break
             failures += 1
-            step = self._outer_step(best.z, radius, penalty, budget)
+            host, part = self._scaled.host, budget.part(MIP_SECONDS)
+            step = self.step(best.z, radius, (host.lower, host.upper), penalty, part)
             if step is None:
                 radius *= ESCAPE
                 if radius > LARGEST_RADIUS:
                     break
                 continue
             penalty = increase_penalty(penalty, step)
-            inner = self._completed(
-                self._descent.run(step.z, min(radius, INNER_RADIUS), budget, source), source
-            )
+            inner = self._completed(self.held.run(step.z, min(radius, INNER_RADIUS), budget, source), source)
             # by the same penalties: those of the inner descent may have grown a million times
-            inner, best = (self._descent.with_penalty(iterate, penalty) for iterate in (inner, best))
+            inner, best = (self.held.with_penalty(iterate, penalty) for iterate in (inner, best))
             if _better(inner, best):
                 best, failures = inner, 0
                 continue
@@ -104,16 +101,12 @@ class MixedIntegerDescent:
         self._context.incumbent.offer(iterate.z, source)
         return iterate.z
 
-    def hold(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
-        """A descent from `z` with its integers rounded and held."""
-        return self._descent.run(z, radius, budget, source)
-
     def from_box(self, point: FloatArray, budget: Budget, source: str, *, thorough: bool) -> None:
         """From the point of a box's LP, with its integers held; `thorough`: with all that a descent can do,
         where that brings nothing."""
         host, before = self._scaled.host, self._context.incumbent.x
         z = np.clip(point, host.lower, host.upper)
-        self.hold(z, BOX_RADIUS, budget, source)
+        self.held.run(z, BOX_RADIUS, budget, source)
         if self._context.incumbent.x is not before or not thorough:
             return  # the box had decided its integers
         if before is None:
@@ -133,18 +126,19 @@ class MixedIntegerDescent:
             iterate if admitted is None else Iterate(admitted, float(self._scaled.host.cost @ admitted), True)
         )
 
-    def _outer_step(
-        self, z: FloatArray, radius: float, penalty: FloatArray, budget: Budget
+    def step(
+        self, z: FloatArray, radius: float, bounds: Bounds, penalty: FloatArray, budget: Budget
     ) -> LinearStep | None:
-        """The linear model's best point with integers free: no trust region on integer inputs."""
-        assert self._milp is not None
+        """The linear model's best point between these bounds: no trust region on integer inputs. None where
+        no integer can move, or none is found."""
+        if self._milp is None:
+            return None
         scaled = self._scaled
-        region = scaled.trust_region(z, radius, scaled.host.lower, scaled.host.upper, integers=False)
+        region = scaled.trust_region(z, radius, *bounds, integers=False)
         integral = bool(np.all(np.abs(z - np.round(z))[scaled.host.integer] < INTEGRAL))
         model = scaled.networks.linearise(z, secants=integral)
-        part = budget.part(MIP_SECONDS)
         return self._milp.solve(
-            scaled.host.cost, *region, model, penalty, budget=part, start=z if integral else None
+            scaled.host.cost, *region, model, penalty, budget=budget, start=z if integral else None
         )
 
 

@@ -131,7 +131,9 @@ class Propagation:
                     )
                 )
 
-    def fill(self, Z: FloatArray) -> None:
-        """Fill in every column that the integers (and what is held) decide."""
+    def fill(self, Z: FloatArray, *, predict: bool = True) -> None:
+        """Fill in every column that the integers (and what is held) decide; without `predict`, outputs are
+        taken as they are."""
         for level in self._levels:
-            level.fill(Z)
+            if predict or not isinstance(level, _Predicted):
+                level.fill(Z)

@@ -49,6 +49,8 @@ class ScaledProblem:
     """How far each column typically moves: what trust regions are measured in; never 0."""
     penalty: FloatArray
     """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
+    by_range: bool = True
+    """Whether inputs have widths of their own."""
 
     @classmethod
     def of(cls, context: SolveContext, *, box: Box | None = None, by_range: bool = True) -> ScaledProblem:
@@ -64,7 +66,7 @@ class ScaledProblem:
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
         width = ranges.width if by_range else np.full(host.n_columns, ranges.width[networks.inputs].mean())
         penalty = _penalty(host, networks, ranges, spread)
-        return cls(problem, host, box, ranges, networks, spread, width, penalty)
+        return cls(problem, host, box, ranges, networks, spread, width, penalty, by_range)
 
     @property
     def inputs(self) -> IntArray:

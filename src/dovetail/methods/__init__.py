@@ -47,18 +47,18 @@ METHODS: Table[Method] = Table(
     ),
     Part(
         "column-generation",
-        "dovetail.methods.column_generation.method:ColumnGeneration",
+        "dovetail.methods.component_prices.column_generation:ColumnGeneration",
         "prices on coupling rows, columns from every component, joined by a master",
     ),
     Part(
         "integer-search",
-        "dovetail.methods.integer_search.method:IntegerLocalSearch",
+        "dovetail.methods.integer_search:IntegerLocalSearch",
         "local search over integers, neighbours evaluated by the networks in batches",
     ),
     Part(
         "neighbourhood",
         "dovetail.methods.neighbourhood:Neighbourhood",
-        "for many integers: relax, fix, large neighbourhoods of critical components",
+        "MILPs around the best point, most integers held; of many integers relax and fix first",
     ),
     Part(
         "single-step-gradient",

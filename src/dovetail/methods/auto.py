@@ -6,7 +6,10 @@ network is left, the problem is one exact MIP. Everything else follows the table
 
 from __future__ import annotations
 
+import math
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from string import Formatter
 
@@ -14,12 +17,10 @@ from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import phases
-from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
-from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
-from dovetail.methods.phases import MOST_CERTIFIED, Phase, planned, share_in_words
+from dovetail.methods.phases import MOST_CERTIFIED, Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart
@@ -32,8 +33,11 @@ from dovetail.reformulations.reformulated import Reformulated, Reformulation, co
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
-from dovetail.run.context import Archive, Method, MethodOutcome, SolveContext
+from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
+from dovetail.run.monitor import SolvePart
+from dovetail.run.stopping import worthwhile
+from dovetail.run.turns import GAINED, Clock, Computation, next_of
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -185,6 +189,14 @@ def _by_tables(context: SolveContext) -> tuple[SolveContext, MethodOutcome | Non
     return context, replace(outcome, message=said)
 
 
+class _Running(Computation):
+    """A phase at work."""
+
+    def __init__(self, phase: Phase, part: SolvePart, run: Callable[[], MethodOutcome], clock: Clock) -> None:
+        super().__init__(run, clock)
+        self.phase, self.part = phase, part
+
+
 class _Plan:
     """The phases that apply to one problem."""
 
@@ -202,6 +214,8 @@ class _Plan:
         self._facts = Facts((self._context, options), trees_beside_others=self._trees_beside_others())
         self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
         """Those of rewritten problems, by what they were rewritten by."""
+        self._running: list[_Running] = []
+        """Phases that were begun, and have not come to their end."""
         self._infeasible = False
         """Whether it is proved that there is no point."""
 
@@ -213,46 +227,83 @@ class _Plan:
         return False
 
     def run(self) -> MethodOutcome:
-        """Until something is proved, the time is over, or no phase has anything left to do.
+        """Phases in turns, until something is proved, the time is over, or none has anything left to do.
 
-        A phase whose share of the time was over goes on, in turn with the others, after the last one; not one
-        that had all of it, for which there is at most a moment left.
+        Each phase is looked at, and begun, when the ones before it have had a first turn.
         """
-        context, last, cut = self._context, None, False
-        if not context.monitor.silent:
-            steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in planned(self._facts)]
-            context.monitor.fact("plan", "; ".join(steps) + "; then the unfinished parts, in turn")
-        waiting, again = [(phase, phase.share) for phase in phases.PHASES], False
-        while waiting and not context.over and not self._infeasible:
-            cut_short = []
-            for number, (phase, share) in enumerate(waiting):
-                if not self._suits(phase) or self._left_out(phase, share):
+        context, waiting, last = self._context, list(phases.PHASES), None
+        self._archive.keeps = True
+        while (waiting or self._running) and not context.over and not self._infeasible:
+            if waiting:
+                phase = waiting.pop(0)
+                if not self._suits(phase):
                     continue
-                self._archive.keeps = any(
-                    later.needs_points and self._suits(later) for later, _ in waiting[number + 1 :]
-                )
-                outcome = self._solved(phase, share, again)
-                context.hear()
-                if outcome is None:
-                    last = last or StopReason.ERROR
-                else:
-                    last = outcome.stop_reason
-                    cut = last is StopReason.TIME and share < 1.0
-                    if outcome.closed:
-                        context.incumbent.settle()
-                    self._infeasible |= outcome.infeasible
-                    cut_short += [phase] if cut or outcome.yielded else []
-                if context.over or self._infeasible:
-                    break
-            waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
-            again = True
+                one = self._begun(phase)
+                self._archive.keeps = any(later.needs_points for later in waiting)
+            else:
+                one = next_of(self._running)
+            outcome = self._turn(one)
+            context.hear()
+            if outcome is not None:
+                last = self._ended(one, outcome)
+        for one in tuple(self._running):
+            self._ended(one, self._left(one))
         few = self._facts.blocks <= MOST_CERTIFIED  # more are not looked at one by one in any time there is
         if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
             return self._block_by_block()
-        # a phase may have had its share of the time, and then have been left out: the time was not over
-        reason = context.over or (StopReason.STALLED if last is None or cut else last)
-        notes, none = "; ".join(self._notes), self._infeasible
+        reason, notes = context.over or last or StopReason.STALLED, "; ".join(self._notes)
+        none = self._infeasible
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
+
+    def _begun(self, phase: Phase) -> _Running:
+        """A phase before its first turn."""
+        clock = Clock()
+
+        def run() -> MethodOutcome:
+            with expendable(phase.name):
+                try:
+                    given = self._context_for(phase)
+                    return phase.method(self._options).solve(given.in_turns(clock))
+                except OutOfTime:  # in the middle of a step
+                    return MethodOutcome(self._context.over or StopReason.TIME, 0)
+            return MethodOutcome(StopReason.ERROR, 0)
+
+        one = _Running(phase, SolvePart(phase.name), run, clock)
+        self._running.append(one)
+        return one
+
+    def _turn(self, one: _Running) -> MethodOutcome | None:
+        """One turn of a phase; what it came to, if that was its end."""
+        context, incumbent, phase = self._context, self._context.incumbent, one.phase
+        objective, bound, apart = incumbent.objective, incumbent.bound, incumbent.cutoff - incumbent.bound
+        effort = math.inf if phase.of_blocks or self._options.effort is not None else one.slice
+        context.stopwatch.now = one.clock.now
+        try:
+            with context.monitor.turn(one.part, in_words(phase.why, self._facts)):
+                outcome: MethodOutcome | None = one.turn(effort)
+        finally:
+            context.stopwatch.now = time.perf_counter
+        closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
+        better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
+        one.gained(max(closed, 2.0 * GAINED if better else 0.0))
+        return outcome
+
+    def _left(self, one: _Running) -> MethodOutcome:
+        """What a phase that is in the middle of its work comes to."""
+        stopped = self._context.budget.stopped is not None  # somebody waits, and hears nothing more
+        return one.close(at_once=stopped) or MethodOutcome(self._context.over or StopReason.TIME, 0)
+
+    def _ended(self, one: _Running, outcome: MethodOutcome) -> StopReason:
+        """Take note of what a phase came to."""
+        self._running.remove(one)
+        one.part.note, one.part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
+        self._context.monitor.ended(one.part)
+        self._notes += [outcome.message] if outcome.message else []
+        self._doubt = self._doubt or outcome.doubt
+        self._infeasible |= outcome.infeasible
+        if outcome.closed:
+            self._context.incumbent.settle()
+        return outcome.stop_reason
 
     def _block_by_block(self) -> MethodOutcome:
         """With all that does not take many equal blocks at once, which has failed."""
@@ -264,46 +315,6 @@ class _Plan:
             return not self._context.over and phase.suits(self._facts)
         except OutOfTime:
             return False
-
-    def _left_out(self, phase: Phase, share: float) -> bool:
-        """Whether a phase has nothing to do, or not the time for it; that is said."""
-        mine = share * self._context.budget.left
-        if mine < phase.least_seconds:
-            self._note(
-                f"{phase.name} left out: it takes {phase.least_seconds:g} s or more, and would have "
-                f"{mine:.1f} s"
-            )
-            return True
-        return False
-
-    def _note(self, text: str) -> None:
-        """For the log and the result; once, though a number in it may have changed."""
-        begins = text.split(":")[0]
-        if not any(note.startswith(begins) for note in self._notes):
-            self._notes.append(text)
-            self._context.monitor.say(f"   {text}")
-
-    def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome | None:
-        """One phase, with a share of the time left; None where it failed."""
-        why, outcome = in_words(phase.why, self._facts), None
-        with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
-            part.stop_reason = StopReason.ERROR  # unless it comes to another end
-            try:
-                outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
-            except OutOfTime:  # in the middle of a step: what the phases before it had to say is kept
-                outcome = MethodOutcome(self._context.over or StopReason.TIME, 0)
-            part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
-        if outcome is not None:
-            self._notes += [outcome.message] if outcome.message else []
-            self._doubt = self._doubt or outcome.doubt
-        return outcome
-
-    def _method(self, phase: Phase, again: bool) -> Method:
-        """What a phase runs. One that goes on leaves its time to nobody: the others have had theirs."""
-        method = phase.method(self._options)
-        if again and isinstance(method, (ColumnGeneration, IntegerLocalSearch)):
-            return replace(method, yields=False)
-        return method
 
     def _context_for(self, phase: Phase) -> SolveContext:
         """The context of a phase: of the rewritten problem where it has one, the same for all such phases."""

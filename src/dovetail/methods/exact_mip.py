@@ -12,6 +12,7 @@ that may change sign; beyond a few hundred of them engines find nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -91,21 +92,10 @@ class ExactMip:
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
         run.context = context
-        if not run.written.proves:
-            run.points(context.budget)
-            return run.ended(NO_PROOF)
-        # what a bound must allow for may let a point through that misses a row: good for a bound only
-        apart, half = run.written.relaxed is not None, POINTS_SHARE * context.budget.left
-        if apart and context.incumbent.x is None:
-            run.points(context.budget.part(half))
-            return run.ended(run.bound(context.budget))
-        trouble = run.bound(context.budget.part(half) if apart else context.budget)
-        if apart and not context.over:
-            known = context.incumbent.x
-            run.points(context.budget)
-            if context.incumbent.x is not known:
-                trouble = run.bound(context.budget)
-        return run.ended(trouble)
+        while True:  # engines cannot rest: they are asked again, for longer, where they were cut short
+            trouble = run.asked(context.budget.part(context.budget.slice))
+            if not run.waiting or math.isinf(context.budget.slice) or context.over:
+                return run.ended(trouble)
 
 
 def _written_out(context: SolveContext) -> _WholeMip | None:
@@ -159,18 +149,44 @@ class _WholeMip:
         reason = context.over or (StopReason.TIME if self.waiting else StopReason.STALLED)
         return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
+    def asked(self, budget: Budget) -> str:
+        """Points and a bound, as far as the time goes; why there is no bound."""
+        if not self.written.proves:
+            self.points(budget)
+            return NO_PROOF
+        # what a bound must allow for may let a point through that misses a row: good for a bound only
+        incumbent, apart, half = self.context.incumbent, self.apart, POINTS_SHARE * budget.left
+        if apart and incumbent.x is None:
+            self.points(budget.part(half))
+            return self.bound(budget)
+        trouble = self.bound(budget.part(half) if apart else budget)
+        if apart and budget.ended is None:
+            known, waiting = incumbent.x, self.waiting
+            self.points(budget)
+            if incumbent.x is not known:
+                return self.bound(budget)
+            self.waiting |= waiting
+        return trouble
+
+    @property
+    def apart(self) -> bool:
+        """Whether points and bounds need a MIP each."""
+        return self.written.relaxed is not None
+
     def points(self, budget: Budget) -> None:
         """Look for better points."""
         answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff)
         if answer is not None:
+            self.waiting = answer.status is MipStatus.LIMIT
             self._record(answer, answer.x, self.written)
 
     def bound(self, budget: Budget) -> str:
         """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
-        context, apart, cutoff = self.context, self.written.relaxed is not None, self.context.incumbent.cutoff
+        context, cutoff = self.context, self.context.incumbent.cutoff
         try:
             if self._tight is None:
-                self._tight = self._tightened(cutoff, budget.part(TIGHTEN_SHARE * budget.left))
+                whole = context.budget
+                self._tight = self._tightened(cutoff, whole.part(TIGHTEN_SHARE * whole.left))
         except NothingLeft:
             context.incumbent.raise_bound(Bound(cutoff, "tightening", Scope.WRITTEN))
             return ""
@@ -179,13 +195,13 @@ class _WholeMip:
         if answer is None:
             return trouble
         self.waiting = answer.status is MipStatus.LIMIT
-        found = self._confirmed(answer, written, budget, cutoff)
+        found = self._confirmed(answer, written, context.budget, cutoff)
         context.incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
-        self._record(answer, None if apart else found.x, written)
+        self._record(answer, None if self.apart else found.x, written)
         self.closed = answer.exact
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             self.doubted = True
-            self._without_a_point(budget)
+            self._without_a_point(context.budget)
         return ""
 
     def _confirmed(

@@ -8,14 +8,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from dovetail.branching.network_cells import few_inputs
-from dovetail.branching.planes.plan import MOST_INPUTS, input_plan
 from dovetail.branching.planes.plan import Plan as InputPlan
+from dovetail.branching.planes.plan import input_plan
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.decomposition.plan import template_plan
-from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
-from dovetail.methods.certified_prices import applies
+from dovetail.methods.component_prices.kinds import component_kinds
+from dovetail.methods.component_prices.prices import applies
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -29,10 +28,8 @@ MANY_INTEGERS = 2000
 MANY_BLOCKS = 2000
 """With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
 over all of them takes minutes from 10,000 on (water)."""
-EASY_NEURONS, MOST_NEURONS = 100, 400
-"""Neurons that may change sign. Up to the first MIP engines mostly close the MIP in seconds, so that it comes
-early (chains with a hundred binaries have 72 and take SCIP 10 s; branching is open after 60); far beyond the
-second SCIP finds no point in two minutes (docs/results.md, E1)."""
+MOST_NEURONS = 400
+"""Neurons that may change sign: far beyond it SCIP finds no point in two minutes (docs/results.md, E1)."""
 MOST_CURVES = 5_000
 """Quadratic functions. Their planes are made one by one: half a millisecond to one each, before the first LP
 and again in each round."""
@@ -120,26 +117,22 @@ class Case(NamedTuple):
         return MOST_NEURONS + 1 if layers is None else layers.unstable
 
     @property
+    def alike(self) -> int:
+        """Components of few kinds, each small enough for branch and bound of its own; else 0."""
+        kinds = self.plan(component_kinds, self.may.exact and self.coupled)
+        return sum(kind.members for kind in kinds or ())
+
+    @property
     def quadratic(self) -> QuadraticPlan | None:
         """The plan of the quadratic functions, where there are few enough."""
         plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
         return None if plan is None or plan.unstable > MOST_NEURONS else plan
 
     @property
-    def small_networks(self) -> bool:
-        """Whether each sample of networks reads few inputs, so that branching takes cells of these."""
-        box, blocks = self.structure.loose_box, self.structure.loose.blocks
-        return bool(blocks) and all(
-            not block.classifies and np.all(few_inputs(box.lower[block.inputs], box.upper[block.inputs]))
-            for block in blocks
-        )
-
-    @property
     def joint_inputs(self) -> int:
-        """Free inputs of all networks together; 0 where there are too many beside another proof."""
+        """Free inputs of all networks together."""
         plan = self.plan(input_plan, self.may.exact)
-        free = plan.free if isinstance(plan, InputPlan) else 0
-        return free if free <= MOST_INPUTS or not self.known.other_proof else 0
+        return plan.free if isinstance(plan, InputPlan) else 0
 
 
 class Fact(Generic[T]):
@@ -198,35 +191,20 @@ class Facts:
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over such a set."""
-    small_networks = Fact(False, lambda at: at.may.exact and at.small_networks)
-    """Networks that read few inputs each, and no classes."""
-    exact_blocks = Fact(0, lambda at: at.counted(priced_blocks, at.may.exact and at.coupled))
-    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
+    exact_blocks = Fact(0, lambda at: at.alike)
+    """Components that share rows, of few kinds, each of them small enough for branch and bound; else 0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Samples, where all predictors are tree ensembles; else 0."""
-    cuts = Fact(0, lambda at: at.trees.cells.cuts if at.trees and at.may.exact else 0)
-    """Of the inputs of these, within their box, where anything is to be proved; else 0."""
     trees_beside_others = Fact(False, lambda at: False)
     """Tree ensembles beside other predictors, as the problem was given."""
     tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
     """Components of these that share rows; else 0."""
     curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
-    only_curves = Fact(False, lambda at: bool(at.quadratic and at.quadratic.written.previous is None))
-    """Whether there are no other predictors."""
     joint_inputs = Fact(0, lambda at: at.joint_inputs)
-    """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
-    proves a bound; else 0."""
-    branched = Fact(False, lambda at: at.may.exact and at.known.slopes)
-    """Not only trees, where anything is to be proved."""
-    on_gpu = Fact(False, lambda at: (at.context.device or "cpu") != "cpu")
-    """Whether proofs of many components run on a GPU."""
-
-    @property
-    def other_proof(self) -> bool:
-        """Whether some phase proves a bound of the networks without branching over all their inputs."""
-        counts = (self.small_networks, self.exact_blocks, self.cuts, self.curves)
-        return self.easy or self.hard or (self.priced and self.certified) or any(counts)
+    """Free inputs that all networks read together; 0 where they cannot be branched over."""
+    branched = Fact(False, lambda at: at.may.exact)
+    """Whether anything is to be proved."""
 
     @property
     def slopes(self) -> bool:
@@ -242,14 +220,3 @@ class Facts:
     def many(self) -> bool:
         """Too many integers for a MILP over all of them."""
         return self.integers > MANY_INTEGERS
-
-    @property
-    def easy(self) -> bool:
-        """Few enough neurons for an early proof, beside integers or in blocks that share rows (two wines: 3
-        to 4 CPU seconds, 6 to 11 by branching); else boxes of neurons close first (adversarial examples)."""
-        return self.unstable <= EASY_NEURONS and (self.integers > 0 or self.exact_blocks > 0)
-
-    @property
-    def hard(self) -> bool:
-        """Few enough neurons for a late proof, where no prices tell their blocks apart."""
-        return not self.easy and self.unstable <= MOST_NEURONS and not self.exact_blocks

@@ -1,29 +1,39 @@
-"""Large neighbourhood search: relax, fix what comes out integral, then free a few components at a time.
+"""Neighbourhoods of the best point: MILPs in which most integers are held, sizes adapted by success.
 
-    relax: sequential LP with the integers relaxed, to a point z whose integers are mostly integral
-    RENS:  a MILP over the integers that are not, networks linearised at z
-    LNS:   from the incumbent, free the integers of one critical component and a few others, MILP, repeat
+    relax:  sequential LP with the integers relaxed, then a MILP over those not integral: a first point
+    near:   from one integer outward, through rows and networks, the next ones are free
+    rows:   the integers of some whole rows are free
+    repeat: a neighbourhood that is closed in vain grows, one that is not closed in time shrinks
 
-A MILP over ten thousand binaries and a trust region finds nothing; one over a few hundred is quick.
+Where the networks can be written as rows (`reformulations/relu_big_m.py`) the MILP is exact, and the signs of
+neurons are integers among the others: those held keep the networks in their linear pieces. Other networks are
+linear at the best point, within a trust region. Weakness: what takes more changes at once than a MILP of a
+second can hold is not found; nothing is proved.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import Mip
 from dovetail.core.options import require_count, require_flags
-from dovetail.linearised.descent import Descent, DescentOptions
-from dovetail.linearised.mixed_integer_descent import INTEGRAL
+from dovetail.linearised.descent import DescentOptions
+from dovetail.linearised.mixed_integer_descent import INTEGRAL, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.linearised.trust_region import TrustRegionSubproblem
+from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
+from dovetail.mip.turns import loaded
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.relu_big_m import ReluBigM
+from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.progress import Progress
-from dovetail.structure.components import NOBODY
+from dovetail.run.engine import MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.structure.structure import structure_of
 
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
@@ -34,19 +44,22 @@ RENS_SHARE = 0.2
 """Of the time left, for one MILP towards a first point: four of them leave time for the neighbourhoods."""
 RENS_FREED = (0.0, 0.1, 0.3, 1.0)
 """Parts of the integers that came out integral, freed too in turn: they may be wrong."""
-RENS_RADIUS, LNS_RADIUS = 1.0, 0.3
-"""Trust regions of the MILPs: the whole box towards a first point, near the incumbent from then on."""
-LNS_SECONDS = 2.0
-"""For one neighbourhood: one that takes longer is too large, and many are to be searched."""
+RENS_RADIUS, NEAR_RADIUS = 1.0, 0.3
+"""Trust regions of linear MILPs: the whole box towards a first point, near the best point from then on."""
+SECONDS = 2.0
+"""Of a step beside the MILPs of neighbourhoods: an LP, or a descent."""
+FIRST_SIZE, GROW, SHRINK = 30, 1.2, 0.8
+"""Integers that are free at first, and what their number is multiplied by after a turn in vain."""
+FIRST_NODES, MORE_NODES = 50, 1.5
+"""Of a neighbourhood at first, and what the number is multiplied by where a MILP came to no end in vain."""
 DESCENT_RADIUS = 0.2
-"""Of the descents before and after a MILP, as of any other (SequentialLinear)."""
+"""Of the descents before and after a linear MILP, as of any other (SequentialLinear)."""
 PENALTY_FACTOR = 100.0
-"""Penalties of the MILPs, times those of descents, which grow on the way: a MILP has one step only."""
-FIRST_RANDOM, MORE_AFTER, QUICK_SECONDS = 5, 8, 1.0
-"""Random components beside the critical one; one more after so many failures quicker than this: what is
-searched quickly and in vain is too small."""
+"""Penalties of linear MILPs, times those of descents, which grow on the way: a MILP has one step only."""
+MOST_SIGNS = 400
+"""Neurons that can change sign in the exact form; with more each MILP spends its time on presolve."""
 PRICED = 1e-9
-"""Duals above this make a component critical; below is the LP's own tolerance."""
+"""Duals above this make an output critical; below is the LP's own tolerance."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,7 @@ class Neighbourhood:
     """
 
     rounds: int | None = None
-    """Neighbourhoods to search; None: until the time is over or `patience` of them brought nothing."""
+    """Neighbourhoods of each kind to search; None: until the time is over or `patience` brought nothing."""
     patience: int = 40
     relax: bool = True
     """Begin with the relaxation, also where there is an incumbent."""
@@ -76,38 +89,267 @@ class Neighbourhood:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Relax and fix, then one neighbourhood after the other."""
-        search = LargeNeighbourhoodSearch(context, context.once(scaled_problem))
-        progress = Progress(context, self.rounds, self.patience)
-        while True:
-            first = self.relax and progress.done == 0
-            outcome = progress.record(search.relax() if first else search.search())
-            if outcome is not None:
-                return outcome
+        return take_turns(context, moves_of(context, self), self.rounds)
+
+    def moves(self, context: SolveContext) -> list[Move]:
+        """The relaxation, and one for each kind of neighbourhood."""
+        form: _Form | None = context.once(_written_form)
+        if form is None and not self.relax and not np.any(context.once(structure_of).free_integers):
+            return []
+        form = form or context.once(_linear_form)
+        moves: list[Move] = [_Near(context, form, self.patience)] if form.integers.size else []
+        if form.whole_rows:
+            moves.append(_Rows(context, form, self.patience))
+        return ([_Relaxation(context)] if self.relax else []) + moves
 
 
-class LargeNeighbourhoodSearch:
-    """Relaxation, RENS and LNS over one problem."""
+class _Form(ABC):
+    """A MIP that is the problem, or nearly so, around the best point."""
+
+    mip: Mip
+    """Minimised; the host's columns come first."""
+    integers: IntArray
+    """Its integer columns that can move."""
+    whole_rows: dict[int, list[IntArray]]
+    """The host's integers of each row that has several, by their number."""
+
+    def _tie(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
+        """What belongs together: `further` has rows of columns that do beside those of the MIP."""
+        self.mip = mip
+        movable = mip.integer & (mip.upper - mip.lower > 0.5)
+        self.integers = np.flatnonzero(movable)
+        rows = sp.csr_array(sp.vstack([mip.A, further], format="csr"))
+        self.ties = sp.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
+        self.tied = sp.csr_array(self.ties.T)
+        self.whole_rows = {}
+        movable[host_columns:] = False
+        count = self.ties[: mip.n_rows] @ movable.astype(float)
+        for row in np.flatnonzero(count >= 2.0):
+            columns = self.ties.indices[self.ties.indptr[row] : self.ties.indptr[row + 1]]
+            self.whole_rows.setdefault(int(count[row]), []).append(columns[movable[columns]])
+
+    @abstractmethod
+    def point(self, x: FloatArray) -> FloatArray:
+        """A point of the problem as one of the MIP."""
+
+    @abstractmethod
+    def search(
+        self, z: FloatArray, free: BoolArray, nodes: float, context: SolveContext
+    ) -> tuple[float, bool]:
+        """The best point with all other integers as in `z`, which is offered: its merit, and whether the MILP
+        came to its end."""
+
+    def beginning(self, z: FloatArray, rng: np.random.Generator, context: SolveContext) -> int:
+        """The column around which integers are freed."""
+        return int(rng.choice(self.integers))
+
+    def held(self, z: FloatArray, free: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds that hold the other integers."""
+        lower, upper = self.mip.lower.copy(), self.mip.upper.copy()
+        held = self.integers[~free[self.integers]]
+        lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
+        return lower, upper
+
+
+class _WrittenForm(_Form):
+    """Networks as rows: exact."""
+
+    def __init__(self, context: SolveContext, written: Reformulated) -> None:
+        self._written = written
+        host, mip = context.problem.mip, written.problem.mip.minimised()
+        self._tie(mip, sp.csr_array((0, mip.n_columns)), host.n_columns)
+        self._session = loaded("highs", mip, seed=context.seed, threads=context.threads)
+        self._objective = Quadratic.linear(mip.cost, mip.offset)
+
+    def point(self, x: FloatArray) -> FloatArray:
+        return self._written.lift(x)
+
+    def search(
+        self, z: FloatArray, free: BoolArray, nodes: float, context: SolveContext
+    ) -> tuple[float, bool]:
+        incumbent = context.incumbent
+        with context.stopwatch.measure("engine"):
+            answer = self._session.solve(
+                self._objective,
+                budget=context.budget.part(context.budget.left, nodes=nodes),
+                start=z,
+                gap=incumbent.gap.of_engine,
+                bounds=self.held(z, free),
+                cutoff=incumbent.cutoff,
+            )
+        if answer.x is not None and answer.value < incumbent.cutoff:
+            incumbent.offer(self._written.restrict(answer.x), "lns")
+        return answer.value, answer.status is not MipStatus.LIMIT
+
+
+class _LinearForm(_Form):
+    """Networks linear at the best point, within a trust region."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
-        self._context, self._scaled = context, scaled
-        self._components = context.once(structure_of).parts
-        self._integers = np.flatnonzero(scaled.free_integers)
-        seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
-        held = DescentOptions()
-        self._lp = TrustRegionSubproblem(
-            scaled, stopwatch, integer=False, bundle_size=held.bundle_size, seed=seed, threads=threads
-        )
-        self._milp = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
-        self._rng = np.random.default_rng(seed + 3)
-        self._starts = Starts(context, scaled)
-        self._descent = Descent(context, scaled, self._lp, held)
-        self._random_components, self._failures = FIRST_RANDOM, 0
+        self.scaled = scaled
+        samples = [
+            np.unique(np.concatenate([block.inputs[i], block.outputs[i]]))
+            for block in scaled.problem.blocks
+            for i in range(block.samples)
+        ]
+        first = np.cumsum([0, *map(len, samples)])
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *samples])
+        shape = (len(samples), scaled.host.n_columns)
+        self._tie(scaled.host, sp.csr_array((np.ones(columns.size), columns, first), shape=shape), shape[1])
+        self.descent = MixedIntegerDescent(context, scaled, DescentOptions())
+        self._critical: tuple[FloatArray | None, IntArray] = None, self.integers
 
-    def relax(self) -> float:
-        """A relaxed local optimum, and the first integral point made of it."""
-        context, scaled = self._context, self._scaled
-        options = DescentOptions(tolerance=RELAXED_TOLERANCE, hold_integers=False)
-        descent = Descent(context, scaled, self._lp, options)
+    def point(self, x: FloatArray) -> FloatArray:
+        return x
+
+    def search(
+        self, z: FloatArray, free: BoolArray, nodes: float, context: SolveContext
+    ) -> tuple[float, bool]:
+        budget = context.budget.part(context.budget.left, nodes=nodes)
+        merit = self.sub_mip(z, free, NEAR_RADIUS, budget, context, "lns")
+        return merit, not budget.over
+
+    def sub_mip(
+        self,
+        z: FloatArray,
+        free: BoolArray,
+        radius: float,
+        budget: Budget,
+        context: SolveContext,
+        source: str,
+    ) -> float:
+        """A MILP over the free integers, networks linearised at `z`, and a descent from its point."""
+        penalty = PENALTY_FACTOR * self.scaled.penalty
+        step = self.descent.step(z, radius, self.held(z, free), penalty, budget)
+        start, part = z if step is None else step.z, context.budget.part(SECONDS)
+        iterate = self.descent.held.run(start, DESCENT_RADIUS, part, source)
+        context.incumbent.offer(iterate.z, source)
+        return iterate.merit
+
+    def beginning(self, z: FloatArray, rng: np.random.Generator, context: SolveContext) -> int:
+        """An output that holds the objective back, where there is one: its network's row has a price while
+        the integers are held."""
+        at, columns = self._critical
+        if at is not z:
+            scaled = self.scaled
+            step = self.descent.held.subproblem.solve(
+                scaled.host.cost,
+                *self.held(z, np.zeros(z.size, dtype=bool)),
+                scaled.networks.linearise(z),
+                PENALTY_FACTOR * scaled.penalty,
+                budget=context.budget.part(SECONDS),
+            )
+            columns = self.integers
+            if step is not None and np.any(np.abs(step.duals) > PRICED):
+                columns = scaled.networks.outputs[np.abs(step.duals) > PRICED]
+            self._critical = z, columns
+        return int(rng.choice(columns))
+
+
+def _written_form(context: SolveContext) -> _WrittenForm | None:
+    """None where the networks cannot be written as rows, or are too large (see `SolveContext.once`)."""
+    structure = context.once(structure_of)
+    with expendable("networks written out for neighbourhoods"):
+        layers = structure.relu_layers
+        if layers is not None and layers.unstable <= MOST_SIGNS:
+            given = Reformulated.start(context.problem, structure.tight_box, context.relaxed)
+            return _WrittenForm(context, reformulate(given, (ReluBigM(layers),)))
+    return None
+
+
+def _linear_form(context: SolveContext) -> _LinearForm:
+    return _LinearForm(context, context.once(scaled_problem))
+
+
+class _Neighbourhoods(Move):
+    """Neighbourhoods of one kind."""
+
+    def __init__(self, context: SolveContext, form: _Form, patience: int) -> None:
+        super().__init__(patience)
+        self._context, self._form = context, form
+        self._rng = np.random.default_rng(context.seed + 3)
+        self._size, self._nodes = float(FIRST_SIZE), float(FIRST_NODES)
+        self._closed: FloatArray | None = None
+        """The point of which all of the problem was a neighbourhood, and brought nothing."""
+
+    def ready(self, context: SolveContext) -> bool:
+        x = self._context.incumbent.x
+        return x is not None and x is not self._closed
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """One neighbourhood of the best point."""
+        context = replace(self._context, budget=context.budget)
+        x, form = context.incumbent.x, self._form
+        assert x is not None
+        z = form.point(x)
+        free = np.zeros(form.mip.n_columns, dtype=bool)
+        if self._size >= form.integers.size:
+            free[form.integers] = True
+        else:
+            self.pick(free, z, context)
+        merit, closed = form.search(z, free, self._nodes, context)
+        if context.incumbent.x is x:
+            if closed and self._size >= form.integers.size:
+                self._closed = x
+            self._size = min(self._size * (GROW if closed else SHRINK), float(form.integers.size))
+            self._nodes *= 1.0 if closed else MORE_NODES
+        return Turn(merit)
+
+    @abstractmethod
+    def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
+        """Mark the integers that are free."""
+
+
+class _Near(_Neighbourhoods):
+    """Integers near one of them."""
+
+    def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
+        form = self._form
+        reached = np.zeros(free.size)
+        reached[form.beginning(z, self._rng, context)] = 1.0
+        inside = np.flatnonzero(reached)
+        while True:
+            found = self._rng.permutation(inside[np.isin(inside, form.integers)])
+            free[found[: int(self._size) - np.count_nonzero(free)]] = True
+            if np.count_nonzero(free) >= int(self._size):
+                return
+            wider = np.asarray(form.tied @ (form.ties @ reached > 0.0).astype(float)) > 0.0
+            inside = np.flatnonzero(wider & (reached == 0.0))
+            if inside.size == 0:
+                return
+            reached[inside] = 1.0
+
+
+class _Rows(_Neighbourhoods):
+    """The integers of rows with equally many of them."""
+
+    def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
+        rows = self._form.whole_rows[int(self._rng.choice(list(self._form.whole_rows)))]
+        for number in self._rng.permutation(len(rows)):
+            free[rows[number]] = True
+            if np.count_nonzero(free) >= self._size:
+                return
+
+
+class _Relaxation(Move):
+    """A relaxed local optimum, and the first integral point made of it."""
+
+    def __init__(self, context: SolveContext) -> None:
+        super().__init__(patience=RELAXED_STARTS)
+        self._context, self._form = context, context.once(_linear_form)
+        self._starts = Starts(context, self._form.scaled)
+        self._rng = np.random.default_rng(context.seed + 3)
+        self._done = 0
+
+    def ready(self, context: SolveContext) -> bool:
+        return self._done == 0 or self._context.incumbent.x is None
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """Relaxed descents, and MILPs over more and more integers around the best of them."""
+        self._done += 1
+        context = replace(self._context, budget=context.budget)
+        form, scaled = self._form, self._form.scaled
+        descent = form.descent.held.relaxed(RELAXED_TOLERANCE)
         best = None
         part = context.budget.part(RELAX_SHARE * context.budget.left)
         for k in range(RELAXED_STARTS):
@@ -121,84 +363,13 @@ class LargeNeighbourhoodSearch:
             iterate = descent.run(z, DESCENT_RADIUS, part, "relaxed")
             best = iterate if best is None or iterate.merit < best.merit else best
         if best is None:
-            return float("nan")
-        integral = np.abs(best.z - np.round(best.z)) <= INTEGRAL
-        free = np.zeros(scaled.host.n_columns, dtype=bool)
-        free[self._integers] = ~integral[self._integers]
+            return None
+        free = np.abs(best.z - np.round(best.z)) > INTEGRAL
         free[scaled.networks.outputs[scaled.networks.classes]] = True  # a relaxed class says nothing
         for share in RENS_FREED:
-            some = free.copy()
-            some[self._integers] |= self._rng.random(self._integers.size) < share
-            self._sub_mip(best.z, some, RENS_RADIUS, RENS_SHARE * context.budget.left, "rens")
+            some = free | (self._rng.random(free.size) < share)
+            part = context.budget.part(RENS_SHARE * context.budget.left)
+            form.sub_mip(best.z, some, RENS_RADIUS, part, context, "rens")
             if context.incumbent.x is not None or context.budget.over:
                 break
-        return best.merit
-
-    def search(self) -> float:
-        """One neighbourhood of the incumbent, or a new start while there is none."""
-        best = self._context.incumbent.x
-        if best is None:
-            return self.relax()
-        chosen = self._choose_components(best)
-        free = np.zeros(self._scaled.host.n_columns, dtype=bool)
-        free[self._integers] = np.isin(self._components.owner[self._integers], [*chosen, NOBODY])
-        before, began = self._context.incumbent.objective, self._context.budget.seconds
-        merit = self._sub_mip(best, free, LNS_RADIUS, LNS_SECONDS, "lns")
-        if self._context.incumbent.objective == before:
-            quick = self._context.budget.seconds - began < QUICK_SECONDS
-            self._failures += int(quick)
-            if self._failures >= MORE_AFTER:
-                self._random_components, self._failures = self._random_components + 1, 0
-        else:
-            self._failures = 0
-        return merit
-
-    def _sub_mip(self, z: FloatArray, free: BoolArray, radius: float, seconds: float, source: str) -> float:
-        """A MILP over the free integers, networks linearised at `z`; its point goes to the incumbent."""
-        scaled, context = self._scaled, self._context
-        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
-        held = self._integers[~free[self._integers]]
-        lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
-        step = self._milp.solve(
-            scaled.host.cost,
-            *scaled.trust_region(z, radius, lower, upper, integers=False),
-            scaled.networks.linearise(z),
-            PENALTY_FACTOR * scaled.penalty,
-            budget=context.budget.part(seconds),
-            start=z if source == "lns" else None,
-        )
-        if step is None:
-            return float("nan")
-        if radius < RENS_RADIUS and math.isnan(context.incumbent.offer(step.z, source)):
-            return step.value  # a refused neighbour is left; a first point is worth the descent
-        iterate = self._descent.run(step.z, DESCENT_RADIUS, context.budget.part(seconds), source)
-        context.incumbent.offer(iterate.z, source)
-        return iterate.merit
-
-    def _choose_components(self, z: FloatArray) -> IntArray:
-        """One component that holds the objective back, and random ones beside it."""
-        critical = self._critical(z)
-        count = min(self._components.count, 1 + self._random_components)
-        every = self._components.count
-        first = int(self._rng.choice(critical)) if critical.size else int(self._rng.integers(every))
-        others = self._rng.permutation(np.delete(np.arange(every), first))
-        return np.concatenate([[first], others[: count - 1]])
-
-    def _critical(self, z: FloatArray) -> IntArray:
-        """Components whose network's row has a price while the integers are held."""
-        scaled = self._scaled
-        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
-        lower[self._integers] = upper[self._integers] = np.round(z[self._integers])
-        step = self._lp.solve(
-            scaled.host.cost,
-            lower,
-            upper,
-            scaled.networks.linearise(z),
-            PENALTY_FACTOR * scaled.penalty,
-            budget=self._context.budget.part(LNS_SECONDS),
-        )
-        if step is None:
-            return np.empty(0, dtype=np.int64)
-        priced = np.abs(step.duals) > PRICED
-        owners = self._components.owner[scaled.networks.outputs[priced]]
-        return np.unique(owners[owners != NOBODY])
+        return Turn(best.merit)

@@ -14,16 +14,17 @@ local optimum, hence many starts; nothing is proved.
 from __future__ import annotations
 
 import bisect
+import math
 from dataclasses import dataclass
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count, require_flags, require_number
 from dovetail.linearised.descent import DescentOptions, Iterate
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
-from dovetail.run.budget import StopReason
+from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.progress import Progress
 
 RELAXED = 2
 """Every so many starts begin with the integers relaxed, while no point is known: what the relaxed optimum has
@@ -73,27 +74,43 @@ class SequentialLinear:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Descend from one start after the other."""
-        scaled = context.once(scaled_problem)
-        on_point = context.archive.add if context.archive.keeps else None
-        descent = MixedIntegerDescent(
-            context, scaled, DescentOptions(steps=self.steps, bundle_size=self.bundle, on_point=on_point)
+        return take_turns(context, moves_of(context, self), self.starts, until_feasible=self.until_feasible)
+
+    def moves(self, context: SolveContext) -> list[Move]:
+        """One: the next descent."""
+        return [Descents(context, self)]
+
+
+class Descents(Move):
+    """Descents from the starts of a solve."""
+
+    def __init__(self, context: SolveContext, options: SequentialLinear) -> None:
+        super().__init__(options.patience)
+        self._scaled, self._radius, self._done = context.once(scaled_problem), options.radius, 0
+        self._descent = MixedIntegerDescent(
+            context,
+            self._scaled,
+            DescentOptions(steps=options.steps, bundle_size=options.bundle, on_point=context.archive.add),
         )
-        most = None if self.until_feasible else self.starts
-        progress, optima = Progress(context, most, self.patience), context.once(local_optima)
-        for z, kind in context.once(start_stream):
-            radius = self.radius if kind != "near" else 0.5 * self.radius
-            if context.incumbent.x is None and progress.done % RELAXED == 0:
-                z = descent.relax(z, radius, context.budget, kind)
-            iterate = descent.descend(z, radius, context.budget, kind)
-            objective = context.problem.mip.sign * (iterate.merit + scaled.host.offset)
-            outcome = progress.record(
-                iterate.merit, objective if iterate.feasible else float("nan"), learnt=optima.add(iterate)
-            )
-            if outcome is not None:
-                return outcome
-            if self.starts is not None and progress.done >= self.starts and context.incumbent.x is not None:
-                return MethodOutcome(StopReason.ITERATIONS, progress.done)
-        return progress.exhausted()
+        self._starts, self._optima = context.once(start_stream), context.once(local_optima)
+        self._context = context
+        self._unfinished: tuple[FloatArray, str] | None = None
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """From the next start, or on from where the last turn was cut short; half of the first ones begin
+        with the integers relaxed, while no point is known."""
+        z, kind = self._unfinished or next(self._starts, (None, ""))
+        if z is None:
+            return None
+        radius = self._radius if kind != "near" else 0.5 * self._radius
+        if self._context.incumbent.x is None and self._done % RELAXED == 0:
+            z = self._descent.relax(z, radius, context.budget, kind)
+        self._done += 1
+        iterate = self._descent.descend(z, radius, context.budget, kind)
+        objective = self._context.problem.mip.sign * (iterate.merit + self._scaled.host.offset)
+        self._unfinished = (iterate.z, kind) if context.budget.over else None
+        learnt = self._unfinished is not None or self._optima.add(iterate)
+        return Turn(iterate.merit, objective if iterate.feasible else math.nan, learnt)
 
 
 class LocalOptima:

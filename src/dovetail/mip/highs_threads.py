@@ -14,8 +14,6 @@ import highspy
 
 
 class _Scheduler(threading.local):
-    """Of one thread: HiGHS keeps a scheduler for each."""
-
     threads: int | None = None
     """As our last run left it; None where the user may have run HiGHS since."""
 

@@ -78,7 +78,7 @@ def cost_unit(cost: FloatArray) -> float:
     return largest / LARGE_COST if largest > LARGE_COST else largest
 
 
-class _Ending:
+class _StopRequest:
     """The request to stop, as HiGHS's callback sees it: apart, so that HiGHS does not hold what holds it."""
 
     budget: Budget | None = None
@@ -95,18 +95,13 @@ class _Ending:
 class LoadedHighs:
     """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        seed: int = 0,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, program: Program, *, seed: int = 0, threads: int = 1) -> None:
         self._threads = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
+        self._entries = int(program.A.nnz)
         self._columns = np.arange(program.lower.size, dtype=np.int32)
-        self._ending = _Ending()
+        self._stop_request = _StopRequest()
         self._unit = 1.0
         self._presolve = "choose"
         for option, value in (
@@ -122,8 +117,8 @@ class LoadedHighs:
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
         self._demand(_pass(self._highs, program), "the model")
         if self.is_mip or program.A.nnz > LONG_LP:
-            self._highs.cbMipInterrupt += self._ending.look
-            self._highs.cbSimplexInterrupt += self._ending.look
+            self._highs.cbMipInterrupt += self._stop_request.look
+            self._highs.cbSimplexInterrupt += self._stop_request.look
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
         """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
@@ -235,7 +230,7 @@ class LoadedHighs:
         if self.is_mip:
             nodes = highspy.kHighsIInf if math.isinf(budget.nodes_left) else int(budget.nodes_left)
             self._highs.setOptionValue("mip_max_nodes", nodes)
-        self._ending.budget = budget
+        self._stop_request.budget = budget
         highs_threads.use(self._threads)
         self._demand(self._highs.run(), "the solve")
         self._count()
@@ -247,10 +242,13 @@ class LoadedHighs:
         return STATUS[found]
 
     def _count(self) -> None:
+        info = self._highs.getInfo()
+        iterations = max(0, info.simplex_iteration_count)
         if self.is_mip:
-            work.count(nodes=max(1, int(self._highs.getInfo().mip_node_count)))
+            effort = work.effort_of_mip(iterations, self._entries)
+            work.count(nodes=max(1, int(info.mip_node_count)), effort=effort)
         else:
-            work.count(lps=1)
+            work.count(lps=1, effort=work.effort_of_lp(iterations, self._entries))
 
     def _point(self, status: MipStatus) -> FloatArray | None:
         solution = self._highs.getSolution()

@@ -65,7 +65,7 @@ class OwnThread(Generic[T]):
         asked: float | None = None
         try:
             while self._serve():
-                over = budget.over
+                over = budget.ended
                 if over:
                     end()  # again and again: SCIP forgets what it is told before it begins
                     patient = over is StopReason.MEMORY and budget.left > 0.0

@@ -24,23 +24,8 @@ from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
 
-STATUS = {
-    "optimal": MipStatus.OPTIMAL,
-    "gaplimit": MipStatus.OPTIMAL,
-    "infeasible": MipStatus.INFEASIBLE,
-    "unbounded": MipStatus.UNBOUNDED,
-    "timelimit": MipStatus.LIMIT,
-    "nodelimit": MipStatus.LIMIT,
-    "totalnodelimit": MipStatus.LIMIT,
-    "memlimit": MipStatus.LIMIT,
-    "sollimit": MipStatus.LIMIT,
-    "userinterrupt": MipStatus.LIMIT,
-}
-
 FEASIBILITY = 1e-7
 """A tenth of what the check accepts, and of what SCIP has by default."""
-DUAL_FEASIBILITY = 1e-9
-"""As HiGHS: what a bound may hide is counted by this."""
 FOREVER = 1e20
 """Seconds, and SCIP's infinity."""
 INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
@@ -49,6 +34,23 @@ SOLVING = 9
 """The stage with a search tree."""
 SQUARES, ROWS = 256, 100
 """Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
+
+
+STATUS = {
+    "optimal": MipStatus.OPTIMAL,
+    "gaplimit": MipStatus.OPTIMAL,
+    "infeasible": MipStatus.INFEASIBLE,
+    "unbounded": MipStatus.UNBOUNDED,
+    **dict.fromkeys(
+        ("timelimit", "nodelimit", "totalnodelimit", "memlimit", "sollimit", "userinterrupt"), MipStatus.LIMIT
+    ),
+}
+SETTINGS = {
+    "numerics/feastol": FEASIBILITY,
+    "numerics/dualfeastol": 1e-9,
+    "misc/catchctrlc": False,  # Ctrl-C is ours: it returns the best point
+    "nlp/disable": True,
+}
 
 
 class ScipEngine:
@@ -110,21 +112,26 @@ def interrupter(model: Any) -> Callable[[], None]:
     return interrupt
 
 
-def last_word(model: Any) -> str:
+def final_status(model: Any) -> str:
     """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
-    before = _nodes(model)
+    before, iterations = _nodes(model), _iterations(model)
     try:
         model.optimizeNogil()
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    work.count(nodes=max(1, _nodes(model) - before))
+    effort = work.effort_of_mip(_iterations(model) - iterations)
+    work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
 
 
+def _iterations(model: Any) -> int:
+    """Of the simplex method so far."""
+    return int(model.getNLPIterations()) if model.getStage() >= SOLVING else 0
+
+
 def _nodes(model: Any) -> int:
-    """That SCIP has seen of the program it works at."""
     return int(model.getNTotalNodes()) if model.getStage() >= SOLVING else 0
 
 
@@ -222,14 +229,7 @@ class _LoadedScip:
     def __init__(self, scip: Any, expansion: Expansion, seed: int, budget: Budget) -> None:
         self._scip, self._expansion = scip, expansion
         self._model = watched_model(scip, budget)
-        for name, value in (
-            ("randomization/randomseedshift", seed % 2**31),
-            ("numerics/feastol", FEASIBILITY),
-            ("numerics/dualfeastol", DUAL_FEASIBILITY),
-            ("misc/catchctrlc", False),  # Ctrl-C is ours: it returns the best point
-            ("nlp/disable", True),
-        ):
-            self._model.setParam(name, value)
+        self._model.setParams({**SETTINGS, "randomization/randomseedshift": seed % 2**31})
         program, linear = expansion.program(), expansion.first_square
         self._bounds = (program.lower[:linear], program.upper[:linear])
         lower, upper = self._bounds
@@ -243,7 +243,6 @@ class _LoadedScip:
         self._rows: list[Any] = []
 
     def prepare(self, objective: Quadratic, bounds: Bounds, budget: Budget) -> None:
-        """Objective and bounds of the next run."""
         self._model.budget = budget
         self._model.freeTransform()
         linear = self._expansion.first_square
@@ -258,7 +257,7 @@ class _LoadedScip:
         self._model.setObjlimit(self._cutoff)
 
     def run(self, budget: Budget, gap: float, cutoff: float, *, again: bool) -> str | None:
-        """SCIP's last word; None if it did not end when the time was over. `again`: from where it ended."""
+        """SCIP's final status; None if time ran out first. `again` continues from where it ended."""
         model = self._model
         model.setParam("limits/gap", gap)
         spent = model.getSolvingTime() if again else 0.0
@@ -269,10 +268,9 @@ class _LoadedScip:
             self._cutoff = cutoff
             model.setObjlimit(cutoff)
 
-        return OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
+        return OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
 
     def best(self) -> FloatArray | None:
-        """The best point of the last run, if it found one."""
         model = self._model
         if model.getNSols() == 0:
             return None
@@ -281,7 +279,6 @@ class _LoadedScip:
 
     @property
     def bound(self) -> float:
-        """What SCIP says no point is below."""
         bound = float(self._model.getDualbound())
         return bound if abs(bound) < FOREVER else -np.inf
 
@@ -299,7 +296,6 @@ class _LoadedScip:
         ]
 
     def _square(self, k: int) -> Any:
-        """The k-th square with its weight."""
         shifted = self._variables[self._expansion.squares_of[k]] - float(self._expansion.reference[k])
         return float(self._weights[k]) * shifted * shifted
 

@@ -12,14 +12,13 @@ from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import OwnThread
 from dovetail.mip.program import Program
 from dovetail.mip.scip import (
-    DUAL_FEASIBILITY,
-    FEASIBILITY,
     FOREVER,
+    SETTINGS,
     STATUS,
     add_program,
+    final_status,
     import_scip,
     interrupter,
-    last_word,
     watched_model,
 )
 from dovetail.run.budget import Budget, OutOfTime
@@ -40,16 +39,14 @@ def solve_quadratic(
     scip = import_scip("a quadratic program")
     try:
         model = watched_model(scip, budget)
-        for name, value in (
-            ("randomization/randomseedshift", seed % 2**31),
-            ("numerics/feastol", FEASIBILITY),
-            ("numerics/dualfeastol", DUAL_FEASIBILITY),
-            ("misc/catchctrlc", False),
-            ("nlp/disable", True),  # see mip/scip.py
-            ("constraints/nonlinear/tightenlpfeastol", False),  # its LP solver grumbles, aloud, and cannot
-            ("limits/gap", GAP),
-        ):
-            model.setParam(name, value)
+        model.setParams(
+            {
+                **SETTINGS,
+                "randomization/randomseedshift": seed % 2**31,
+                "constraints/nonlinear/tightenlpfeastol": False,  # its LP solver prints warnings, and cannot
+                "limits/gap": GAP,
+            }
+        )
         variables = add_program(scip, model, Program.of(mip))
         for y, x, Q, linear, constant in functions:
             own = [variables[j] for j in x]
@@ -70,7 +67,7 @@ def solve_quadratic(
     model.setParam("limits/time", min(budget.left, FOREVER))
     said = None
     with expendable("quadratic program of SCIP", EngineError):
-        said = OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
+        said = OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
     if said is None or model.getNSols() == 0:
         return None
     best = model.getBestSol()

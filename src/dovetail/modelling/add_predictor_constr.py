@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,27 +17,27 @@ from dovetail.core import probe
 from dovetail.core.arrays import IntArray, ObjectArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
-from dovetail.core.errors import ModelError, PredictorError
-from dovetail.core.feature_order import labels_of
+from dovetail.core.errors import ModelError, OptionError, PredictorError
 from dovetail.core.foreign import ForeignModel, Places, Reading
+from dovetail.core.names import labels_of
 from dovetail.core.predictor import as_predictor
-from dovetail.core.problem import Problem
-from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.peer_options import (
-    PeerOutputType,
-    asked_output_type,
-    naming_prefix,
-    output_type_of,
-    require_known,
-    require_probability,
+from dovetail.core.problem import OutputType, Problem
+from dovetail.core.suggestion import did_you_mean
+from dovetail.modelling.attachment import (
+    Attachment,
+    OwnSolves,
+    Registry,
+    columns_of,
+    input_entries,
+    input_places,
+    registry_of,
+    sample_places,
+    with_numbers,
 )
 from dovetail.modelling.predictor_constr import PredictorConstr
-from dovetail.modelling.registry import OwnSolves, Registry, registry_of
-from dovetail.modelling.shapes import columns_of, input_entries, input_places, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
-from dovetail.predictors import PREDICTORS
-from dovetail.predictors.names import categories_of
+from dovetail.predictors import PREDICTORS, categories_of
 
 Found = TypeVar("Found")
 
@@ -164,7 +165,6 @@ def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> Non
 
 
 def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:
-    """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
         if expected is None or not hasattr(type(given), "iloc"):  # of pandas; others may have names of theirs
@@ -242,3 +242,89 @@ class Trial:
             columns = columns_of(mip, host.n_columns, into)
             blocks.append(replace(attached.block, inputs=columns, outputs=out.column))
         return Problem(mip).derived(mip, tuple(blocks)), columns_of(mip, host.n_columns, inputs)
+
+
+RELU_FORMULATIONS = ("mip", "smooth", "soft")
+"""gurobi-machinelearning's ways to write ReLU out, the last of them a curve near it; ReLU is meant by all."""
+
+FORMULATIONS = ("bigm", "l1", "l2", "leaf", "leafs", "paths", "sos")
+"""The peers' ways to write networks, trees and clusters out; all mean the predictor."""
+
+WRITING_OPTIONS = frozenset(
+    {"formulation", "bigm", "relu_formulation", "soft_relu_beta", "pwl_attributes", "verbose", "no_record"}
+) | {"no_debug", "safety_floor", "float_type"}
+"""These say how to write a network out, which dovetail does not."""
+
+PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
+
+OWN_OPTIONS = frozenset(
+    {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust"}
+)
+"""What `add_predictor_constr` itself takes, for those who have misspelled it."""
+
+PREDICT_FUNCTIONS: dict[str, OutputType | None] = {"predict": None, "predict_proba": "regression"}
+"""The classes of a classifier (numbers of all others), or its probabilities."""
+
+PeerOutputType = OutputType | Literal["probability_1", "probability"] | None
+"""None: what the predictor is; "probability_1": a classifier's probability of its second class;
+"probability": those of all its classes, or whatever numbers it gives for them."""
+
+_log = logging.getLogger("dovetail")
+
+
+def require_known(peer_options: dict[str, Any]) -> None:
+    """A `TypeError` for keywords nobody knows, an `OptionError` for a way to write out that is none."""
+    for option in peer_options:
+        if option not in PEER_OPTIONS:
+            meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
+            raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}{meant}")
+        if option in WRITING_OPTIONS:
+            _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
+    for option, known in (("relu_formulation", RELU_FORMULATIONS), ("formulation", FORMULATIONS)):
+        way = peer_options.get(option)
+        if way is not None and way not in known:
+            raise OptionError(
+                f"{option} must be one of {', '.join(known)}, all of which mean the predictor as it is; it "
+                f"is {way!r}."
+            )
+
+
+def naming_prefix(peer_options: dict[str, Any]) -> str:
+    """The peers' naming prefix."""
+    return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
+
+
+def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any]) -> PeerOutputType:
+    """What the outputs should be, also where it is said by the method of scikit-learn's that gives them."""
+    function = peer_options.get("predict_function")
+    if function is None or output_type is not None:
+        return output_type
+    if function not in PREDICT_FUNCTIONS:
+        raise PredictorError(
+            f"predict_function is {function!r}; dovetail takes 'predict' and 'predict_proba'. For another "
+            f"method pass it as the predictor (estimator.{function}), or set out_activation_ of an MLP to "
+            '"identity" for its logits.'
+        )
+    return PREDICT_FUNCTIONS[function]
+
+
+def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
+    """A classifier gives classes unless it is asked for something else."""
+    if asked == "probability_1" or asked == "probability":  # one by one: mypy then knows what is left
+        return "regression"
+    if asked is None:
+        return "classification" if description.is_classifier else "regression"
+    return asked
+
+
+def require_probability(attached: Attachment, asked: PeerOutputType) -> None:
+    """Refuse "probability_1" of what has no such probability."""
+    assert attached.block is not None
+    if asked == "probability_1" and not (
+        attached.block.description.ends_in_sigmoid and attached.block.outputs.shape[1] == 1
+    ):
+        raise PredictorError(
+            f"{attached.name}: {attached.block.description.name} has no probability of one class out of two; "
+            'output_type "probability_1" needs a classifier of two classes with predict_proba, or a network '
+            "that ends in a sigmoid."
+        )

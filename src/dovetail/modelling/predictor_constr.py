@@ -16,9 +16,7 @@ from dovetail.core.foreign import ForeignModel
 from dovetail.core.html_table import facts
 from dovetail.core.names import in_short
 from dovetail.core.problem import Problem
-from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.registry import registry_of
-from dovetail.modelling.shapes import as_outputs, as_samples
+from dovetail.modelling.attachment import Attachment, as_outputs, as_samples, registry_of
 
 Kind = TypeVar("Kind", bound="PredictorConstr")
 

@@ -19,9 +19,14 @@ from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
 from dovetail.core.foreign import Origin, Places, Reading
 from dovetail.core.problem import Problem
-from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.registry import attached_to, require_not_lost
-from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
+from dovetail.modelling.attachment import (
+    Attachment,
+    attached_to,
+    columns_of,
+    require_not_lost,
+    sample_places,
+    with_numbers,
+)
 from dovetail.models import foreign_model
 from dovetail.reformulations.indicators import IndicatorRows
 from dovetail.reformulations.quadratic_blocks import with_quadratics

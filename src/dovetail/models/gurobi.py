@@ -1,13 +1,19 @@
 """Models written with gurobipy.
 
-gurobipy writes down changes late, so a model is brought up to date before it is looked at; that changes
-nothing its owner can see but the indices of variables that were still waiting, and that values of an earlier
-solution are gone. Asking for values therefore leaves a model as it is.
+gurobipy applies changes late, so a model is updated before it is read. Its owner can see two effects only:
+variables that were waiting get their index, and values of an earlier solution are gone. Asking for values
+therefore does not update the model.
+
+`load_point` hands a point to the model: it fixes all variables, solves once and restores the bounds, because
+gurobipy has no other way to a solution that its attributes show. The restored bounds are pending changes like
+all changes of gurobipy: the next `update` or `optimize` applies them and discards the values. A restricted
+licence solves no model of more than 2,000 variables, or of 200 with quadratic terms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import unwrap
 from typing import Any
@@ -20,17 +26,15 @@ from gurobipy import GRB
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Slack, Ties
-from dovetail.core.indicator import Indicator
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties
 from dovetail.core.mip import INFINITY, Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.gurobi_solution import load_point
-from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
+from dovetail.core.special_constraints import Indicator, SpecialConstraints
+from dovetail.models.tool_model import Identity, ask_first, tell_copies
 
 
-class GurobiModel(ToolModel):
+class GurobiModel(ForeignModel):
     """A `gurobipy.Model`; its variables are `Var`, `MVar`, and the containers that gurobipy makes of them."""
 
     tool = "gurobipy model"
@@ -206,7 +210,6 @@ def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
 
 
 def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
-    """The program without rows: the columns `own`."""
     names = model.getAttr("VarName", variables)
     kinds = np.array(model.getAttr("VType", variables))
     for j in np.flatnonzero(np.isin(kinds, [GRB.SEMICONT, GRB.SEMIINT]))[:1]:
@@ -340,7 +343,7 @@ def special_constraints(model: Any) -> Iterator[Special]:
         for variable in model.getVars():
             points = model.getPWLObj(variable)
             if points:
-                yield _cost(f"cost of {variable.VarName}", variable, np.array(points, dtype=np.float64))
+                yield _cost(f"cost of {variable.VarName}", variable, np.array(points, dtype=np.float64).T)
 
 
 def _general(model: Any, constraint: Any, name: str) -> Special:
@@ -349,7 +352,9 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         extreme = model.getGenConstrMax if kind == MAX else model.getGenConstrMin
         result, parts, constant = extreme(constraint)
         sign = 1.0 if kind == MAX else -1.0
-        return Special([result, *parts], lambda to, x: to.maximum(name, x[0], x[1:], _size(constant), sign))
+        # Gurobi has 1e30, of either sign, where its owner gave no constant
+        least = constant if abs(constant) < INFINITY else np.inf
+        return Special([result, *parts], lambda to, x: to.maximum(name, x[0], x[1:], least, sign))
     if kind == ABS:
         return Special([*model.getGenConstrAbs(constraint)], lambda to, x: to.absolute(name, *x))
     if kind in (AND, OR):
@@ -369,11 +374,6 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         f"{name} is a function constraint (exp, log, pow, ...), which is not taken; make the function a "
         "predictor, for instance lambda X: numpy.exp(X), and pass it to add_predictor_constr."
     )
-
-
-def _size(constant: float) -> float:
-    """A constant of a maximum; Gurobi has 1e30, of either sign, where its owner gave none."""
-    return constant if abs(constant) < INFINITY else np.inf
 
 
 def _indicator(model: Any, constraint: Any, name: str) -> Special:
@@ -406,5 +406,88 @@ def _ordered(name: str, kind: int, variables: list[Any]) -> Special:
     return Special(variables, lambda to, x: to.ordered(name, kind, x))
 
 
-def _cost(name: str, variable: Any, points: Any) -> Special:
-    return Special([variable], lambda to, x: to.piecewise_cost(name, x[0], points[:, 0], points[:, 1]))
+def _cost(name: str, variable: Any, curve: Any) -> Special:
+    return Special([variable], lambda to, x: to.piecewise_cost(name, x[0], *curve))
+
+
+SETTINGS: dict[str, float] = {
+    "TimeLimit": np.inf,
+    "WorkLimit": np.inf,
+    "NodeLimit": np.inf,
+    "IterationLimit": np.inf,
+    "BarIterLimit": 2_000_000_000,
+    "SolutionLimit": 2_000_000_000,
+    "FeasibilityTol": 1e-4,
+    "IntFeasTol": 1e-4,
+}
+"""For one solve of a point that was checked: no limit of its owner ends it, and rows that the point meets to
+1e-6 are met, however Gurobi scales them."""
+OPTIMAL, TOO_LARGE = 2, 10010
+"""Gurobi's codes for a solve that has an answer, and for a model beyond a restricted licence."""
+
+
+def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callable[[Any], None]) -> None:
+    """Let `X` and `ObjVal` of the model say the point; a `ModelError` where Gurobi does not take it.
+
+    `optimize` is gurobipy's own, which does not ask whether predictors are attached.
+    """
+    variables, values = _values_still_in_model(model, reading, point)
+    with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
+        with _fixed(model, variables, values):
+            fault = _why_no_solution(model, optimize)
+        if fault:
+            model.update()
+    if fault:
+        raise ModelError(
+            f"X and ObjVal of the gurobipy model stay empty: {fault}. Read with result.value(variables)."
+        )
+
+
+def _why_no_solution(model: Any, optimize: Callable[[Any], None]) -> str:
+    """What is wrong with the model, once it is solved; nothing if it has a solution."""
+    try:
+        optimize(model)
+    except Exception as reason:  # gurobipy's own, which this file does not import
+        if getattr(reason, "errno", 0) == TOO_LARGE:
+            most = "200 with quadratic terms" if model.NumQNZs or model.NumQConstrs else "2,000"
+            return f"it has {model.NumVars} variables, and a restricted licence of Gurobi solves up to {most}"
+        return f"Gurobi says {reason}"
+    return "" if model.Status == OPTIMAL else f"Gurobi solves it with the status {model.Status}"
+
+
+def _values_still_in_model(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
+    """The variables that are still in the model, and their values; whole ones of integers."""
+    integer = np.zeros(point.size, dtype=bool)
+    integer[: len(reading.keys)] = reading.mip.integer[: len(reading.keys)]
+    values = np.where(integer, np.round(point), point)
+    at = {key: values[j] for j, key in enumerate(reading.with_slacks.keys)}
+    found = [(variable, at.get(Identity(variable))) for variable in model.getVars()]
+    return [v for v, value in found if value is not None], [float(x) for _, x in found if x is not None]
+
+
+@contextmanager
+def _fixed(model: Any, variables: list[Any], values: list[float]) -> Iterator[None]:
+    """The variables at these values within; their bounds wait to be as they were afterwards, in any case."""
+    bounds = {name: model.getAttr(name, variables) for name in ("LB", "UB")}
+    try:
+        for name in bounds:
+            model.setAttr(name, variables, values)
+        yield
+    finally:
+        for name, before in bounds.items():
+            model.setAttr(name, variables, before)
+
+
+@contextmanager
+def _quietly(model: Any, settings: dict[str, float]) -> Iterator[None]:
+    """The parameters within; all as they were afterwards, in an order in which Gurobi prints nothing."""
+    silence = {"OutputFlag": 0, "LogToConsole": 0}
+    wanted = silence | settings
+    before = {name: model.getParamInfo(name)[2] for name in wanted}
+    try:
+        for name, value in wanted.items():
+            model.setParam(name, value)
+        yield
+    finally:
+        for name in [*settings, *silence]:
+            model.setParam(name, before[name])

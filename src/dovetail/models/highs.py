@@ -12,14 +12,14 @@ import scipy.sparse as sp
 
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
-from dovetail.core.foreign import Answer, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.models.tool_model import ToolModel, ask_first
+from dovetail.models.tool_model import ask_first
 
 
-class HighsModel(ToolModel):
+class HighsModel(ForeignModel):
     """A `highspy.Highs`; its variables are `highs_var` objects, or columns by their names."""
 
     tool = "highspy model"
@@ -87,7 +87,7 @@ class HighsModel(ToolModel):
 
 
 def _holder(variable: Any) -> Any:
-    """The model behind the weak proxy that a variable holds; None if it is gone."""
+    """The model behind the weak proxy that a variable holds; None once it is gone."""
     try:
         return variable.highs.getLp.__self__
     except ReferenceError:

@@ -22,13 +22,12 @@ from linopy.variables import ScalarVariable
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Ties
-from dovetail.core.indicator import Indicator
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
-from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.tool_model import ToolModel, ask_first, tell_copies
+from dovetail.core.special_constraints import Indicator, SpecialConstraints
+from dovetail.models.tool_model import ask_first, tell_copies
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -58,7 +57,7 @@ class Label:
         return f"{name}[{', '.join(map(str, place.values()))}]" if place else str(name)
 
 
-class LinopyModel(ToolModel):
+class LinopyModel(ForeignModel):
     """A `linopy.Model`; its variables are `linopy.Variable` of any dimensions, and scalars of them."""
 
     tool = "linopy model"
@@ -131,7 +130,6 @@ class LinopyModel(ToolModel):
 
 
 def _unfold(item: Any) -> Any:
-    """linopy's and xarray's containers as arrays."""
     if isinstance(item, linopy.Variable):
         model = ref(item.model)
         labels = item.labels.values
@@ -237,7 +235,6 @@ class _Layout:
     scaling: FloatArray
 
     def matrix(self, given: Any, row_scaling: FloatArray) -> sp.csr_array:
-        """A matrix of linopy's in the columns and units of the `Mip`."""
         size = self.column.size
         if given is None:
             return sp.csr_array((0, size))

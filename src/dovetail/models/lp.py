@@ -208,20 +208,118 @@ RESERVED = (*INFINITE, b"nan", b"free")
 """Words that some reader takes for a number; no column is called so."""
 
 
-class LpExpressions:
-    """Takes them from the tokens; columns that are named enter the program."""
+def parse_lp(path: Path, meter: Meter) -> LpProgram:
+    """What an .lp file says; a `ModelError` names the first line outside the grammar."""
+    return _Parser(path, meter).run()
 
-    def __init__(self, tokens: Tokens, program: LpProgram, meter: Meter) -> None:
-        self._tokens, self._program, self._meter = tokens, program, meter
 
-    def name(self) -> bytes:
-        """The name of a column."""
+class _Parser:
+    def __init__(self, path: Path, meter: Meter) -> None:
+        self._meter = meter
+        self._tokens = Tokens(path, meter)
+        self._program = LpProgram()
+
+    def run(self) -> LpProgram:
+        seen: list[str] = []
+        readers = {
+            "objective": self._objective, "rows": self._rows, "bounds": self._bounds,
+            "general": self._general, "binary": self._binary, "semi": self._semi, "end": self._end,
+        }  # fmt: skip
+        while self._tokens.next.kind != "stop":
+            token = self._tokens.take()
+            if token.kind not in readers:
+                raise self._tokens.wrong(token, f"has {shown(token.word)} where no section is")
+            if token.kind in seen or (seen and seen[-1] == "end"):
+                raise self._tokens.wrong(token, f"begins {shown(token.word)} a second time or behind the end")
+            if not seen and token.kind != "objective":
+                raise self._tokens.wrong(token, "begins without an objective: min or max comes first")
+            seen.append(token.kind)
+            if token.kind == "objective":
+                self._program.maximises = token.word.lower().startswith(b"max")
+            readers[token.kind]()
+        if not seen:
+            raise self._tokens.empty()
+        if seen[-1] != "end":
+            raise self._tokens.wrong_here("is the last, and it is no 'end': the file is cut short")
+        return self._program
+
+    def _objective(self) -> None:
+        self._program.cost, constant = self._sum(self._label(required=False), "objective")
+        self._program.offset = constant or 0.0
+
+    def _rows(self) -> None:
+        while self._tokens.next.kind in ("sign", "number", "name", "strange", "compare", "colon"):
+            on_same_line = bool(self._program.rows) and self._tokens.next.line == self._tokens.behind
+            first = self._label(required=on_same_line)
+            coefficients, constant = self._sum(first, "row")
+            if constant is not None:
+                raise self._tokens.wrong_here(
+                    f"or the one before has the number {constant:g} among the columns of a row: numbers "
+                    "stand behind the sign, and a row with two limits is written as two rows",
+                )
+            if not coefficients:
+                raise self._tokens.wrong_here("or the one before has a row without columns")
+            compare = self._compare()
+            self._meter.add_elements(NAME, "the file names or numbers")
+            self._program.rows.append(LpRow(coefficients, compare, self._limit()))
+
+    def _bounds(self) -> None:
+        while (ahead := self._tokens.next).kind in ("sign", "number", "name"):
+            if ahead.kind == "name" and ahead.word.lower() not in INFINITE:
+                name = self._name()
+                if self._tokens.next.kind == "name" and self._tokens.next.word.lower() == b"free":
+                    self._bound(self._tokens.take(), name, -math.inf, math.inf)
+                    continue
+                self._compared(name, self._compare(), self._limit())
+            else:
+                limit = self._limit()
+                compare = {b"<=": b">=", b">=": b"<=", b"=": b"="}[self._compare()]
+                name = self._name()
+                self._compared(name, compare, limit)
+                if self._tokens.next.kind == "compare":
+                    self._compared(name, self._compare(), self._limit())
+        if self._tokens.next.kind == "compare":
+            raise self._tokens.wrong_here("has a third limit of a bound")
+
+    def _compared(self, name: bytes, compare: bytes, limit: float) -> None:
+        self._bound(
+            self._tokens.next,
+            name,
+            limit if compare != b"<=" else None,
+            limit if compare != b">=" else None,
+        )
+
+    def _bound(self, token: Token, name: bytes, low: float | None, high: float | None) -> None:
+        for limits, value in ((self._program.lower, low), (self._program.upper, high)):
+            if value is None:
+                continue
+            if name in limits:
+                raise self._tokens.wrong(token, f"or the one before bounds {shown(name)} a second time")
+            limits[name] = value
+
+    def _general(self) -> None:
+        self._program.integer |= self._names()
+
+    def _binary(self) -> None:
+        self._program.binary |= self._names()
+        for name in self._program.binary:
+            low, high = self._program.limits(name)
+            if low < 0.0 or high > 1.0:
+                raise self._tokens.wrong_here(f"or one before makes {shown(name)} binary, beyond its bounds")
+
+    def _end(self) -> None:
+        """Nothing follows."""
+
+    def _semi(self) -> None:
+        self._names()  # read so that the sections behind it are seen; who takes the model refuses them
+
+    def _name(self) -> bytes:
         token = self._tokens.take()
         if token.kind != "name" or token.word.lower() in RESERVED or token.word[:1] == b".":
             raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
         return self._known(token.word)
 
-    def names(self) -> set[bytes]:
+    def _names(self) -> set[bytes]:
         """Columns that are known: a misspelt one would become a column, and the one meant lose its kind."""
         found: set[bytes] = set()
         while self._tokens.next.kind == "name":
@@ -231,10 +329,10 @@ class LpExpressions:
                     f"names {shown(word)}, which neither the objective nor a row nor a bound has; "
                     "add it to the objective with the coefficient 0",
                 )
-            found.add(self.name())
+            found.add(self._name())
         return found
 
-    def label(self, *, required: bool) -> bytes | None:
+    def _label(self, *, required: bool) -> bytes | None:
         """Take a label; or give back the name of the column that it turned out to be."""
         if self._tokens.next.kind != "name":
             return None
@@ -251,7 +349,7 @@ class LpExpressions:
             raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
         return self._known(token.word)
 
-    def limit(self) -> float:
+    def _limit(self) -> float:
         """The number behind (or before) a comparison, which may be infinite."""
         sign = self._sign()
         ahead = self._tokens.next
@@ -262,14 +360,13 @@ class LpExpressions:
             raise self._tokens.wrong(ahead, f"has {shown(ahead.word)} where a number must be")
         return sign * self._number()
 
-    def compare(self) -> bytes:
-        """<=, >= or =."""
+    def _compare(self) -> bytes:
         token = self._tokens.take()
         if token.kind != "compare" or token.word not in (b"<=", b">=", b"="):
             raise self._tokens.wrong(token, f"has {shown(token.word)} where <=, >= or = must be")
         return token.word
 
-    def sum(self, first: bytes | None, what: str) -> tuple[dict[bytes, float], float | None]:
+    def _sum(self, first: bytes | None, what: str) -> tuple[dict[bytes, float], float | None]:
         """Terms, and the constant among them if there is one; `first` is a name that was taken already."""
         found: dict[bytes, float] = {} if first is None else {first: 1.0}
         constant = None
@@ -305,7 +402,7 @@ class LpExpressions:
                 f"has {shown(ahead.word)}: a quadratic {what}, or a name with signs or blanks between its "
                 "brackets (write the model as .mps)",
             )
-        return self.name(), value
+        return self._name(), value
 
     def _sign(self) -> float:
         sign = 1.0
@@ -329,115 +426,6 @@ class LpExpressions:
             self._meter.add_elements(NAME, "the file names or numbers")
             self._program.columns[name] = None
         return name
-
-
-def parse_lp(path: Path, meter: Meter) -> LpProgram:
-    """What an .lp file says; a `ModelError` names the first line outside the grammar."""
-    return _Parser(path, meter).run()
-
-
-class _Parser:
-    """One pass over the tokens."""
-
-    def __init__(self, path: Path, meter: Meter) -> None:
-        self._meter = meter
-        self._tokens = Tokens(path, meter)
-        self._program = LpProgram()
-        self._read = LpExpressions(self._tokens, self._program, meter)
-
-    def run(self) -> LpProgram:
-        seen: list[str] = []
-        readers = {
-            "objective": self._objective, "rows": self._rows, "bounds": self._bounds,
-            "general": self._general, "binary": self._binary, "semi": self._semi, "end": self._end,
-        }  # fmt: skip
-        while self._tokens.next.kind != "stop":
-            token = self._tokens.take()
-            if token.kind not in readers:
-                raise self._tokens.wrong(token, f"has {shown(token.word)} where no section is")
-            if token.kind in seen or (seen and seen[-1] == "end"):
-                raise self._tokens.wrong(token, f"begins {shown(token.word)} a second time or behind the end")
-            if not seen and token.kind != "objective":
-                raise self._tokens.wrong(token, "begins without an objective: min or max comes first")
-            seen.append(token.kind)
-            if token.kind == "objective":
-                self._program.maximises = token.word.lower().startswith(b"max")
-            readers[token.kind]()
-        if not seen:
-            raise self._tokens.empty()
-        if seen[-1] != "end":
-            raise self._tokens.wrong_here("is the last, and it is no 'end': the file is cut short")
-        return self._program
-
-    def _objective(self) -> None:
-        self._program.cost, constant = self._read.sum(self._read.label(required=False), "objective")
-        self._program.offset = constant or 0.0
-
-    def _rows(self) -> None:
-        while self._tokens.next.kind in ("sign", "number", "name", "strange", "compare", "colon"):
-            on_same_line = bool(self._program.rows) and self._tokens.next.line == self._tokens.behind
-            first = self._read.label(required=on_same_line)
-            coefficients, constant = self._read.sum(first, "row")
-            if constant is not None:
-                raise self._tokens.wrong_here(
-                    f"or the one before has the number {constant:g} among the columns of a row: numbers "
-                    "stand behind the sign, and a row with two limits is written as two rows",
-                )
-            if not coefficients:
-                raise self._tokens.wrong_here("or the one before has a row without columns")
-            compare = self._read.compare()
-            self._meter.add_elements(NAME, "the file names or numbers")
-            self._program.rows.append(LpRow(coefficients, compare, self._read.limit()))
-
-    def _bounds(self) -> None:
-        while (ahead := self._tokens.next).kind in ("sign", "number", "name"):
-            if ahead.kind == "name" and ahead.word.lower() not in INFINITE:
-                name = self._read.name()
-                if self._tokens.next.kind == "name" and self._tokens.next.word.lower() == b"free":
-                    self._bound(self._tokens.take(), name, -math.inf, math.inf)
-                    continue
-                self._compared(name, self._read.compare(), self._read.limit())
-            else:
-                limit = self._read.limit()
-                compare = {b"<=": b">=", b">=": b"<=", b"=": b"="}[self._read.compare()]
-                name = self._read.name()
-                self._compared(name, compare, limit)
-                if self._tokens.next.kind == "compare":
-                    self._compared(name, self._read.compare(), self._read.limit())
-        if self._tokens.next.kind == "compare":
-            raise self._tokens.wrong_here("has a third limit of a bound")
-
-    def _compared(self, name: bytes, compare: bytes, limit: float) -> None:
-        self._bound(
-            self._tokens.next,
-            name,
-            limit if compare != b"<=" else None,
-            limit if compare != b">=" else None,
-        )
-
-    def _bound(self, token: Token, name: bytes, low: float | None, high: float | None) -> None:
-        for limits, value in ((self._program.lower, low), (self._program.upper, high)):
-            if value is None:
-                continue
-            if name in limits:
-                raise self._tokens.wrong(token, f"or the one before bounds {shown(name)} a second time")
-            limits[name] = value
-
-    def _general(self) -> None:
-        self._program.integer |= self._read.names()
-
-    def _binary(self) -> None:
-        self._program.binary |= self._read.names()
-        for name in self._program.binary:
-            low, high = self._program.limits(name)
-            if low < 0.0 or high > 1.0:
-                raise self._tokens.wrong_here(f"or one before makes {shown(name)} binary, beyond its bounds")
-
-    def _end(self) -> None:
-        """Nothing follows."""
-
-    def _semi(self) -> None:
-        self._read.names()  # read so that the sections behind it are seen; who takes the model refuses them
 
 
 @contextmanager

@@ -8,7 +8,7 @@ have the columns, rows and entries that were seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,13 +54,9 @@ class Outline:
 
     def agrees(self, mip: Mip) -> bool:
         """Whether a program has these columns, rows and entries."""
-        same = (len(self.columns), len(self.constraints), self.entries) == (
-            mip.n_columns,
-            mip.n_rows,
-            mip.A.nnz,
-        )
+        sizes = (len(self.columns), len(self.constraints), self.entries)
         named = mip.names is None or [name.encode() for name in mip.names] == self.columns
-        return same and named
+        return named and sizes == (mip.n_columns, mip.n_rows, mip.A.nnz)
 
 
 def outline(path: Path, meter: Meter) -> Outline:
@@ -89,8 +85,6 @@ def _by_place(line: bytes) -> list[bytes]:
 
 
 class _Scan:
-    """One pass over the lines of a file."""
-
     def __init__(self, meter: Meter, fields: Fields) -> None:
         self._meter = meter
         self._fields = fields
@@ -220,7 +214,7 @@ class _Scan:
         if len(words) not in (2, 3, 4, 5):
             raise self._wrong("is no set with one or two rows and numbers")
         self._require_one_set(words.pop(0) if len(words) % 2 else b"")
-        for row, value in _pairs(words):
+        for row, value in zip(words[::2], words[1::2], strict=True):
             self._kind(row)
             if row in self._given:
                 raise self._wrong(f"gives {shown(row)} a second number")
@@ -264,7 +258,3 @@ class _Scan:
 
     def _wrong(self, what: str) -> ModelError:
         return ModelError(f"{self._meter.name} cannot be read as an MPS file: line {self._line} {what}.")
-
-
-def _pairs(words: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    return zip(words[::2], words[1::2], strict=True)

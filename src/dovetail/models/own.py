@@ -15,9 +15,8 @@ import numpy as np
 from dovetail.core.arrays import ObjectArray
 from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import Answer, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.template import FamilyColumns
-from dovetail.models.tool_model import ToolModel
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Column:
         return f"column {self.index}"
 
 
-class OwnModel(ToolModel):
+class OwnModel(ForeignModel):
     """A `dovetail.Problem`."""
 
     tool = "Problem"

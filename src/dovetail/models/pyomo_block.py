@@ -28,12 +28,12 @@ from pyomo.repn import generate_standard_repn
 from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -53,7 +53,7 @@ _FIXES = {
 """What to do about some of the others."""
 
 
-class PyomoModel(ToolModel):
+class PyomoModel(ForeignModel):
     """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
 
     tool = "Pyomo model"
@@ -175,8 +175,6 @@ def _require_taken(model: Any) -> None:
 
 
 class _Columns:
-    """The variables in the order they are met, each once."""
-
     def __init__(self, variables: Iterable[Any]) -> None:
         self._places: dict[int, int] = {}
         self.variables: list[Any] = []
@@ -193,8 +191,6 @@ class _Columns:
 
 @dataclass(eq=False)
 class _PyomoRows:
-    """Linear rows, as far as they have been read."""
-
     columns: _Columns
     data: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
@@ -244,7 +240,8 @@ class _PyomoRows:
         size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
         for variable, meaning in ((size, absolute), (inside, expression)):
             variable.construct()
-            self.shown[self.columns.place(variable)] = _shown(meaning)
+            # an expression as a name; of a long one what fits into a line of the log
+            self.shown[self.columns.place(variable)] = shorten(str(meaning), 60, placeholder=" ...")
         self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
         self.sizes.append((self.columns.place(size), self.columns.place(inside)))
         return size
@@ -310,11 +307,6 @@ def _require_quadratic(what: str, line: Any) -> Any:
             "predictor (a function of numpy arrays is one), and use its output variable instead."
         )
     return line
-
-
-def _shown(expression: Any) -> str:
-    """An expression as a name; of a long one what fits into a line of the log."""
-    return shorten(str(expression), 60, placeholder=" ...")
 
 
 def _absolutes(expression: Any) -> Iterator[Any]:

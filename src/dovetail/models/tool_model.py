@@ -1,4 +1,4 @@
-"""What the models of most modelling tools have in common.
+"""How a tool's own functions are made to ask about predictors, and keys for its variables.
 
 A tool knows nothing of the predictors that dovetail holds: its own solve answers a model without them, and
 nothing in the answer says so. Its functions are therefore wrapped, once in a process and when the first
@@ -11,42 +11,6 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 from weakref import ref
-
-import numpy as np
-
-from dovetail.core.arrays import FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
-from dovetail.core.foreign import Reading
-
-
-class ToolModel:
-    """One model whose variables are known by what they are, and whose tool has no containers of its own."""
-
-    tool: str
-    heavy: tuple[type, ...] = ()
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
-
-    def unpack(self, given: Any) -> ObjectArray:
-        """Arrays, which may be of the tool's own class, dictionaries and lists of variables."""
-        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
-
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Arrays, dictionaries and frames."""
-        return like(given, values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
 
 def ask_first(owner: type, names: Iterable[str], ask: Callable[..., None]) -> None:

@@ -60,7 +60,6 @@ class StackedGraphs:
         return vectors[-1], np.zeros((many, points, q, X.shape[2])) if found is None else found
 
     def _vectors(self, X: FloatArray) -> list[FloatArray]:
-        """Of every place: the inputs, then the steps."""
         vectors = [X]
         for step, weights, bias in zip(self._shape.steps, self._weights, self._bias, strict=True):
             read = [vectors[source] for source in step.sources]

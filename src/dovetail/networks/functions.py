@@ -1,7 +1,7 @@
 """Functions of single numbers that networks are made of, by name: all that is known of each, in one place.
 
-A new function is one entry here, its bend for the checker (`certificates/checker/lines.py`), and its kernel
-for ONNX (`predictors/onnx/operators/activation.py`) where there is none yet. Its value and its derivative are
+A new function is one entry here, its bend for the checker (`certificates/checker/planes.py`), and its kernel
+for ONNX (`predictors/onnx/operators/elementwise.py`) where there is none yet. Value and derivative are
 written once, for numpy and for torch. All else follows: between two bends the slope only rises or only falls,
 so that slopes are extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py`
 finds lines below and above the function in the same way.
@@ -116,8 +116,9 @@ class ScalarFunction:
             return [np.asarray(self.derivative(NUMPY, z)) for z in points]
 
 
-def _either_side(t: Any, size: Any, piece: int) -> Any:
-    """Of two points as far from 0, that in the convex piece left of it or that in the concave right."""
+def _either_side(size: Any, piece: int) -> Any:
+    """Of two points as far from 0, that in the convex piece left of 0 or that in the concave piece right of
+    0."""
     return -size if piece == 0 else size
 
 
@@ -127,32 +128,12 @@ def _sigmoid_slope(t: Any, z: Any) -> Any:
 
 def _where_sigmoid(t: Any, slope: Any, piece: int) -> Any:
     root = t.sqrt((1.0 - 4.0 * slope).clamp(min=0.0))  # p (1 - p) = slope
-    return _either_side(t, (2.0 * t.log1p(root) - t.log(4.0 * slope)).clamp(min=0.0), piece)
-
-
-def _where_tanh(t: Any, slope: Any, piece: int) -> Any:
-    return _either_side(t, t.atanh(t.sqrt((1.0 - slope).clamp(min=0.0))), piece)
-
-
-def _where_erf(t: Any, slope: Any, piece: int) -> Any:
-    return _either_side(t, t.sqrt(-t.log(slope * (math.sqrt(math.pi) / 2.0)).clamp(max=0.0)), piece)
-
-
-def _where_atan(t: Any, slope: Any, piece: int) -> Any:
-    return _either_side(t, t.sqrt((1.0 / slope - 1.0).clamp(min=0.0)), piece)
-
-
-def _where_asinh(t: Any, slope: Any, piece: int) -> Any:
-    return _either_side(t, t.sqrt((1.0 / (slope * slope) - 1.0).clamp(min=0.0)), piece)
+    return _either_side((2.0 * t.log1p(root) - t.log(4.0 * slope)).clamp(min=0.0), piece)
 
 
 def _normal(t: Any, z: Any) -> Any:
     """The share of the normal distribution left of z; small ones as exactly as large ones."""
     return 0.5 * t.erfc(-z / math.sqrt(2.0))
-
-
-def _gelu_slope(t: Any, z: Any) -> Any:
-    return _normal(t, z) + z * t.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
 def _inside_gelu(z: Any) -> Any:
@@ -183,7 +164,8 @@ _ALL = (
         least=0.0, most=1.0, rises=True, layer="Sigmoid",
     ),
     ScalarFunction(
-        "tanh", lambda t, z: t.tanh(z), lambda t, z: 1.0 / t.cosh(z) ** 2, (0.0,), stationary=_where_tanh,
+        "tanh", lambda t, z: t.tanh(z), lambda t, z: 1.0 / t.cosh(z) ** 2, (0.0,),
+        stationary=lambda t, s, piece: _either_side(t.atanh(t.sqrt((1.0 - s).clamp(min=0.0))), piece),
         least=-1.0, most=1.0, rises=True, layer="Tanh",
     ),
     ScalarFunction(
@@ -193,19 +175,25 @@ _ALL = (
     ),
     ScalarFunction(
         "erf", lambda t, z: t.erf(z), lambda t, z: (2.0 / math.sqrt(math.pi)) * t.exp(-z * z), (0.0,),
-        stationary=_where_erf, least=-1.0, most=1.0,
+        stationary=lambda t, s, piece: _either_side(
+            t.sqrt(-t.log(s * (math.sqrt(math.pi) / 2.0)).clamp(max=0.0)), piece
+        ),
+        least=-1.0, most=1.0,
     ),
     ScalarFunction(
-        "atan", lambda t, z: t.atan(z), lambda t, z: 1.0 / (1.0 + z * z), (0.0,), stationary=_where_atan,
+        "atan", lambda t, z: t.atan(z), lambda t, z: 1.0 / (1.0 + z * z), (0.0,),
+        stationary=lambda t, s, piece: _either_side(t.sqrt((1.0 / s - 1.0).clamp(min=0.0)), piece),
         least=-0.5 * math.pi, most=0.5 * math.pi, rises=True,
     ),
     ScalarFunction(
         "asinh", lambda t, z: t.asinh(z), lambda t, z: 1.0 / t.sqrt(1.0 + z * z), (0.0,),
-        stationary=_where_asinh, rises=True,
+        stationary=lambda t, s, piece: _either_side(t.sqrt((1.0 / (s * s) - 1.0).clamp(min=0.0)), piece),
+        rises=True,
     ),
     ScalarFunction(
-        "gelu", lambda t, z: z * _normal(t, z), _gelu_slope, (-math.sqrt(2.0), math.sqrt(2.0)),
-        convex_first=False, lowest_at=-0.7517915246935645,
+        "gelu", lambda t, z: z * _normal(t, z),
+        lambda t, z: _normal(t, z) + z * t.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi),
+        (-math.sqrt(2.0), math.sqrt(2.0)), convex_first=False, lowest_at=-0.7517915246935645,
     ),
     ScalarFunction(
         "gelu_tanh", lambda t, z: z * t.sigmoid(_inside_gelu(z)), _tanh_gelu_slope,

@@ -226,7 +226,6 @@ def is_identity(weight: FloatArray) -> bool:
 
 
 def _needed(steps: list[GraphStep]) -> list[GraphStep]:
-    """Without those that nothing reads on the way to the last, numbered anew."""
     wanted = {len(steps)}
     for place in range(len(steps), 0, -1):
         if place in wanted:

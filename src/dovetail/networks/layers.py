@@ -1,5 +1,4 @@
-"""Dense layers and activations, one after the other: how libraries hand such networks over, and how some are
-written out as rows.
+"""Dense layers and activations in sequence: how some networks arrive, and how some are written as rows.
 
 Nothing is computed here: what layers say is what the program made of them says (`program_of`).
 """

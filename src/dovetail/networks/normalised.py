@@ -76,7 +76,6 @@ class Normalised(RowOperation):
 
     @staticmethod
     def _centred(low: FloatArray, high: FloatArray) -> Between:
-        """The range of c."""
         count = low.shape[2]
         least = low * (1.0 - 1.0 / count) - (high.sum(axis=2, keepdims=True) - high) / count
         most = high * (1.0 - 1.0 / count) - (low.sum(axis=2, keepdims=True) - low) / count

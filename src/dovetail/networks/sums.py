@@ -74,13 +74,11 @@ class Sums(Operation):
         return np.asarray(np.diff(self.weight.indptr))
 
     def _taken(self, v: FloatArray) -> FloatArray:
-        """The numbers that are read; as they lie, where they lie side by side."""
         if self.read.size and self.read[-1] - self.read[0] + 1 == self.read.size:
             return v[:, self.read[0] : self.read[-1] + 1]
         return v[:, self.read]
 
     def _spread(self, size: FloatArray) -> FloatArray:
-        """|weight| size, where infinity times 0 is 0."""
         weight, endless = abs(self.weight), ~np.isfinite(size)
         if not endless.any():
             return np.asarray(size @ weight.T)

@@ -10,25 +10,24 @@ not convex, so the search for a first interior point may fail on a feasible set:
 back to projected gradient, and the answer says so.
 
 Curvature is exact where the network is smooth, through second derivatives of the whole objective.
-A ReLU network has none: there the Gauss-Newton part is all there is, and is used as such.
+A ReLU network has none: only the Gauss-Newton part is used there.
 `variant="l-bfgs-b"` is the paper's set-up section (an L-BFGS-B update, the box as bounds); the
 default "newton-cg" is its experiment E5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dovetail.core.options import require_choice, require_count, require_number
-from dovetail.nn.barrier_function import Barrier
-from dovetail.nn.l_bfgs_b import l_bfgs_b
-from dovetail.nn.newton_cg import newton_cg
 from dovetail.nn.projected_gradient import ProjectedGradient
-from dovetail.nn.projection import into_box, project, values_only, violation
+from dovetail.nn.projection import into_box, project, values_and_jacobian, values_only, violation
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 
@@ -157,3 +156,276 @@ def _margins(rows: Rows, part: float) -> Tensor:
 def _strictly_met(block: NetworkBlock, rows: Rows, u: Tensor) -> Tensor:
     activity = rows.activity(u, values_only(block, u))
     return ((activity > rows.lower) & (activity < rows.upper)).all(dim=1)
+
+
+TO_THE_BOUND = 0.99
+"""A step may use this part of the way to the nearest bound (the usual fraction of interior-point methods)."""
+BACKTRACKS = 12
+"""Halvings of a step, down to 5e-4 of it: a Newton step that is no good by then points nowhere."""
+SUFFICIENT_DECREASE = 1e-4
+"""Armijo's constant."""
+FLAT = 1e-14
+"""Relative to |p|^2: curvature below this is rounding, or negative."""
+SOLVED = 1e-16
+"""Of the first squared residual, below which conjugate gradients have converged."""
+
+
+def newton_cg(barrier: Barrier, u: Tensor, mu: float, steps: int, cg_steps: int, budget: Budget) -> Tensor:
+    """A few damped Newton steps at one mu."""
+    value = barrier.value(u, mu)
+    for _ in range(steps):
+        if budget.over:
+            break
+        slope, product = barrier.expand(u, mu)
+        step = _conjugate_gradients(slope, product, barrier.block.scale, cg_steps)
+        u, value, moved = _line_search(barrier, u, value, slope, step, mu)
+        if not moved:
+            break
+    return u
+
+
+def _conjugate_gradients(slope: Tensor, product: Product, scale: Tensor, steps: int) -> Tensor:
+    """Approximate Newton steps, all samples at once, in scaled coordinates.
+
+    A sample that meets negative curvature stops there: with the step it has, or with the
+    scaled steepest descent if it has none yet.
+    """
+    r = -slope * scale
+    p, step = r.clone(), torch.zeros_like(r)
+    rr = (r * r).sum(dim=1, keepdim=True)
+    first = rr.clone()
+    active = rr > 0
+    for k in range(steps):
+        q = product(p * scale) * scale
+        curvature = (p * q).sum(dim=1, keepdim=True)
+        bent = active & (curvature <= FLAT * (p * p).sum(dim=1, keepdim=True))
+        if k == 0:
+            step = torch.where(bent, r, step)
+        active = active & ~bent
+        length = torch.where(active, rr / curvature.clamp(min=TINY), torch.zeros_like(rr))
+        step = step + length * p
+        r = r - length * q
+        now = (r * r).sum(dim=1, keepdim=True)
+        active = active & (now > SOLVED * first)
+        if not bool(active.any()):
+            break
+        p = torch.where(active, r + (now / rr.clamp(min=TINY)) * p, p)
+        rr = now
+    return step * scale
+
+
+def _line_search(
+    barrier: Barrier, u: Tensor, value: Tensor, slope: Tensor, step: Tensor, mu: float
+) -> tuple[Tensor, Tensor, bool]:
+    """Shorten each sample's step until it stays inside the box and the barrier function falls."""
+    block = barrier.block
+    downhill = (slope * step).sum(dim=1)
+    far = torch.full_like(u, torch.inf)
+    to_lower = torch.where(step < 0, (block.lower - u) / step, far)
+    to_upper = torch.where(step > 0, (block.upper - u) / step, far)
+    to_bound = torch.minimum(to_lower, to_upper).amin(dim=1)
+    length = (TO_THE_BOUND * to_bound).clamp(max=1.0)
+    waiting = downhill < 0
+    anything = False
+    for _ in range(BACKTRACKS):
+        if not bool(waiting.any()):
+            break
+        trial = torch.where(waiting.unsqueeze(1), u + length.unsqueeze(1) * step, u)
+        now = barrier.value(trial, mu)
+        better = waiting & (now <= value + SUFFICIENT_DECREASE * length * downhill)
+        anything = anything or bool(better.any())
+        u = torch.where(better.unsqueeze(1), trial, u)
+        value = torch.where(better, now, value)
+        waiting = waiting & ~better
+        length = 0.5 * length
+    return u, value, anything
+
+
+EDGE = 0.01
+"""In units of mu: slacks below are softened. At the minimum slacks are of the size of mu itself."""
+
+
+def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
+    """One L-BFGS-B run at one mu over all samples together; the box is its bounds, rows are barriers."""
+    from scipy.optimize import minimize  # takes half a second, and most solves never come here
+
+    block = barrier.block
+    shape, device = u.shape, u.device
+    scale = block.scale
+
+    def function(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        point = torch.as_tensor(flat, device=device).reshape(shape) * scale
+        point = into_box(block, point).detach().requires_grad_(True)
+        with block.stopwatch.measure("network"):
+            values = block.values(point)
+            total = barrier.terms.value(point, block.outputs(values)).sum()
+            if block.rows is not None:
+                activity = block.rows.activity(point, values)
+                slacks = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
+                total = total - mu * _softened_logs(slacks, mu)
+            (slope,) = torch.autograd.grad(total, point)
+        return float(total.detach()), (slope * scale).reshape(-1).cpu().numpy()
+
+    def stop_in_time(intermediate_result: object) -> None:
+        if budget.over:
+            raise StopIteration
+
+    bounds = np.stack(
+        [(bound / scale).reshape(-1).cpu().numpy() for bound in (block.lower, block.upper)], axis=1
+    )
+    found = minimize(
+        function,
+        (u / scale).reshape(-1).cpu().numpy(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": iterations},
+        callback=stop_in_time,
+    )
+    point = into_box(block, torch.as_tensor(found.x, device=device).reshape(shape) * scale)
+    # a sample that left its rows, or got worse, keeps the point it came with
+    better = _row_barrier(barrier, point, mu) <= _row_barrier(barrier, u, mu)
+    return torch.where(better.unsqueeze(1), point, u)
+
+
+def _row_barrier(barrier: Barrier, u: Tensor, mu: float) -> Tensor:
+    """(n,) the objective with barriers on the rows only; infinite where a row is not strictly met."""
+    block = barrier.block
+    values = values_only(block, u)
+    value = barrier.terms.value(u, block.outputs(values))
+    if block.rows is None:
+        return value
+    activity = block.rows.activity(u, values)
+    slacks = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
+    met = (slacks > 0).all(dim=1)
+    return torch.where(met, value - mu * log_sum(slacks), torch.full_like(value, torch.inf))
+
+
+def _softened_logs(slacks: Tensor, mu: float) -> Tensor:
+    """Sum of logarithms, continued by parabolas below a small slack: a line search may overstep."""
+    edge = EDGE * mu
+    finite = slacks.isfinite()
+    slack = torch.where(finite, slacks, torch.ones_like(slacks))
+    inside = slack.clamp(min=edge).log()
+    short = (slack - edge) / edge
+    outside = np.log(edge) + short - 0.5 * short * short
+    return torch.where(slack > edge, inside, outside).sum()
+
+
+TINY = 1e-300
+"""Keeps logarithms of infeasible slacks and divisions by 0 finite; what comes of them is not used."""
+
+Product = Callable[[Tensor], Tensor]
+"""Curvature times a direction, sample by sample."""
+
+
+class Barrier:
+    """The barrier function of a block: value, gradient, curvature products. Fixed inputs do not move."""
+
+    def __init__(self, block: NetworkBlock, terms: AugmentedTerms) -> None:
+        self.block, self.terms = block, terms
+        self.free = (block.upper > block.lower).to(block.lower.dtype)
+        self._below = block.lower.isfinite() & (self.free > 0)
+        self._above = block.upper.isfinite() & (self.free > 0)
+        self._curved = block.smooth and _twice_differentiable(block, terms.x[:1])
+
+    def slacks(self, u: Tensor, values: Tensor) -> Tensor:
+        """(n, s) distances to every bound and row limit; infinite where there is none."""
+        none = torch.full_like(u, torch.inf)
+        parts = [
+            torch.where(self._below, u - self.block.lower, none),
+            torch.where(self._above, self.block.upper - u, none),
+        ]
+        rows = self.block.rows
+        if rows is not None:
+            activity = rows.activity(u, values)
+            parts += [activity - rows.lower, rows.upper - activity]
+        return torch.cat(parts, dim=1)
+
+    def value(self, u: Tensor, mu: float) -> Tensor:
+        """(n,) the barrier function; infinite outside."""
+        values = values_only(self.block, u)
+        slack = self.slacks(u, values)
+        value = self.terms.value(u, self.block.outputs(values)) - mu * log_sum(slack)
+        return torch.where((slack > 0).all(dim=1), value, torch.full_like(value, torch.inf))
+
+    def expand(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
+        """Gradient (n, d) and a function for products with the curvature."""
+        if self._curved:
+            return self._exact(u, mu)
+        return self._gauss_newton(u, mu)
+
+    def _exact(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
+        u = u.detach().requires_grad_(True)
+        with self.block.stopwatch.measure("network"):
+            values = self.block.values(u)
+            total = (
+                self.terms.value(u, self.block.outputs(values)) - mu * log_sum(self.slacks(u, values))
+            ).sum()
+            (slope,) = torch.autograd.grad(total, u, create_graph=True)
+
+        def product(direction: Tensor) -> Tensor:
+            with self.block.stopwatch.measure("network"):
+                (curved,) = torch.autograd.grad(slope, u, direction, retain_graph=True)
+            return curved * self.free
+
+        return slope.detach() * self.free, product
+
+    def _gauss_newton(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
+        """First derivatives only: curvature of the terms around the network, not of the network."""
+        terms, rows = self.terms, self.block.rows
+        values, slopes = values_and_jacobian(self.block, u)
+        outputs, J = self._output_slopes(values, slopes)
+        gain = terms.output_multiplier + terms.output_weight * (outputs - terms.y)
+        slope = terms.multiplier + terms.weight * (u - terms.x) + (gain.unsqueeze(1) @ J).squeeze(1)
+        low = torch.where(self._below, 1.0 / (u - self.block.lower), torch.zeros_like(u))
+        high = torch.where(self._above, 1.0 / (self.block.upper - u), torch.zeros_like(u))
+        slope = slope - mu * (low - high)
+        diagonal = terms.weight + mu * (low * low + high * high)
+        output_curvature, row_slopes = terms.output_weight, None
+        if rows is not None:
+            activity = rows.activity(u, values)
+            row_slopes = rows.on_inputs + rows.on_values @ slopes
+            under, over = 1.0 / (activity - rows.lower), 1.0 / (rows.upper - activity)
+            slope = slope - mu * ((under - over).unsqueeze(1) @ row_slopes).squeeze(1)
+            row_curvature = mu * (under * under + over * over)
+
+        def product(direction: Tensor) -> Tensor:
+            along = (J @ direction.unsqueeze(2)).squeeze(2)
+            curved = diagonal * direction + ((output_curvature * along).unsqueeze(1) @ J).squeeze(1)
+            if row_slopes is not None:
+                along = (row_slopes @ direction.unsqueeze(2)).squeeze(2)
+                curved = curved + ((row_curvature * along).unsqueeze(1) @ row_slopes).squeeze(1)
+            return curved * self.free
+
+        return slope * self.free, product
+
+    def _output_slopes(self, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and their Jacobian, through the class surrogate where there is one."""
+        outputs = self.block.outputs(values)
+        if not self.block.classifies:
+            return outputs, slopes
+        scaled = slopes / self.block.spread[:, None]
+        if values.shape[1] == 1:
+            return outputs, (outputs * (1.0 - outputs)).unsqueeze(2) * scaled
+        mean = outputs.unsqueeze(1) @ scaled
+        return outputs, outputs.unsqueeze(2) * (scaled - mean)
+
+
+def _twice_differentiable(block: NetworkBlock, u: Tensor) -> bool:
+    """Whether torch knows second derivatives of the network: some fused kernels (attention) have none."""
+    u = u.detach().requires_grad_(True)
+    with block.stopwatch.measure("network"):
+        try:
+            (slope,) = torch.autograd.grad(block.values(u).sum(), u, create_graph=True)
+            torch.autograd.grad(slope.sum(), u, allow_unused=True)
+        except RuntimeError:
+            return False
+    return True
+
+
+def log_sum(slack: Tensor) -> Tensor:
+    """(n,) sum of logarithms of the finite slacks."""
+    finite = slack.isfinite()
+    safe = torch.where(finite, slack, torch.ones_like(slack)).clamp(min=TINY)
+    return safe.log().sum(dim=1)

@@ -92,7 +92,6 @@ class ProjectedGradient:
         return best.answer()
 
     def _direction(self, block: NetworkBlock) -> Callable[[Tensor], Tensor]:
-        """From a gradient to a step."""
         if self.rule == "gradient":
             return steepest
         return block.kept.setdefault("adam", Adam()) if self.state == "kept" else Adam()

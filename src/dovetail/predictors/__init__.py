@@ -12,7 +12,7 @@ from dovetail.core.table import Part, Table, of_class
 
 
 def _is_estimator(foreign: object) -> bool:
-    """Of scikit-learn or derived from it; what can be called is a function first."""
+    """Whether it belongs to scikit-learn or is derived from it; callables count as functions first."""
     return not callable(foreign) and any(
         cls.__module__.startswith("sklearn.") for cls in type(foreign).__mro__
     )
@@ -37,20 +37,19 @@ def _ends_in_trees(foreign: object) -> bool:
         return False
     *before, last = (step for _, step in getattr(foreign, "steps", [(None, None)]))
     ends = any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
-    return ends and all(map(_rises, before))
+    return ends and all(map(_is_scaler, before))
 
 
-def _rises(step: object) -> bool:
-    """A step of a pipeline that does nothing, a scaler, or a pipeline of those."""
+def _is_scaler(step: object) -> bool:
+    """Whether a step is a scaler, does nothing, or is a pipeline of such steps."""
     if step is None or isinstance(step, str):
         return True
     if of_class("sklearn.pipeline.Pipeline")(step):
-        return all(_rises(inner) for _, inner in getattr(step, "steps", ()))
+        return all(_is_scaler(inner) for _, inner in getattr(step, "steps", ()))
     return any(cls.__name__ in SCALERS for cls in type(step).__mro__)
 
 
 def _is_trees(foreign: object) -> bool:
-    """A tree ensemble of scikit-learn's own, or derived from one."""
     if not _is_estimator(foreign):
         return False
     from dovetail.predictors.scikit_learn.estimator import is_a
@@ -62,7 +61,7 @@ def _is_trees(foreign: object) -> bool:
 
 
 def _is_keras(foreign: object) -> bool:
-    """Of Keras 3, whatever its backend, or of the Keras that came with tensorflow."""
+    """Whether it belongs to Keras 3 on any backend, or to the Keras that came with tensorflow."""
     return any(
         cls.__name__ == "Layer" and cls.__module__.startswith(("keras.", "tf_keras."))
         for cls in type(foreign).__mro__
@@ -76,7 +75,7 @@ def _is_onnx(foreign: object) -> bool:
 
 
 def _is_path(foreign: object) -> bool:
-    """A word that looks like no file and is none is not taken for a path."""
+    """Strings that neither look like a file nor name one are not paths."""
     if isinstance(foreign, str):
         return "." in foreign or os.path.exists(foreign)
     return isinstance(foreign, os.PathLike)
@@ -115,28 +114,28 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "skorch",
-        "dovetail.predictors.skorch_net:SkorchPredictor",
+        "dovetail.predictors.torch.module:SkorchPredictor",
         "a trained net, as its torch module",
         library="skorch",
         recognises=of_class("skorch.net.NeuralNet"),
     ),
     Part(
         "XGBoost",
-        "dovetail.predictors.trees.xgboost_model:XgboostTrees",
+        "dovetail.predictors.trees.xgboost:XgboostTrees",
         "gbtree, DART and random forests; estimators and boosters",
         library="xgboost or xgboost-cpu",
         recognises=_is_xgboost,
     ),
     Part(
         "LightGBM",
-        "dovetail.predictors.trees.lightgbm_model:LightgbmTrees",
+        "dovetail.predictors.trees.lightgbm:LightgbmTrees",
         "gbdt, DART and random forests; estimators and boosters",
         library="lightgbm",
         recognises=_is_lightgbm,
     ),
     Part(
         "CatBoost",
-        "dovetail.predictors.trees.catboost_model:CatboostTrees",
+        "dovetail.predictors.trees.catboost:CatboostTrees",
         "models of numbers and of categories one by one, whatever their trees",
         library="catboost",
         recognises=_is_catboost,
@@ -194,3 +193,42 @@ def _builder(part: Part) -> Callable[[Any], object]:
 for _part in reversed([*PREDICTORS.values()]):  # what is registered last is asked first
     assert _part.recognises is not None
     register(_part.recognises, _builder(_part))
+
+
+def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
+    """By feature, the names of its categories in the order of their numbers; of most predictors none.
+
+    A column of such a feature holds a number: the place of the category in this list, which libraries may
+    have sorted. This is the way back.
+
+    >>> import numpy as np, pandas as pd, dovetail as dt
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> frame = pd.DataFrame({"wood": pd.Categorical(["oak", "ash"] * 30, categories=["oak", "ash"])})
+    >>> trees = HistGradientBoostingRegressor(categorical_features="from_dtype")
+    >>> trees = trees.fit(frame, np.tile([2.0, 1.0], 30))
+    >>> names = dt.categories_of(trees)[0]
+    >>> print(names[1])  # what a column that is 1 stands for
+    oak
+    """
+    kind = PREDICTORS.recognised(predictor)
+    if kind == "scikit-learn searches":
+        return categories_of(getattr(predictor, "best_estimator_", None))
+    if kind in ("XGBoost", "LightGBM"):
+        return _of_frames(kind, predictor)
+    if kind not in ("scikit-learn", "scikit-learn trees"):
+        return {}
+    from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
+
+    read = {feature: categories for feature, (categories, _) in categories_read(predictor).items()}
+    return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}
+
+
+def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
+    """The attributes in which a library keeps the frame that a model was trained on; empty if unreadable."""
+    from dovetail.predictors.trees.lightgbm import lightgbm_categories
+    from dovetail.predictors.trees.xgboost import xgboost_categories
+
+    try:
+        return (xgboost_categories if library == "XGBoost" else lightgbm_categories)(model)
+    except Exception:  # it says why when it is added
+        return {}

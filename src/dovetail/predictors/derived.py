@@ -1,4 +1,4 @@
-"""Outputs made of a predictor's own: what `Product` and `Square` have in common.
+"""Outputs made of a predictor's own: products with its inputs, and squares.
 
 The predictor inside answers as ever, in its own dtype; what is made of its answers is computed in float64.
 Gradients pass through both. Where the predictor is known operation by operation, so is what is made of it:
@@ -161,3 +161,116 @@ def numbers(what: str, given: Any, wanted: str) -> FloatArray:
     if found.ndim != 1 or not np.all(np.isfinite(found)):
         raise PredictorError(f"{what} is {given!r}; give {wanted}.")
     return found
+
+
+class Product(DerivedOutputs):
+    """A predictor whose outputs are products: output `output` of `predictor` times input `input`.
+
+    Pass it wherever a predictor goes. `input` is the number of an input, or its name where the predictor was
+    trained on a frame; `output` likewise a number. Lists give several products, pair by pair. With `keep` the
+    predictor's own outputs come first, so that one block gives demand and revenue. `extra` inputs behind
+    the predictor's own are not shown to it: amounts it was not trained on can be factors too.
+
+    Values are exact, gradients too; bounds of the product are as sound as those of the predictor, so that
+    small problems are proved. Two variables are multiplied without a predictor, ``Product(None, 0, 1)``.
+
+    >>> import dovetail as dt, numpy as np
+    >>> demand = lambda X: 10.0 - 2.0 * X[:, 0]
+    >>> problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0], upper=[5.0, 10.0, 99.0], sense="max"))
+    >>> sold_for = dt.Product(demand, output=0, input=0, keep=True)
+    >>> block = problem.add_predictor(sold_for, inputs=[0], outputs=[1, 2])
+    >>> result = dt.solve(problem, time_limit=5, log=False)
+    >>> np.round(result.x, 3).tolist()
+    [2.5, 5.0, 12.5]
+    """
+
+    def __init__(
+        self, predictor: Any, output: Any = 0, input: Any = 0, *, extra: int = 0, keep: bool = False
+    ) -> None:
+        super().__init__(predictor, extra=extra, keep=keep)
+        self._output, self._input = output, input
+        self._left = self._right = np.zeros(0, dtype=np.int64)
+
+    def _settle(self, known: Description, features: int, outputs: int) -> None:
+        names = known.feature_names if known.feature_names and not self._extra else None
+        left = places("Product: output", self._output, outputs)
+        right = places("Product: input", self._input, features, names)
+        if left.size != right.size or left.size == 0:
+            raise PredictorError(
+                f"Product: {left.size} outputs and {right.size} inputs; give one input for each output."
+            )
+        self._left, self._right = left, right
+
+    def _made(self, X: Any, Y: Any) -> Any:
+        if not self._left.size:  # it is asked before it was described: by its owner
+            self.describe(np.zeros((1, X.shape[1])))
+        return Y[:, self._left] * X[:, self._right]
+
+    def _outer(self) -> Outer:
+        count = self._left.size
+        return Outer(Product(None, range(count), range(count, 2 * count)), self._left, self._right)
+
+    def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
+        return recording.products(outputs[self._left], self._right)
+
+    def _functions(self) -> tuple[QuadraticFunction, ...]:
+        pairs = zip(self._left.tolist(), self._right.tolist(), strict=True)
+        return tuple(QuadraticFunction.product(left, right) for left, right in pairs)
+
+    def _named(self, inner: str) -> str:
+        return f"{inner} times an input"
+
+
+class Square(DerivedOutputs):
+    """A predictor whose outputs are squares: (output - centre)^2 of each output of `predictor`.
+
+    `output` picks one or several of them, by number; without a predictor it is the inputs that are squared.
+    `centre` is one number, or one for each square. With `keep` the predictor's own outputs come first.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip([0.0, 0.0, 1.0], [[1.0, 1.0, 0.0]], 3.0, 3.0, upper=9.0)  # a + b = 3, least (a - b)^2
+    >>> problem = dt.Problem(mip)
+    >>> difference = lambda X: X[:, 0] - X[:, 1]
+    >>> block = problem.add_predictor(dt.Square(difference, centre=1.0), inputs=[0, 1], outputs=[2])
+    >>> [round(float(value), 2) for value in dt.solve(problem, time_limit=5, log=False).x[:2]]
+    [2.0, 1.0]
+    """
+
+    def __init__(
+        self, predictor: Any = None, output: Any = None, *, centre: Any = 0.0, keep: bool = False
+    ) -> None:
+        super().__init__(predictor, extra=0, keep=keep)
+        self._output = output
+        self._centre = numbers("Square: centre", centre, "a finite number, or one for each square")
+        self._read = np.zeros(0, dtype=np.int64)
+
+    def _settle(self, known: Description, features: int, outputs: int) -> None:
+        chosen = range(outputs) if self._output is None else self._output
+        self._read = places("Square: output", chosen, outputs)
+        if self._centre.size not in (1, self._read.size):
+            raise PredictorError(
+                f"Square: centre has {self._centre.size} numbers for {self._read.size} squares; give as many."
+            )
+
+    def _made(self, X: Any, Y: Any) -> Any:
+        if not self._read.size:  # it is asked before it was described: by its owner
+            self.describe(np.zeros((1, X.shape[1])))
+        centre = self._centre if isinstance(Y, np.ndarray) else Y.new_tensor(self._centre)
+        return (Y[:, self._read] - centre) ** 2
+
+    def _outer(self) -> Outer:
+        return Outer(Square(None, centre=self._centre), self._read, np.zeros(0, dtype=np.int64))
+
+    def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
+        size = self._read.size
+        bias = np.broadcast_to(-self._centre, (size,)).copy()
+        moved = recording.sums(np.arange(size), outputs[self._read], np.ones(size), bias)
+        return recording.functions("square", moved)
+
+    def _functions(self) -> tuple[QuadraticFunction, ...]:
+        centre = np.broadcast_to(self._centre, (self._read.size,))
+        squares = zip(self._read.tolist(), centre.tolist(), strict=True)
+        return tuple(QuadraticFunction.square(place, middle) for place, middle in squares)
+
+    def _named(self, inner: str) -> str:
+        return f"square of {inner}"

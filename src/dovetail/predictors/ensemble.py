@@ -27,7 +27,6 @@ from dovetail.networks.program import Program, Recording
 from dovetail.predictors.trees.assembly import combined
 
 How = Literal["mean", "min", "max", "vote"]
-HOWS = ("mean", "min", "max", "vote")
 WEIGHTED = ("mean", "vote")
 
 
@@ -51,7 +50,7 @@ class Ensemble:
     """
 
     def __init__(self, predictors: Iterable[Any], how: How = "mean", *, weights: Any = None) -> None:
-        require_choice("Ensemble: how", how, HOWS)
+        require_choice("Ensemble: how", how, ("mean", "min", "max", "vote"))
         if isinstance(predictors, (str, bytes)) or not isinstance(predictors, Iterable):
             raise PredictorError(f"Ensemble takes a list of predictors, not {predictors!r}.")
         self.members: tuple[Predictor, ...] = tuple(map(as_predictor, predictors))
@@ -132,7 +131,7 @@ class Ensemble:
         return self._centres or (0.0,) * len(self.members)
 
     def _other_forms(self, each: Sequence[Description]) -> tuple[object, ...]:
-        """Of binary classifiers, which may all give one column or two."""
+        """Binary classifiers may all give one column or two."""
         if not all(one.other_forms and one.ends_in_sigmoid for one in each):
             return ()
         weights = self._weights if self.how in WEIGHTED else None
@@ -160,7 +159,7 @@ class Ensemble:
         return replace(recording.program(found), arithmetic=coarsest)
 
     def _trees(self, each: Sequence[Description]) -> Callable[[], TreeEnsemble] | None:
-        """A mean of tree ensembles without a link is one."""
+        """A mean of tree ensembles without a link is a tree ensemble."""
         known = [one.trees for one in each if one.trees is not None]
         if self.how != "mean" or len(known) < len(each) or any(trees().link != "identity" for trees in known):
             return None
@@ -172,9 +171,9 @@ class Ensemble:
         return trees
 
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
-        """Networks of the same form side by side, if there are layers of all."""
+        """Networks of the same form side by side, if every member has layers."""
         every = [one.layers() for one in each if one.layers is not None]
-        kinds = {tuple(_kind(layer) for layer in layers) for layers in every}
+        kinds = {tuple("dense" if isinstance(one, Dense) else one.kind for one in layers) for layers in every}
         if (
             len(every) < len(each)
             or len(kinds) > 1
@@ -215,7 +214,7 @@ class Ensemble:
 
 
 def _centre(member: Predictor, description: Description, X: FloatArray) -> float:
-    """What a member's single column is compared with in a vote; of several the largest counts."""
+    """The threshold of a member's single column in a vote; of several columns the largest counts."""
     values = member.predict(X)
     centre = class_threshold(description, values) if values.shape[1] == 1 else 0.0
     if centre is None:
@@ -252,10 +251,6 @@ def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArr
     members, outputs = places.shape
     rows = np.tile(np.arange(outputs), members)
     return sums(rows, places.reshape(-1), np.repeat(weights, outputs), np.zeros(outputs))
-
-
-def _kind(layer: Layer) -> str:
-    return "dense" if isinstance(layer, Dense) else layer.kind
 
 
 def _no_layers(name: str) -> tuple[Layer, ...]:

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32
 """Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
 
+LINE = "\n"
 _log = logging.getLogger("dovetail")
 
 
@@ -73,7 +75,6 @@ def load_weights(path: str | Path) -> dict[str, torch.Tensor]:
 
 
 def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """Whatever a file holds, if it may be read at all."""
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
@@ -94,7 +95,7 @@ def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
         raise
     except Exception as reason:
         raise PredictorError(
-            f"{file} cannot be read as {suffix} ({type(reason).__name__}: {_first_line(reason)}); "
+            f"{file} cannot be read as {suffix} ({type(reason).__name__}: {str(reason).partition(LINE)[0]}); "
             "is it whole?"
         ) from reason
 
@@ -131,10 +132,6 @@ def _untrusted(file: Path, because: str = "") -> PredictorError:
     )
 
 
-def _first_line(reason: Exception) -> str:
-    return (str(reason).splitlines() or [""])[0]
-
-
 # --- weights ----------------------------------------------------------------------------------------
 
 
@@ -163,7 +160,6 @@ def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
 
 
 def _weights(file: Path, found: Any) -> dict[str, torch.Tensor]:
-    """What was found, if it is a state dict."""
     if not isinstance(found, Mapping):
         raise PredictorError(f"{file} holds {type(found).__name__}, no weights; leave module= out.")
     if not all(isinstance(value, torch.Tensor) for value in found.values()):
@@ -180,34 +176,12 @@ def _torch_file(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=not trust)
     except (pickle.UnpicklingError, RuntimeError) as reason:
-        if trust or not _is_program(reason):
+        if trust or "weights_only" not in str(reason):  # else the file holds more than numbers
             raise
         raise _untrusted(file, "holds more than weights (or is damaged), and ") from reason
 
 
-def _is_program(reason: Exception) -> bool:
-    """Whether torch refused a file because it holds more than numbers."""
-    return "weights_only" in str(reason)
-
-
-def _safetensors(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    return _library(file, "safetensors.torch", "safetensors").load_file(file, device="cpu")
-
-
 # --- whole objects ----------------------------------------------------------------------------------
-
-
-def _pickle(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    with file.open("rb") as stream:
-        return pickle.load(stream)
-
-
-def _joblib(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    return _library(file, "joblib", "joblib").load(file)
-
-
-def _exported(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    return torch.export.load(file).module()
 
 
 def _skops(file: Path, trust: bool, limits: FileLimits | None) -> Any:
@@ -229,32 +203,26 @@ def _library(file: Path, module: str, package: str) -> Any:
         raise MissingDependencyError(f"reading {file} takes {package}: pip install {package}") from reason
 
 
-def _onnx(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """Nothing in an ONNX file is run."""
-    from dovetail.predictors.onnx.model import onnx_predictor
-
-    return onnx_predictor(file, limits=limits)
-
-
-def _trees(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """Nothing in a file of trees is run."""
-    from dovetail.predictors.trees.file import load_trees
-
-    return load_trees(file, limits)
-
-
 _READERS: dict[str, Callable[[Path, bool, FileLimits | None], Any]] = {
-    ".onnx": _onnx,
-    **dict.fromkeys(TREES, _trees),
+    ".onnx": lambda file, trust, limits: _reader("onnx.model:onnx_predictor")(file, limits=limits),
+    **dict.fromkeys(TREES, lambda file, trust, limits: _reader("trees.file:load_trees")(file, limits)),
     ".pt": _torch_file,
     ".pth": _torch_file,
-    ".safetensors": _safetensors,
+    ".safetensors": lambda file, trust, limits: _library(file, "safetensors.torch", "safetensors").load_file(
+        file, device="cpu"
+    ),
     ".skops": _skops,
-    ".pkl": _pickle,
-    ".pickle": _pickle,
-    ".joblib": _joblib,
-    ".pt2": _exported,
+    ".pkl": lambda file, trust, limits: pickle.loads(file.read_bytes()),
+    ".pickle": lambda file, trust, limits: pickle.loads(file.read_bytes()),
+    ".joblib": lambda file, trust, limits: _library(file, "joblib", "joblib").load(file),
+    ".pt2": lambda file, trust, limits: torch.export.load(file).module(),
 }
+
+
+def _reader(place: str) -> Callable[..., Any]:
+    read: Callable[..., Any] = resolve_name(f"dovetail.predictors.{place}")
+    return read
+
 
 _PROGRAMS = (".pkl", ".pickle", ".joblib", ".pt2")
 """Files that are programs, whatever is in them."""

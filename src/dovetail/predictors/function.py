@@ -74,7 +74,7 @@ class Function(CallablePredictor):
         """The function's own answer, kept or new."""
         rows, memory = self._rounded(X), self._memory
         if len(rows) == 0:
-            return self._asked(rows) if memory.outputs is None else np.empty((0, memory.outputs))
+            return self._table_of_answers(rows) if memory.outputs is None else np.empty((0, memory.outputs))
         keys = [row.tobytes() for row in rows]
         with memory.lock:
             new = {key: place for place, key in enumerate(keys) if key not in memory.answers}
@@ -90,10 +90,10 @@ class Function(CallablePredictor):
         return replace(self._described(), whole_features=tuple(map(int, self._whole(X.shape[1]))))
 
     def _try_again(self, row: FloatArray, before: FloatArray) -> None:
-        """What is kept would hide that it depends on chance, or on other rows."""
+        """A failed row is asked again, as kept answers would hide randomness and dependence between rows."""
         self._require_left(1)
         self._memory.asked, self._memory.tried = self._memory.asked + 1, True
-        again = self._asked(row)
+        again = self._table_of_answers(row)
         apart = float(np.max(np.abs(again - before) / (1.0 + np.abs(before)), initial=0.0))
         if not apart <= ROUNDING["float32"]:
             raise PredictorError(
@@ -104,11 +104,11 @@ class Function(CallablePredictor):
             self._dtype = "float32"
 
     def _learn(self, rows: FloatArray, keys: list[bytes]) -> None:
-        """Ask about rows that it was never asked about."""
+        """Evaluate the function at rows that are not kept yet."""
         self._require_left(len(rows))
         memory = self._memory
         memory.asked += len(rows)
-        values = self._asked(rows.copy())
+        values = self._table_of_answers(rows.copy())
         memory.outputs = values.shape[1]
         memory.answers.update(zip(keys, values, strict=True))
         low, high = rows.min(axis=0), rows.max(axis=0)
@@ -166,8 +166,6 @@ class _Memory:
 
 
 def _by_rows(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], Any]:
-    """A function of one row, asked about many."""
-
     def asked(X: FloatArray) -> Any:
         return np.array([np.atleast_1d(np.asarray(function(row))) for row in X])
 

@@ -98,11 +98,11 @@ class KerasElsewhere:
 
     def _function(self) -> CallablePredictor:
         function = CallablePredictor(self.predict)
-        function.take_for_coarse()
+        function.use_coarse_differences()
         return function
 
     def _copied(self) -> TorchPredictor | None:
-        """The weights as they are now, in torch and float64; None for what is no sequence of known layers."""
+        """The current weights, in torch and float64; None unless it is a sequence of known layers."""
         modules = [*_modules(self._model)]
         known = [module for module in modules if module is not None]
         return TorchPredictor(nn.Sequential(*known)) if known and len(known) == len(modules) else None
@@ -119,14 +119,16 @@ class KerasElsewhere:
 
 
 def _modules(layer: Any) -> Iterator[nn.Module | None]:
-    """A layer as modules of torch; None for one that is not known."""
+    """A layer as torch modules; None for an unknown one."""
     kind = type(layer).__name__
-    if not _is_kerass_own(layer):
+    if not _is_unmodified(layer):
         yield None
     elif kind == "Sequential":
         for inner in layer.layers:
             yield from _modules(inner)
-    elif kind == "Dense" and not (getattr(layer, "lora_enabled", False) or _quantised(layer)):
+    elif kind == "Dense" and not (
+        getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None) is not None
+    ):
         weight, *bias = (np.asarray(one, dtype=np.float64) for one in layer.get_weights())
         yield as_linear(weight.T, bias[0] if bias else np.zeros(weight.shape[1]))
         yield from _activation(layer)
@@ -136,12 +138,8 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
         yield None
 
 
-def _quantised(layer: Any) -> bool:
-    return getattr(layer, "quantization_mode", None) is not None
-
-
-def _is_kerass_own(layer: Any) -> bool:
-    """Of exactly a class of Keras's, with nothing of it replaced."""
+def _is_unmodified(layer: Any) -> bool:
+    """Whether it is an unmodified layer of exactly a class of Keras's own."""
     call = getattr(type(layer), "call", None)
     own = isinstance(call, FunctionType) and call.__module__.startswith(("keras.", "tf_keras."))
     return own and type(layer).__module__.startswith(("keras.", "tf_keras.")) and "call" not in vars(layer)

@@ -21,10 +21,9 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.networks.layers import ACTIVATIONS
-from dovetail.predictors.torch.dtype_modes import CastsToFloat64
-from dovetail.predictors.torch.layers import changed
+from dovetail.predictors.torch.frozen_copy import CastsToFloat64
+from dovetail.predictors.torch.layers import TorchOperation, changed
 from dovetail.predictors.torch.module import MODE, TorchPredictor
-from dovetail.predictors.torch.recorder import TorchOperation
 
 UNCHANGED = (
     keras.layers.InputLayer,
@@ -65,7 +64,6 @@ class KerasPredictor(TorchPredictor):
         return tuple(dict.fromkeys(torch.float32 if kind == torch.float64 else kind for kind in found))
 
     def _entry_dtypes(self) -> list[torch.dtype]:
-        """Keras casts its inputs itself."""
         return [torch.float64]
 
     def _run(self, batch: Tensor) -> Any:
@@ -158,7 +156,7 @@ def _parts_of(layer: Any) -> Iterator[TorchOperation]:
 
 
 def _activation(layer: Any) -> Iterator[TorchOperation]:
-    """Keras's own function, not one of the same name."""
+    """Only Keras's own functions, not others of the same name."""
     if layer.activation is None or layer.activation is keras.activations.linear:
         return
     name = next((name for name in ACTIVATIONS if layer.activation is getattr(keras.activations, name)), None)

@@ -38,13 +38,13 @@ class CallablePredictor:
         self._measured = False
         """Whether batches were compared: once, since functions may be slow."""
 
-    def take_for_coarse(self) -> None:
+    def use_coarse_differences(self) -> None:
         """Let differences be as long as a function in float32 needs them, whatever dtype it answers in."""
         self._dtype = "float32"
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The function's own answer."""
-        return self._asked(np.array(X, dtype=np.float64))
+        return self._table_of_answers(np.array(X, dtype=np.float64))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """The function itself, with differences for its gradient."""
@@ -61,14 +61,13 @@ class CallablePredictor:
             self._measured, batch = True, self.predict(X)
             if self._dtype == "float64":
                 others = [(batch[:1], self.predict(X[:1])), (batch[::-1], self.predict(X[::-1]))]
-                self._dtype = _resolved(others)
+                self._dtype = _dtype_of_differences(others)
         return self._described()
 
     def _described(self) -> Description:
         return Description(self.name, dtypes=(self._dtype,), has_float64_copy=self._dtype == "float64")
 
-    def _asked(self, X: FloatArray) -> FloatArray:
-        """The answer as a table."""
+    def _table_of_answers(self, X: FloatArray) -> FloatArray:
         try:
             answer = self._function(X)
         except DovetailError:
@@ -113,7 +112,6 @@ class CallablePredictor:
         )
 
     def _slopes(self, X: FloatArray) -> FloatArray:
-        """(d, n, q) central differences."""
         steps = (STEP if self._dtype == "float64" else COARSE_STEP) * np.maximum(1.0, np.abs(X))
         return self._differences(X, X - steps, X + steps)
 
@@ -128,7 +126,7 @@ class CallablePredictor:
         return np.asarray(np.divide(rise, width, out=np.zeros_like(rise), where=width > 0.0))
 
 
-def _resolved(pairs: list[tuple[FloatArray, FloatArray]]) -> str:
+def _dtype_of_differences(pairs: list[tuple[FloatArray, FloatArray]]) -> str:
     """float32 where the same rows differ from batch to batch by no more than that resolves, but by more
     than float64 does; what differs by more is not for a dtype to excuse, and is refused elsewhere."""
     apart = 0.0

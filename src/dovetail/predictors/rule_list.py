@@ -1,8 +1,8 @@
-"""Rule lists: the first rule whose conditions hold says what comes out. Tariffs, price breaks and step
-functions are such lists, and so is what rule learners print.
+"""Rule lists: the first rule whose conditions hold gives the output.
 
-A rule list is a tree that asks one condition after the other; what follows a condition that fails is written
-once for each way there, less what cannot be reached any more (`trees/pieces.py`).
+Tariffs, price breaks and step functions are such lists, and so is what rule learners print. A rule list is a
+tree that asks one condition after the other; what follows a condition that fails is written once for each way
+there, less what cannot be reached any more (`trees/assembly.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.derived import numbers
-from dovetail.predictors.trees.assembly import ReadTree, assembled
-from dovetail.predictors.trees.pieces import LinePieces, threshold_piece
+from dovetail.predictors.trees.assembly import LinePieces, ReadTree, assembled, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -33,16 +33,11 @@ def shaped(predictor: Any, shape: tuple[int, ...]) -> Iterator[object]:
 
 
 class _ChannelsFirst(nn.Module):
-    """(n, height, width, channels) to (n, channels, height, width)."""
-
     def forward(self, pictures: Tensor) -> Tensor:
-        """The same numbers in another order."""
         return pictures.permute(0, 3, 1, 2)
 
 
 class _Shaped:
-    """A function of samples as a function of rows."""
-
     def __init__(self, function: Any, shape: tuple[int, ...]) -> None:
         self._function, self._shape = function, shape
         self.__name__ = getattr(function, "__name__", type(function).__name__)

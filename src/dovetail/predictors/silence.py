@@ -1,5 +1,5 @@
-"""Silence about what an owner knows and cannot change here: a model that was trained on a frame is given an
-array, one that was trained on a graphics card is given rows of another memory."""
+"""Warnings silenced that a user cannot act on: a model that was trained on a frame is given an array, or one
+that was trained on a GPU is given rows on the CPU."""
 
 from __future__ import annotations
 

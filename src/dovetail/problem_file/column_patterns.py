@@ -80,7 +80,9 @@ class NamePattern:
         groups: dict[tuple[str, ...], list[_Match]] = {}
         for match in self._matches():
             groups.setdefault(match.key, []).append(match)
-        return {key: [match.name for match in sorted(group, key=_order)] for key, group in groups.items()}
+        for group in groups.values():
+            group.sort(key=lambda match: (tuple(map(int, match.numbers)), match.name))
+        return {key: [match.name for match in group] for key, group in groups.items()}
 
     def _matches(self) -> list[_Match]:
         greedy, lazy = self._expression(""), self._expression("?")
@@ -118,7 +120,3 @@ class NamePattern:
             groups.setdefault(part, k)
         parts.append(re.escape(self.text[at:]))
         return re.compile("".join(parts))
-
-
-def _order(match: _Match) -> tuple[tuple[int, ...], str]:
-    return tuple(map(int, match.numbers)), match.name

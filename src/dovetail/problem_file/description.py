@@ -1,7 +1,7 @@
 """A problem as files describe it: a model, its predictors, how to solve it, and where the answer goes.
 
-Reading the description is quick and finds most mistakes; building the problem then reads the model and
-the networks.
+Reading the description checks its tables, keys and kinds of value, which is quick and finds most mistakes;
+building the problem then reads the model and the networks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dovetail.core.suggestion import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.problem_file.document import Document, Place
-from dovetail.problem_file.schema import SOLVE, require_schema
+from dovetail.solving.solve import solve
 
 if TYPE_CHECKING:
     from dovetail.core.problem import Problem
@@ -130,7 +130,8 @@ def read_predictor_option(text: str) -> Document:
 
 
 def _split(name: str, text: str) -> tuple[str, str]:
-    """The file and the inputs: at the first colon before which a file is named; both may hold colons."""
+    """The file and the inputs: split at the first colon that follows an existing file; both may hold
+    colons."""
     colons = [k for k, sign in enumerate(text) if sign == ":"]
     for k in colons:
         if Path(text[:k]).is_file():
@@ -156,19 +157,14 @@ def _names(option: str, text: str) -> list[str]:
 
 Makers = Mapping[str, Callable[[], Callable[..., Any]]]
 """What imports the class, or the function, that makes an object, by the name users know it by."""
-DEFAULT = "auto"
-"""As `dovetail.solve` has it."""
 
 
 def read_method(document: Document) -> Method:
     """The object that the table [method] describes."""
     table = document.content.get("method", {})
-    method: Method = _made(document, ("method",), table, DEFAULT, _methods())
+    known = {name: part.load for name, part in METHODS.items()}
+    method: Method = _made(document, ("method",), table, "auto", known)
     return method
-
-
-def _methods() -> Makers:
-    return {name: part.load for name, part in METHODS.items()}
 
 
 def _made(
@@ -198,7 +194,6 @@ def _made(
 
 
 def _known(name: Any, known: Makers) -> Callable[..., Any]:
-    """What makes the object of that name; it is imported now."""
     if not isinstance(name, str) or name not in known:
         meant = did_you_mean(name, known) or f"; choose {', '.join(known)}."
         raise OptionError(f"name is {name!r}{meant}")
@@ -206,7 +201,7 @@ def _known(name: Any, known: Makers) -> Callable[..., Any]:
 
 
 def _parts() -> Makers:
-    """What an option of a method can be, besides a number or a word."""
+    """The classes that an option of a method may name, besides numbers and words."""
     from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty
 
     rules: dict[str, Callable[..., Any]] = {
@@ -225,10 +220,134 @@ def _call(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 
 def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
-    """Where to say that the options cannot be: at the first that cannot be by itself, or at all of them."""
+    """The place of the first option that is wrong by itself, or that of all options."""
     for key, value in options.items():
         try:
             _call(make, {key: value})
         except DovetailError:
             return (*place, key)
     return place
+
+
+@dataclass(frozen=True)
+class ValueKind:
+    """What a value may be."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a table."""
+
+    kind: ValueKind
+    required: bool = False
+    inner: Mapping[str, Key] | None = None
+    """The keys of the table, or of each table, that it holds; None leaves them to others."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_name_or_number(value: Any) -> bool:
+    return isinstance(value, str) or _is_number(value)
+
+
+def _are_inputs(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list)
+        and len(value) > 0
+        and (
+            all(map(_is_name_or_number, value))
+            or all(isinstance(row, list) and row and all(map(_is_name_or_number, row)) for row in value)
+        )
+    )
+
+
+def _are_outputs(value: Any) -> bool:
+    rows = value if isinstance(value, list) else []
+    entries = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
+    return _are_inputs(value) and all(isinstance(entry, str) for entry in entries)
+
+
+TEXT = ValueKind("text in quotes", lambda value: isinstance(value, str) and value != "")
+NUMBER = ValueKind("a number", _is_number)
+COUNT = ValueKind("a whole number", lambda value: _is_number(value) and isinstance(value, int))
+INPUTS = ValueKind("a list of names and numbers, or a list of such lists, one for each sample", _are_inputs)
+OUTPUTS = ValueKind("a list of names, or a list of such lists, one for each sample", _are_outputs)
+TABLE = ValueKind("a table", lambda value: isinstance(value, dict))
+TABLES = ValueKind(
+    "one or more tables",
+    lambda value: isinstance(value, list) and all(isinstance(table, dict) for table in value),
+)
+
+_KIND_OF_OPTION = {"float": NUMBER, "float | None": NUMBER, "int": COUNT, "int | None": COUNT,
+                   "str | None": TEXT}  # fmt: skip
+"""By the type of an option of `dovetail.solve`; others (objects, functions) cannot be said in a file."""
+
+SOLVE = {
+    name: Key(_KIND_OF_OPTION[option.annotation])
+    for name, option in inspect.signature(solve).parameters.items()
+    if option.annotation in _KIND_OF_OPTION
+}
+"""The options of `dovetail.solve` that are numbers or text."""
+
+PREDICTOR = {
+    "file": Key(TEXT, required=True),
+    "inputs": Key(INPUTS, required=True),
+    "outputs": Key(OUTPUTS, required=True),
+    "name": Key(TEXT),
+    "output_type": Key(TEXT),
+    "threshold": Key(NUMBER),
+    "epsilon": Key(NUMBER),
+    "data": Key(TEXT),
+    "activation": Key(TEXT),
+}
+PROBLEM_FILE = {
+    "model": Key(TEXT, required=True),
+    "predictor": Key(TABLES, inner=PREDICTOR),
+    "method": Key(TABLE),
+    "solve": Key(TABLE, inner={**SOLVE, "start": Key(TEXT)}),
+    "output": Key(TABLE, inner={name: Key(TEXT) for name in ("solution", "report", "certificate")}),
+}
+
+
+def require_schema(document: Document) -> None:
+    """Refuse a file that says something else, or in another way; the error names the line."""
+    _require_table(document, (), document.content, PROBLEM_FILE)
+
+
+def _require_table(
+    document: Document, place: Place, table: Mapping[str, Any], keys: Mapping[str, Key]
+) -> None:
+    where = f"[{'.'.join(str(part) for part in place if isinstance(part, str))}]" if place else "this file"
+    for name in table:
+        if name not in keys:
+            meant = did_you_mean(name, keys) or f"; its keys are {', '.join(keys)}."
+            raise document.wrong((*place, name), f"{where} has no key {name!r}{meant}")
+    for name, key in keys.items():
+        if name in table:
+            _require_value(document, (*place, name), table[name], key)
+        elif key.required:
+            raise document.wrong(place, f"{where} needs the key {name!r}.")
+
+
+def _require_value(document: Document, place: Place, value: Any, key: Key) -> None:
+    name = place[-1]
+    if not key.kind.fits(value):
+        said = (
+            f"; write [[{name}]]" if key.kind is TABLES else f"; write [{name}]" if key.kind is TABLE else ""
+        )
+        raise document.wrong(place, f"{name} is {_shown(value)}, but takes {key.kind.words}{said}.")
+    if key.inner is not None:
+        tables = value if isinstance(value, list) else [value]
+        for k, table in enumerate(tables):
+            inner = (*place, k) if isinstance(value, list) else place
+            _require_table(document, inner, table, key.inner)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -20,9 +20,9 @@ from dovetail.bounds.box import UNIT, Box
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError
-from dovetail.core.indicator import Indicator
 from dovetail.core.mip import HAIR, INFINITY, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.special_constraints import Indicator
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.budget import Budget
 

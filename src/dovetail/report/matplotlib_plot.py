@@ -8,8 +8,8 @@ from typing import Any
 from dovetail.core.errors import MissingDependencyError
 from dovetail.report.gains import Gain
 from dovetail.report.page.course import Course
-from dovetail.report.page.residual_chart import iterations
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.course_chart import iterations
+from dovetail.report.page.number_text import visible
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 PARTS = 10

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from typing import Protocol
 
 from dovetail.core.deadline import OutOfTime as OutOfTime
 from dovetail.run import work
@@ -36,6 +38,30 @@ MOST_RESERVED = 0.5
 """Of all the time: with slow predictors or imports a short limit still has a search."""
 
 
+class Clock(Protocol):
+    """The time of one of several computations that take turns (`run/turns.py`)."""
+
+    def now(self) -> float:
+        """Seconds, those of others left out."""
+        ...
+
+    closed: bool
+    """Whether there are no more turns, so that the computation has to end."""
+
+    @property
+    def slice(self) -> float:
+        """Seconds of its turn that are left, and a few at least."""
+        ...
+
+    def rest(self) -> None:
+        """Let others work, if it is their turn."""
+        ...
+
+    def undivided(self) -> AbstractContextManager[None]:
+        """No rest inside."""
+        ...
+
+
 class Budget:
     """Wall seconds left, whether memory is, and whether somebody asked to stop.
 
@@ -51,14 +77,18 @@ class Budget:
         parent: Budget | None = None,
         memory: MemoryWatch | None = None,
         nodes: float = math.inf,
+        clock: Clock | None = None,
     ) -> None:
-        """`spent` seconds have passed already; at most half of the time: what is left is for the work.
+        """`clock`: of a computation that takes turns with others; the parts of its budget have it, too.
+
+        `spent` seconds have passed already; at most half of the time: what is left is for the work.
 
         `nodes`: so many of search trees, counted in this process, end the budget as time does.
         """
         self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
-        self._start = time.perf_counter() - spent
+        self._clock: Clock | None = parent._clock if clock is None and parent is not None else clock
+        self._start = self._now() - spent
         self._seconds = seconds
         self._most_reserved = MOST_RESERVED * (seconds - spent)
         self._parent = parent
@@ -98,7 +128,7 @@ class Budget:
     @property
     def seconds(self) -> float:
         """Seconds since the budget was made."""
-        return time.perf_counter() - self._start
+        return self._now() - self._start
 
     @property
     def limit(self) -> float:
@@ -108,7 +138,15 @@ class Budget:
     @property
     def left(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self._seconds - self._reserve - self.seconds)
+        left = self._seconds - self._reserve - self.seconds
+        if self._clock is not None and self._clock.closed:
+            return 0.0
+        if self._parent is not None and self._parent._clock is not self._clock:
+            left = min(left, self._parent.left)
+        return max(0.0, left)
+
+    def _now(self) -> float:
+        return time.perf_counter() if self._clock is None else self._clock.now()
 
     @property
     def nodes_left(self) -> float:
@@ -128,9 +166,29 @@ class Budget:
         """Why somebody asked to stop, if anybody did."""
         return self._parent.stopped if self._parent is not None else self._stopped
 
+    def in_turns(self, clock: Clock) -> Budget:
+        """The same for a computation that takes turns with others."""
+        return Budget(self.left, parent=self, memory=self._memory, clock=clock)
+
+    @property
+    def slice(self) -> float:
+        """Seconds until others have a turn, for an engine, which cannot rest; infinite without others."""
+        return math.inf if self._clock is None else self._clock.slice
+
+    def undivided(self) -> AbstractContextManager[None]:
+        """Around work that others must not see half done: no turn ends inside."""
+        return nullcontext() if self._clock is None else self._clock.undivided()
+
     @property
     def over(self) -> StopReason | None:
-        """Why the work must end now, or None while it may go on."""
+        """Why the work must end now, or None while it may go on. It rests here while others have turns."""
+        if self._clock is not None:
+            self._clock.rest()
+        return self.ended
+
+    @property
+    def ended(self) -> StopReason | None:
+        """The same, without a rest: for work that goes on meanwhile."""
         if self.stopped:
             return self.stopped
         if self._memory is not None and self._memory.over:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.run.budget import Budget, StopReason
+from dovetail.run.budget import Budget, Clock, StopReason
 from dovetail.run.lifted_incumbent import AnyIncumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.remote_workers import Cluster
@@ -31,50 +31,39 @@ Restrict = Callable[[FloatArray], FloatArray]
 class Archive:
     """Points with their outputs as the networks have them, feasible or not.
 
-    Keeping all of them would cost memory in every solve, so that it is done only while `keeps` is True.
+    Keeping all of them would cost memory in every solve, so that it is done only while `keeps` is True. For a
+    problem with more columns there is a `restricted` archive, which hands its points on to the original.
     """
 
-    def __init__(self) -> None:
-        self.keeps = False
+    def __init__(self, original: Archive | None = None, restrict: Restrict = lambda z: z) -> None:
+        self._original, self._restrict, self._keeps = original, restrict, False
         self.points: list[FloatArray] = []
-
-    def add(self, z: FloatArray) -> None:
-        """Keep a point, if points are kept now."""
-        if self.keeps:
-            self.points.append(z)
-
-    def restricted(self, restrict: Restrict) -> RestrictedArchive:
-        """The same archive for a problem with more columns."""
-        return RestrictedArchive(self, restrict)
-
-
-class RestrictedArchive:
-    """An archive seen from a problem with more columns: they are cut off on the way in."""
-
-    points: tuple[FloatArray, ...] = ()
-    """What is kept belongs to the original."""
-
-    def __init__(self, original: Archive | RestrictedArchive, restrict: Restrict) -> None:
-        self._original, self._restrict = original, restrict
+        """Of a restricted archive none: its points belong to the original."""
 
     @property
     def keeps(self) -> bool:
         """Whether points are kept now."""
-        return self._original.keeps
+        return self._keeps if self._original is None else self._original.keeps
+
+    @keeps.setter
+    def keeps(self, wanted: bool) -> None:
+        self._keeps = wanted
 
     def add(self, z: FloatArray) -> None:
-        """Keep a point of the larger problem as one of the original."""
-        if self.keeps:
+        """Keep a point, if points are kept now."""
+        if self._original is not None:
             self._original.add(self._restrict(z))
+        elif self._keeps:
+            self.points.append(z)
 
-    def restricted(self, restrict: Restrict) -> RestrictedArchive:
-        """The same archive for a problem with yet more columns."""
-        return RestrictedArchive(self, restrict)
+    def restricted(self, restrict: Restrict) -> Archive:
+        """The same archive for a problem with more columns."""
+        return Archive(self, restrict)
 
 
 @dataclass(frozen=True)
 class _Failed:
-    """What stands for work that could not be done."""
+    """The result of work that failed."""
 
     reason: Exception
 
@@ -106,7 +95,7 @@ class SolveContext:
     """Take what concurrent solves have found: asked between two parts of a method."""
     relaxed: Problem | None = None
     """What bounds are proved of, over the same columns, if not of the problem itself (see `Reformulated`)."""
-    archive: Archive | RestrictedArchive = field(default_factory=Archive)
+    archive: Archive = field(default_factory=Archive)
     """Points that methods have been at, for those that begin with them."""
     _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
     _whole: SolveContext | None = field(default=None, repr=False)
@@ -127,6 +116,10 @@ class SolveContext:
         """The same for so many seconds and nodes of search trees; these count alike on any machine."""
         return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
+    def in_turns(self, clock: Clock) -> SolveContext:
+        """The same for a computation that takes turns with others."""
+        return replace(self, budget=self.budget.in_turns(clock), _whole=self._whole or self)
+
     def once(self, work: Callable[[SolveContext], T]) -> T:
         """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
 
@@ -135,7 +128,8 @@ class SolveContext:
         """
         if work not in self._kept:
             try:
-                self._kept[work] = work(self._whole or self)
+                with self.budget.undivided():
+                    self._kept[work] = work(self._whole or self)
             except Exception as failure:
                 self._kept[work] = _Failed(failure)
                 raise

@@ -106,7 +106,7 @@ class Interrupts:
         elif termination.is_set():
             raise SystemExit(TERMINATED)
         for number, before in handlers.items():
-            if _ours_to_hear(number, before):
+            if _may_be_replaced(number, before):
                 self._before[number] = before
                 signal.signal(number, self._on_signal)
         return self
@@ -161,8 +161,9 @@ def _interrupts_of(handler: Any) -> Interrupts | None:
     return owner if isinstance(owner, Interrupts) else None
 
 
-def _ours_to_hear(number: int, before: Any) -> bool:
-    """Who ignores a signal, or set a handler from C, is left alone; so is any handler of SIGTERM."""
+def _may_be_replaced(number: int, before: Any) -> bool:
+    """Whether a solve may set its own handler: a signal that is ignored, a handler set from C, and any user's
+    handler of SIGTERM are left alone."""
     if _interrupts_of(before) is not None:
         return True
     return before is signal.SIG_DFL or (number == signal.SIGINT and callable(before))

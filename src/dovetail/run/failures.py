@@ -26,11 +26,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any
 
 from dovetail.core.amounts import listed, several
 from dovetail.core.errors import EngineError
-from dovetail.run.record import require
 
 _log = logging.getLogger("dovetail")
 
@@ -65,12 +63,6 @@ class Failure:
     def __str__(self) -> str:
         said = ": ".join(filter(None, (self.error, self.message)))
         return f"{self.part} ({said})" + (f", {self.times:,} times" if self.times > 1 else "")
-
-    @classmethod
-    def from_record(cls, record: Any) -> Failure:
-        """From what stands in a file."""
-        part, error, message = (require(name, record[name], str) for name in ("part", "error", "message"))
-        return cls(part, error, message, require("times", record["times"], int))
 
 
 class Failures:

@@ -22,6 +22,7 @@ from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
+from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.failures import users_code
 
@@ -30,7 +31,7 @@ BEGIN, END = 0.5, 1.0
 engine found still come through the incumbent's check, and a limit is met within two seconds."""
 BEHIND = "_dovetail_predictor_behind_the_guard"
 """The attribute of a guarded predictor that holds its owner's."""
-SAID = ("layers", "program", "quadratic", "trees")
+COMPUTED = ("layers", "program", "quadratic", "trees")
 """What descriptions have that is worked out when it is asked for: for a solve, once."""
 COUNT = "_dovetail_count"
 """The attribute of a guarded predictor that counts rows which are evaluated without asking it."""
@@ -61,13 +62,13 @@ def arrived(block: Block) -> Block:
 
 @dataclass(frozen=True)
 class _Refused:
-    """What stands for an answer that a predictor cannot give."""
+    """The answer of a predictor that refuses to answer."""
 
     reason: DovetailError
 
 
-def _once(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call, whose answer is kept; so is its word that there is none."""
+def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call; its result, or its refusal, is kept."""
 
     @cache
     def kept(*arguments: Any) -> Any:
@@ -95,6 +96,10 @@ class _StandIn:
         return getattr(self.__dict__.get("_behind"), name)  # a copy has none at first
 
 
+BATCH_EFFORT, ROW_EFFORT = 1e-4, 1.1e-6
+"""Seconds of asking a predictor, and of each row (see `Work.effort`)."""
+
+
 class Guard:
     """Stands before the predictors of a problem; it does not hold the problem, which holds it.
 
@@ -113,7 +118,7 @@ class Guard:
     def guarded(self, problem: Problem) -> Problem:
         """The same problem, its predictors guarded."""
         copies = {id(block.predictor): self.of(block.predictor) for block in problem.blocks}
-        said = {id(block.predictor): self._said_once(block.description) for block in problem.blocks}
+        said = {id(block.predictor): self._cached_parts(block.description) for block in problem.blocks}
         blocks = tuple(
             replace(
                 block,
@@ -134,20 +139,20 @@ class Guard:
             return self._with_guards(predictor, _StandIn(predictor), _StandIn(predictor), predictor)
 
     def _with_guards(self, plain: Any, copied: Any, twin: Any, predictor: Predictor) -> Predictor:
-        copied.predict = twin.predict = self._counted(self._asked(plain.predict))
+        copied.predict = twin.predict = self._counted(self._guarded(plain.predict))
         if isinstance(plain, OnDevice):
-            copied.predict_tensor = twin.predict_tensor = self._counted(self._asked(plain.predict_tensor))
-        snapshot = self._asked(copied.snapshot, self._copying)
-        twin.snapshot = cache(lambda device: self._counted(self._asked(snapshot(device))))
+            copied.predict_tensor = twin.predict_tensor = self._counted(self._guarded(plain.predict_tensor))
+        snapshot = self._guarded(copied.snapshot, self._copying)
+        twin.snapshot = cache(lambda device: self._counted(self._guarded(snapshot(device))))
         setattr(twin, BEHIND, predictor)
         setattr(twin, COUNT, self._count)
         guarded: Predictor = twin
         return guarded
 
-    def _said_once(self, description: Description) -> dict[str, Any]:
+    def _cached_parts(self, description: Description) -> dict[str, Any]:
         """What a predictor says when it is asked, by the fields of its description: it is asked once."""
-        calls = {name: getattr(description, name) for name in SAID}
-        return {name: _once(self._watched(call)) for name, call in calls.items() if call is not None}
+        calls = {name: getattr(description, name) for name in COMPUTED}
+        return {name: _cached(self._watched(call)) for name, call in calls.items() if call is not None}
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, which answers one row for each that it is given.
@@ -166,8 +171,9 @@ class Guard:
 
     def _count(self, rows: int) -> None:
         self.evaluations += rows
+        work.count(effort=BATCH_EFFORT + ROW_EFFORT * rows)
 
-    def _asked(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
+    def _guarded(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call into the user's code, watched; what it raises is the user's."""
 
         def asked(*arguments: Any) -> Any:

@@ -35,7 +35,6 @@ def resident(proc: Path = Path("/proc")) -> float | None:
 
 
 def _most_ever() -> float | None:
-    """GB this process has held at some time."""
     try:
         import resource
     except ImportError:
@@ -54,7 +53,7 @@ def spare(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> 
 
 
 def _machine(proc: Path) -> Iterator[tuple[float, float]]:
-    """Bytes free and in all."""
+    """Bytes free and in total."""
     try:
         lines = (proc / "meminfo").read_text().splitlines()
         kilobytes = {name: float(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}

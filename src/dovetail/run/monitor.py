@@ -1,4 +1,4 @@
-"""Telling people what happens while it happens: the log, and the callback that may stop it."""
+"""The progress of a solve: what goes to the log, and the callback that may stop it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.solve_part import SolvePart
 from dovetail.run.trace import Row, Trace
 
 ALL_ROUNDS, PACE = 20, 1.0
 """So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
 """So many changes are printed with at least so many seconds between them; later ones as rounds are."""
-PREPARATION = "preparation"
-"""What a row names that tells what was known before the first part, or between two."""
 SECTION, UNDER = "-- ", "   "
 """What lines about a part begin with, and those that go on with it."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
@@ -167,23 +164,38 @@ class Monitor:
     @contextmanager
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
-        part = SolvePart(name, self._state(), len(self.trace), residuals)
+        part = SolvePart(name, residuals)
+        try:
+            with self.turn(part, why):
+                yield part
+        finally:
+            self.ended(part)
+
+    @contextmanager
+    def turn(self, part: SolvePart, why: str = "") -> Iterator[None]:
+        """While a part is at work, once or again: a line at its first turn, and rows."""
         self._began = True
-        self._journal.explain(RESIDUALS if residuals else PARTS)
-        self._show_prepared(residuals)
-        self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
+        self._journal.explain(RESIDUALS if part.residuals else PARTS)
+        self._show_prepared(part.residuals)
+        if not part.begun:
+            self._journal.say(f"{part.name}: {why}" if why else part.name, SECTION, UNDER, "section")
+        before, rounds = self._state(), len(self.trace)
         with self._lock:  # the ticker looks at the parts, too
             self._parts.append(part)
             self._changed()
         try:
-            yield part
+            yield
         finally:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            came = self.trace.incumbents
-            first = came[0].value if came else math.nan
-            self._journal.say(part.summary(self._state(), len(self.trace), first), SECTION, UNDER, "section")
+            part.add(before, self._state(), len(self.trace) - rounds)
+
+    def ended(self, part: SolvePart) -> None:
+        """The line that says what a part brought in all its turns."""
+        came = self.trace.incumbents
+        first = came[0].value if came else math.nan
+        self._journal.say(part.summary(self._state(), first), SECTION, UNDER, "section")
 
     # ---- rows
 
@@ -226,7 +238,7 @@ class Monitor:
         )
 
     def _state_at(self, row: Row) -> State:
-        """The state after an iteration that closes a residual."""
+        """The state after an iteration that reports a residual."""
         return replace(
             self._state(),
             elapsed=row.elapsed,
@@ -238,12 +250,12 @@ class Monitor:
         )
 
     def _changed(self) -> None:
-        """The incumbent or the bound may be another: a row, if one is due."""
+        """Print a row if the incumbent or the bound has changed and a row is due."""
         with self._lock:
             if self._journal.silent:
                 return
             if not self._parts:
-                self._prepared = replace(self._state(), part=PREPARATION)
+                self._prepared = replace(self._state(), part="preparation")
                 return
             if self._parts[-1].residuals:
                 return
@@ -256,21 +268,21 @@ class Monitor:
                 self._show_change(state)
 
     def _show_prepared(self, residuals: bool) -> None:
-        """What was found with no part at work: at its own time, above the part that begins."""
+        """Print what was found while no part was at work, at its own time, above the part that begins."""
         with self._lock:
             if self._prepared is not None and not residuals:
                 self._show_change(self._prepared)
             self._prepared = None
 
     def _show_change(self, state: State) -> None:
-        """A row, if there is anything new to say."""
+        """Print a row, if it says anything new."""
         seen = self._seen
         bound_is_known = _same(state.bound, seen.bound) and state.rows_only == seen.rows_only
         if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
             self._print(state)
 
     def _catch_up(self) -> None:
-        """Print what was not due before: the last iteration that closes a residual, or the last change."""
+        """Print what was not due before: the last iteration with a residual, or the last change."""
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
             if last is None or not self._shows_residuals(last):
@@ -293,7 +305,7 @@ class Monitor:
         return RESIDUALS if residuals else PARTS
 
     def _tick(self) -> None:
-        """Beside the work: the live line, and a row where nothing was said for long."""
+        """Update the live line, and print a row after a long silence."""
         if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
             self._told_interrupt = True
             self.say(
@@ -312,7 +324,7 @@ class Monitor:
 
 
 def _same(one: float | None, other: float | None) -> bool:
-    """Whether two numbers look the same in a row."""
+    """Whether two numbers are printed the same."""
     return number(one) == number(other)
 
 
@@ -339,3 +351,87 @@ class Ticker:
     def _run(self) -> None:
         while not self._end.wait(self._seconds):
             self._call()
+
+
+ENDS = {
+    StopReason.PROVED: "proved",
+    StopReason.TARGET: "target reached",
+    StopReason.AGREED: "the blocks agree",
+    StopReason.TIME: "its time was over",
+    StopReason.INTERRUPT: "interrupted",
+    StopReason.CALLBACK: "stopped by the callback",
+    StopReason.ERROR: "ended by an error",
+}
+"""Why a part ended, where that is worth a word: mostly it has done what it could."""
+
+
+@dataclass
+class SolvePart:
+    """One method at work, in one turn or in several."""
+
+    name: str
+    residuals: bool = False
+    """Whether its rows show residuals."""
+    note: str = ""
+    """What the method says of itself at its end."""
+    stop_reason: StopReason | None = None
+    begun: bool = False
+    seconds: float = 0.0
+    rounds: int = 0
+    """On record."""
+    _before: State | None = None
+    """Incumbent and bound before the first turn that made them better."""
+    _after: State | None = None
+    """The same after the last such turn."""
+
+    def add(self, before: State, after: State, rounds: int) -> bool:
+        """Put a turn on record; whether it made the incumbent or the bound better."""
+        self.begun = True
+        self.seconds, self.rounds = self.seconds + after.elapsed - before.elapsed, self.rounds + rounds
+        known = self._before, self._after
+        gained = bool(gain(before, after))
+        if gained or None in known:
+            self._before, self._after = self._before or before, after
+        return gained
+
+    def summary(self, now: State, first: float = math.nan) -> str:
+        """What it brought; `first` is the objective of the first point of all."""
+        said = [
+            several(self.rounds, "round"),
+            *_gains_in_words(self._before or now, self._after or now, first),
+        ]
+        if self.stop_reason in ENDS:
+            said.append(ENDS[self.stop_reason])
+        note = self.note.removeprefix(f"{self.name}: ")
+        return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
+
+
+def _gains_in_words(before: State, now: State, first: float) -> list[str]:
+    """What a part achieved; the lack of any point is said instead of "no gain"."""
+    better = gain(before, now, first)
+    if math.isnan(now.incumbent):
+        return [*([better] if better else []), "no point yet"]
+    return [better or "no gain"]
+
+
+def gain(before: State, now: State, first: float = math.nan) -> str:
+    """What became better, "" where nothing did."""
+    better = []
+    if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
+        several_came = math.isnan(before.incumbent) and number(first) != number(now.incumbent)
+        if several_came and not math.isnan(first):
+            better.append(f"first point {number(first)}, then {number(now.incumbent)}")
+        else:
+            better.append(_step("incumbent", "first point", before.incumbent, now.incumbent))
+    if now.bound is not None and not now.rows_only and (now.bound != before.bound or before.rows_only):
+        known = before.bound is not None and not before.rows_only
+        better.append(_step("bound", "bound", before.bound if known else None, now.bound))
+    return ", ".join(better)
+
+
+def _step(what: str, first: str, before: float | None, now: float) -> str:
+    if before is None or math.isnan(before):
+        return f"{first} {number(now)}"
+    if number(before) == number(now):
+        return f"{what} {number(now)}, better in digits that are not shown"
+    return f"{what} {number(before)} to {number(now)}"

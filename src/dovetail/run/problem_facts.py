@@ -1,7 +1,12 @@
-"""What a result keeps of the problem that it answers, so that it can be read without it.
+"""What a result keeps of the problem that it answers, so that it can be read without the problem.
 
-The limits of columns say which values are at a bound; what the classes were when nothing was done says what
-the answer changed. All of it goes into the result's file: a page made of the file is the page of the solve.
+The bounds of columns say which values are at a bound; the classes before the decision say what the decision
+changed. All of it goes into the result's file: a page made of the file is the page of the solve.
+
+`untouched_inputs` are the inputs of a block when nothing is done: the values that the rows give them. A
+treatment is mostly stated as ``x - up + down = w``: with all else at 0 the input x is w. So is a distance,
+``x - d <= w`` and ``x + d >= w``. The rows of an input that hold no other input and no output, and whose
+other columns may be 0, limit the input to an interval there; where that is a single value, it is known.
 """
 
 from __future__ import annotations
@@ -16,9 +21,10 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import row_of_entries
 from dovetail.core.stated_program import StatedProgram
-from dovetail.core.untouched import untouched_inputs
-from dovetail.run.record import require, texts
+from dovetail.core.template import FamilyColumns, Place, Template, column_of, entries_of, places_of
+from dovetail.run.record import read, sayable
 
 MOST_ASKED = 100_000
 """Samples whose class is asked for once more, and that a file gets the values of."""
@@ -35,7 +41,7 @@ FLAGS = ("integer", "read", "written")
 
 @dataclass(frozen=True, eq=False)
 class Untouched:
-    """The samples of a classification block when nothing is done (see `core/untouched.py`)."""
+    """The samples of a classification block when nothing is done (see `run/problem_facts.py`)."""
 
     inputs: IntArray
     """(n, d) columns."""
@@ -94,12 +100,12 @@ class ProblemFacts:
 
     @property
     def lower(self) -> FloatArray:
-        """(columns,) limits."""
+        """(columns,) lower bounds."""
         return self.limits.lower
 
     @property
     def upper(self) -> FloatArray:
-        """(columns,) limits."""
+        """(columns,) upper bounds."""
         return self.limits.upper
 
     @property
@@ -131,7 +137,7 @@ class ProblemFacts:
             "lower": _runs(self.lower),
             "upper": _runs(self.upper),
             **{name: _runs(getattr(self, name).astype(np.int64)) for name in FLAGS},
-            "blocks": [_block_record(block) for block in self.blocks],
+            "blocks": sayable(self.blocks),
         }
 
     @classmethod
@@ -142,27 +148,25 @@ class ProblemFacts:
         columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
         lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
         flags = {name: _spread(record[name], columns, np.int64).astype(bool) for name in FLAGS}
-        blocks = tuple(_read_block(block, columns) for block in record["blocks"])
-        sense = require("sense", record["sense"], str)
+        blocks = read("blocks", record["blocks"], tuple[BlockFacts, ...])
+        for block in blocks:
+            if block.untouched is not None:
+                _require_fitting(block.untouched, columns)
+        sense = read("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
-        limits, (read, written) = Limits(lower, upper, flags["integer"]), (flags["read"], flags["written"])
-        return cls(
-            sense, int(record["n_rows"]), limits, (np.flatnonzero(read),), (np.flatnonzero(written),), blocks
-        )
+        inputs, outputs = ((np.flatnonzero(flags[name]),) for name in ("read", "written"))
+        limits = Limits(lower, upper, flags["integer"])
+        return cls(sense, int(record["n_rows"]), limits, inputs, outputs, blocks)
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
-    description = block.description
+    known = block.description
+    (samples, n_inputs), n_outputs = block.inputs.shape, block.outputs.shape[1]
+    untouched = _untouched(problem, block, ask) if block.classifies else None
+    features = known.feature_names or ()
     return BlockFacts(
-        block.name,
-        description.name,
-        block.samples,
-        block.inputs.shape[1],
-        block.outputs.shape[1],
-        block.classifies,
-        description.feature_names or (),
-        _untouched(problem, block, ask) if block.classifies else None,
+        block.name, known.name, samples, n_inputs, n_outputs, block.classifies, features, untouched
     )
 
 
@@ -181,7 +185,7 @@ def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
 
 
 def _classes(block: Block, values: FloatArray) -> FloatArray:
-    """A word beside the answer: a predictor that fails here has failed nobody."""
+    """Classes are extra information: a predictor that fails here does not fail the solve."""
     try:
         said = block.predictor.predict(values)
     except Exception:
@@ -190,42 +194,18 @@ def _classes(block: Block, values: FloatArray) -> FloatArray:
     return np.where(finite, block.decode(said), np.nan)
 
 
-def _block_record(block: BlockFacts) -> dict[str, Any]:
-    record = {**vars(block), "features": list(block.features)}
-    if block.untouched is not None:
-        record["untouched"] = {name: array.tolist() for name, array in vars(block.untouched).items()}
-    return record
-
-
-def _read_block(record: Any, columns: int) -> BlockFacts:
-    untouched = None if record["untouched"] is None else _read_untouched(record["untouched"], columns)
-    samples, n_inputs, n_outputs = (int(record[name]) for name in ("samples", "n_inputs", "n_outputs"))
-    return BlockFacts(
-        require("name", record["name"], str),
-        require("predictor", record["predictor"], str),
-        samples,
-        n_inputs,
-        n_outputs,
-        bool(record["classifies"]),
-        tuple(texts("features", record["features"])),
-        untouched,
-    )
-
-
-def _read_untouched(record: Any, columns: int) -> Untouched:
-    inputs, outputs = (np.array(record[name], dtype=np.int64) for name in ("inputs", "outputs"))
-    values, classes = (np.array(record[name], dtype=np.float64) for name in ("values", "classes"))
+def _require_fitting(untouched: Untouched, columns: int) -> None:
+    inputs, outputs = untouched.inputs, untouched.outputs
     fits = inputs.ndim == outputs.ndim == 2 and len(inputs) == len(outputs)
-    if not fits or inputs.shape != values.shape or outputs.shape != classes.shape:
+    if not fits or inputs.shape != untouched.values.shape or outputs.shape != untouched.classes.shape:
         raise ValueError("the samples of a block have different shapes")
     for places in (inputs, outputs):
         if places.size and not 0 <= places.min() <= places.max() < columns:
             raise ValueError("a block is over columns that are not there")
-    return Untouched(inputs, outputs, values, classes)
 
 
 def _runs(array: FloatArray | IntArray) -> list[list[float]]:
-    """Values and how often each is repeated."""
+    """Values with their number of repetitions."""
     if not array.size:
         return []
     first = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]]))
@@ -238,3 +218,78 @@ def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
     if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
         raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
     return np.repeat(np.array(values, dtype=kind), counts)
+
+
+NEAR = 1e-9
+"""Relative: the two ends of an interval came by two divisions, and are then the same value."""
+
+
+def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
+    """(n, d) values of a block's inputs when all other columns of their rows are 0; NaN where unknown."""
+    families = problem.families_of(block)
+    if families is not None and families[0].template in problem.stated.waiting:
+        return _stated_inputs(problem, families[0])
+    mip = problem.mip
+    tied = np.zeros(mip.n_columns, dtype=bool)
+    tied[problem.inputs] = tied[problem.outputs] = True
+    row, column, entry = row_of_entries(mip.A), mip.A.indices, mip.A.data
+    in_the_way = tied[column] | (mip.lower[column] > 0.0) | (mip.upper[column] < 0.0)
+    alone = np.bincount(row, in_the_way, mip.n_rows)[row] == 1.0
+    mine = np.zeros(mip.n_columns, dtype=bool)
+    mine[block.inputs] = True
+    where = np.flatnonzero(alone & mine[column])
+    low, high = _intervals(mip.row_lower[row[where]], mip.row_upper[row[where]], entry[where])
+    least, most = np.full(mip.n_columns, -np.inf), np.full(mip.n_columns, np.inf)
+    np.maximum.at(least, column[where], low)
+    np.minimum.at(most, column[where], high)
+    fixed = mip.lower == mip.upper
+    least[fixed] = most[fixed] = mip.lower[fixed]
+    return _single(least, most)[block.inputs]
+
+
+def _stated_inputs(problem: Problem, inputs: FamilyColumns) -> FloatArray:
+    """The same for families of a template that is not written out, from the rows of its blocks."""
+    template, places = inputs.template, places_of(inputs)
+    pairs = [
+        pair for b in problem.blocks if (pair := problem.families_of(b)) and pair[0].template is template
+    ]
+    tied = {place for pair in pairs for families in pair for place in places_of(families)}
+    rows = [(row, k, entries_of(template, row, k)) for row in template.rows for k in range(row.width)]
+    values = np.empty((template.count, len(places)))
+    for number, place in enumerate(places):
+        least, most = np.full(template.count, -np.inf), np.full(template.count, np.inf)
+        for row, k, entries in rows:
+            if place not in entries or any(other in tied for other in entries if other != place):
+                continue
+            counts = _may_be_zero(template, {p: e for p, e in entries.items() if p != place})
+            counts = counts & (entries[place] != 0.0)
+            entry = np.where(entries[place] == 0.0, 1.0, entries[place])
+            low, high = _intervals(column_of(row.lower, k), column_of(row.upper, k), entry)
+            least = np.maximum(least, np.where(counts, low, -np.inf))
+            most = np.minimum(most, np.where(counts, high, np.inf))
+        own = template.families[place[0]]
+        lower, upper = column_of(own.lower, place[1]), column_of(own.upper, place[1])
+        values[:, number] = np.where(lower == upper, lower, _single(least, most))
+    return values
+
+
+def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolArray:
+    """(blocks,) or (1,): whether all these columns of a row may be 0, or are not in it."""
+    free = np.ones(1, dtype=bool)
+    for (name, k), entry in entries.items():
+        family = template.families[name]
+        zero = (column_of(family.lower, k) <= 0.0) & (column_of(family.upper, k) >= 0.0)
+        free = free & (zero | (entry == 0.0))
+    return free
+
+
+def _single(least: FloatArray, most: FloatArray) -> FloatArray:
+    """The single value of each interval that has only one; NaN for others."""
+    known = np.isfinite(least) & (np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least)))
+    return np.where(known, least, np.nan)
+
+
+def _intervals(lower: FloatArray, upper: FloatArray, entry: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The interval that each row allows its only column."""
+    ends = lower / entry, upper / entry
+    return np.minimum(*ends), np.maximum(*ends)

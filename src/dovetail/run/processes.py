@@ -27,6 +27,8 @@ from multiprocessing import connection, spawn
 from typing import Any, Protocol, TypeVar
 
 from dovetail.run.environment import gradients
+from dovetail.run.failures import is_users, mark
+from dovetail.version import __version__
 
 Recipe = Callable[[], object]
 """What makes one object."""
@@ -165,11 +167,11 @@ class Process:
         self.pipe.close()
 
     def _lost(self) -> Lost:
-        lost = Lost(self._last_word())
+        lost = Lost(self._how_it_ended())
         lost.begun = self.begun
         return lost
 
-    def _last_word(self) -> str:
+    def _how_it_ended(self) -> str:
         try:
             code = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -248,7 +250,7 @@ def _give(process: Process, task: object) -> None:
 
 
 def _differentiable(work: Callable[[Task], Answer]) -> Callable[[Task], Answer]:
-    """Desks are without gradients; tasks may train networks."""
+    """Tasks may train networks, and a `Desk` computes without gradients."""
     return gradients()(work)
 
 
@@ -283,8 +285,6 @@ def serve(descriptor: int) -> None:
     except (EOFError, OSError):
         return
     _import_program(pickle.loads(program))
-    from dovetail.run.desk import Desk
-
     desk = Desk()
     with suppress(EOFError, OSError):
         pipe.send_bytes(desk.make(recipes))
@@ -304,3 +304,52 @@ def _import_program(data: dict[str, Any]) -> None:
         spawn.prepare(data)
     finally:
         del process._inheriting
+
+
+class Desk:
+    """Where one worker answers."""
+
+    def __init__(self) -> None:
+        self._objects: list[Any] = []
+
+    def make(self, recipes: bytes) -> bytes:
+        """Make the objects; answers with the process and the version of dovetail here."""
+        return self._reply(self._made, recipes)
+
+    def answer(self, letter: bytes) -> bytes:
+        """What the objects say."""
+        return self._reply(self._asked, letter)
+
+    def _made(self, recipes: bytes) -> tuple[int, str]:
+        import torch
+
+        read = pickle.loads(recipes)
+        torch.set_num_threads(1)  # whatever was imported for them: there is a worker for every core
+        self._objects = [make() for make in read]
+        return os.getpid(), __version__
+
+    def _asked(self, letter: bytes) -> list[Any]:
+        call, arguments = pickle.loads(letter)
+        asked = zip(self._objects, arguments, strict=True)
+        return [None if mine is None else getattr(made, call)(*mine) for made, mine in asked]
+
+    def _reply(self, work: Any, letter: bytes) -> bytes:
+        import torch
+
+        try:
+            with torch.no_grad():
+                return pickle.dumps((True, work(letter)))
+        except Exception as trouble:
+            return pickle.dumps((False, _portable(trouble)))
+
+
+def _portable(trouble: Exception) -> Exception:
+    """The exception if it can be pickled, else its text; the mark of a user's exception is kept."""
+    users = is_users(trouble)  # a traceback, which may tell, does not travel
+    try:
+        pickle.loads(pickle.dumps(trouble))
+    except Exception:
+        trouble = RuntimeError(f"{type(trouble).__name__}: {trouble}")
+    if users:
+        mark(trouble)
+    return trouble

@@ -19,8 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import MissingDependencyError, OptionError
 from dovetail.run.budget import Budget
-from dovetail.run.desk import Desk
-from dovetail.run.processes import Lost, Recipe, pickled
+from dovetail.run.processes import Desk, Lost, Recipe, pickled
 from dovetail.run.remote_workers import RemoteWorkers
 from dovetail.version import __version__
 
@@ -52,7 +51,7 @@ def ray_cluster(where: object, workers: int) -> Iterator[RayCluster]:
         if started:
             _start(where, workers, until_the_end)
         else:
-            _require_the_same(where)
+            _require_same_address(where)
         cluster = RayCluster(workers, own=started and where == LOCAL)
         cluster.require_room()
         if not cluster.own:
@@ -109,39 +108,33 @@ class RayCluster:
 
 
 class _RayLine:
-    """See `Line`."""
-
     def __init__(self, recipes: list[Recipe], on_gpu: bool) -> None:
         self._recipes = recipes
         options = {"num_cpus": 1, "num_gpus": 1 if on_gpu else 0, "max_restarts": 0}
-        with _heard():
+        with _actor_death_as_lost():
             self._actor = ray.remote(Desk).options(**options, scheduling_strategy="SPREAD").remote()
         self._reply: Any = None
 
     def begin(self) -> None:
-        """What the caller's script defines itself travels as well."""
         self._reply = self._actor.make.remote(pickled(self._recipes, ray.cloudpickle.dumps))
 
     def send(self, letter: bytes) -> None:
-        """As an argument: it is small."""
-        with _heard():
+        with _actor_death_as_lost():
             self._reply = self._actor.answer.remote(letter)
 
     def receive(self, seconds: float) -> bytes | None:
-        """What Ray says of an actor that died is `Lost`."""
-        with _heard():
+        with _actor_death_as_lost():
             ready, _ = ray.wait([self._reply], timeout=seconds)
             reply: bytes | None = ray.get(ready[0]) if ready else None
         return reply
 
     def end(self) -> None:
-        """Now, whatever it does."""
         with suppress(Exception):
             ray.kill(self._actor)
 
 
 @contextmanager
-def _heard() -> Iterator[None]:
+def _actor_death_as_lost() -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayError as reason:
@@ -155,14 +148,13 @@ def _version() -> str:
 
 
 def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
-    """Our own, or a line to one that runs."""
     if where is ray:
         raise OptionError(
             'cluster is ray, which is not started; call ray.init() first, or give cluster="local".'
         )
     assert isinstance(where, str)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    with _as_before():
+    with _process_restored():
         if where == LOCAL:
             folder = until_the_end.enter_context(_folder())
             until_the_end.callback(ray.shutdown)
@@ -173,7 +165,7 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
                 )  # fmt: skip
             return
         if where != FOUND:
-            _knock(where)
+            _require_listener(where)
         until_the_end.callback(ray.shutdown)
         try:
             ray.init(address=where, **quiet)
@@ -183,7 +175,7 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
                 raise OptionError(
                     f"cluster {where!r} does not match this process: {said} Install the same Ray and Python."
                 ) from None
-            raise _nobody(where, reason) from None
+            raise _no_ray_error(where, reason) from None
 
 
 @contextmanager
@@ -208,7 +200,7 @@ def _folder() -> Iterator[str | None]:
         yield folder
 
 
-def _nobody(where: str, reason: BaseException) -> OptionError:
+def _no_ray_error(where: str, reason: BaseException) -> OptionError:
     return OptionError(
         f"cluster {where!r}: no Ray answers there ({_last_line(reason)}); start one with `ray start --head` "
         'and give its address ("host:6379"), or give cluster="local". One that asks for tokens needs '
@@ -216,8 +208,7 @@ def _nobody(where: str, reason: BaseException) -> OptionError:
     )
 
 
-def _knock(address: str) -> None:
-    """Whether anybody listens there."""
+def _require_listener(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in address:
         raise OptionError(
@@ -227,11 +218,11 @@ def _knock(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
     except (OSError, OverflowError) as reason:
-        raise _nobody(address, reason) from None
+        raise _no_ray_error(address, reason) from None
 
 
-def _require_the_same(where: object) -> None:
-    """An address must be that of the Ray which this process is at already."""
+def _require_same_address(where: object) -> None:
+    """Refuse an address other than that of the Ray this process is connected to."""
     if where is ray or where in (LOCAL, FOUND) or where == _address():
         return
     raise OptionError(
@@ -245,8 +236,8 @@ def _address() -> str:
 
 
 @contextmanager
-def _as_before() -> Iterator[None]:
-    """Ray sets a handler of SIGTERM, and its children read our environment."""
+def _process_restored() -> Iterator[None]:
+    """Restore the SIGTERM handler that Ray replaces, and the environment that its children read."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM) if main else None
     before = {name: os.environ.get(name) for name in QUIET}

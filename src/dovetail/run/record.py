@@ -1,27 +1,27 @@
-"""The parts of a result as they stand in a file.
+"""Results in files: dataclasses as JSON, and back.
 
-A file may have been cut, edited or made up, so every part is looked at before it is believed: a `ValueError`,
-`KeyError` or `TypeError` says what is wrong with one.
+A file may have been cut, edited or made up, so `read` looks at every part before it is believed: a
+`ValueError`, `KeyError` or `TypeError` says what is wrong. The fields of the dataclass say what a part must
+be.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Any, overload
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
-from dovetail.core.check import Violation, Worst
-from dovetail.core.extrapolation import Extrapolation
-from dovetail.report.gains import Gain
-from dovetail.run.trace import Residual, Row
-from dovetail.run.work import Work
-from dovetail.run.written_model import ModelEnd, WrittenModel
-
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
+LATER = ("precision", "rounding", "column", "part", "evaluations")
+"""Fields that files of earlier versions do not have: these keep their defaults."""
 
 
 def unreadable(text: str | bytes, reason: Exception) -> str:
@@ -39,123 +39,84 @@ def unreadable(text: str | bytes, reason: Exception) -> str:
 
 
 def sayable(value: Any) -> Any:
-    """JSON has no NaN, no infinity and no numpy: the first two are written as text."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    """The value as JSON has it: NaN and infinity, for which JSON has no word, are written as text."""
+    if is_dataclass(value):
+        return {part.name: sayable(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
-    if isinstance(value, dict):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
         return {key: sayable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        kinds = set(map(type, value))  # a million numbers or names that can all be said are not gone through
-        if kinds == {str} or (kinds == {float} and all(map(math.isfinite, value))):
-            return value
-        return [sayable(item) for item in value]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = value if isinstance(value, (list, tuple)) else list(value)
+        kinds = set(map(type, items))  # a million numbers or names that can all be said are not gone through
+        if kinds == {str} or (kinds == {float} and all(map(math.isfinite, items))):
+            return items
+        return [sayable(item) for item in items]
     return value
 
 
-def require(what: str, value: Any, kind: type) -> Any:
+def read(what: str, value: Any, kind: Any) -> Any:
+    """The value of a file as a `kind`: a dataclass, an enum, a number, a word, an array, or a list of
+    these."""
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer in (Union, UnionType):
+        return None if value is None else read(what, value, next(one for one in inner if one is not NoneType))
+    if outer is np.ndarray:
+        return _array(what, value, np.dtype(get_args(inner[1])[0]))
+    if outer in (tuple, list, Sequence):
+        items = [read(what, item, inner[0]) for item in _required(what, value, list)]
+        return items if outer is list else tuple(items)
+    if outer is Mapping:
+        _required(what, value, dict)
+        return {
+            read(what, key, inner[0]): read(f"{what} of {key}", item, inner[1]) for key, item in value.items()
+        }
+    if is_dataclass(kind):
+        return _made(what, value, kind)
+    if issubclass(kind, Enum):
+        return kind(value)
+    return _number(what, value) if kind is float else _required(what, value, kind)
+
+
+def _made(what: str, value: Any, kind: Any) -> Any:
+    """The dataclass, if the record has its fields, and no others."""
+    known = _hints(kind)
+    for name in _required(what, value, dict):
+        if name not in known:
+            raise ValueError(f"{what} has {name!r}, which is no part of it")
+    for name in known:
+        if name not in value and name not in LATER:
+            raise ValueError(f"{what} has no {name!r}")
+    return kind(**{name: read(f"{what}.{name}", item, known[name]) for name, item in value.items()})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _required(what: str, value: Any, kind: type) -> Any:
     """The value, if it is of that kind; true is no number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"{what} is {str(value)[:40]!r}, no {kind.__name__}")
     return value
 
 
-@overload
-def number(what: str, value: Any) -> float: ...
-@overload
-def number(what: str, value: Any, *, optional: bool) -> float | None: ...
-def number(what: str, value: Any, *, optional: bool = False) -> float | None:
+def _number(what: str, value: Any) -> float:
     """A number; those JSON cannot say were written as words."""
-    if value is None and optional:
-        return None
     if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
         raise ValueError(f"{what} is {str(value)[:40]!r}, no number")
     return float(value)
 
 
-def array_of(what: str, value: Any) -> FloatArray:
+def _array(what: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Numbers in lists of lists of equal length."""
-    array = np.array(require(what, value, list))
+    array = np.array(_required(what, value, list))
     if array.dtype.kind not in "iuf":  # words, ragged lists, whole numbers beyond all floats
         told = np.array(value, dtype=object)
-        array = np.vectorize(lambda item: number(what, item), otypes=[np.float64])(told)
-    return array.astype(np.float64)
-
-
-def texts(what: str, value: Any) -> list[str]:
-    """A list of strings."""
-    return [require(what, item, str) for item in require(what, value, list)]
-
-
-def extrapolation(record: Any) -> Extrapolation:
-    """Where one input left the training data."""
-    numbers = {name: number(name, record[name]) for name in ("value", "lower", "upper")}
-    require("block", record["block"], str)
-    require("feature", record["feature"], str)
-    require("sample", record["sample"], int)
-    require("column", record.get("column", ""), str)
-    return Extrapolation(**{**record, **numbers})
-
-
-def written_model(record: Any) -> WrittenModel | None:
-    """What became of a model that was written out, if one was."""
-    if record is None:
-        return None
-    numbers = {name: number(name, record[name], optional=True) for name in ("solving_seconds", "memory_gb")}
-    for name, kind in (("variables", int), ("constraints", int), ("said", str)):
-        if record[name] is not None:
-            require(name, record[name], kind)
-    seconds = number("writing_seconds", record["writing_seconds"])
-    return WrittenModel(**{**record, **numbers, "end": ModelEnd(record["end"]), "writing_seconds": seconds})
-
-
-def violation(record: Any) -> Violation | None:
-    """How far the point is from satisfying the problem, if there is a point."""
-    if record is None:
-        return None
-    for kind in ("rows", "bounds", "integrality", "prediction"):
-        require(f"violation.{kind}", record[kind], dict)
-    kinds = {
-        kind: Worst(number(f"violation.{kind}", worst["amount"]), require(kind, worst["name"], str))
-        for kind, worst in record.items()
-    }
-    return Violation(**kinds)
-
-
-_ROW_NUMBERS = (
-    "objective", "incumbent", "rho", "lagrangian", "merit",
-    "mip_seconds", "nn_seconds", "check_seconds", "elapsed",
-)  # fmt: skip
-
-
-def trace_row(record: Any) -> Row:
-    """One iteration."""
-    numbers = {name: number(name, record[name]) for name in _ROW_NUMBERS}
-    residuals = tuple(_residual(residual) for residual in require("residuals", record["residuals"], list))
-    require("iteration", record["iteration"], int)
-    require("source", record["source"], str)
-    require("proof", record["proof"], str)
-    require("exact", record["exact"], bool)
-    require("part", record.get("part", ""), str)
-    require("evaluations", record.get("evaluations", 0), int)
-    bound = number("bound", record["bound"], optional=True)
-    return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
-
-
-def counted(record: Any) -> Work:
-    """The counts of a solve; None in a file of an earlier version."""
-    if record is None:
-        return Work()
-    return Work(*(require(f"work.{name}", record[name], int) for name in ("nodes", "lps")))
-
-
-def gain(record: Any) -> Gain:
-    """One better point or bound."""
-    seconds, value = (number(f"{name} of a gain", record[name]) for name in ("seconds", "value"))
-    return Gain(seconds, value, require("source of a gain", record["source"], str))
-
-
-def _residual(record: Any) -> Residual:
-    block, kind = require("block", record["block"], str), require("kind", record["kind"], str)
-    return Residual(block, kind, number("primal", record["primal"]), number("dual", record["dual"]))
+        array = np.vectorize(lambda item: _number(what, item), otypes=[np.float64])(told)
+    if dtype.kind == "i" and array.size and array.dtype.kind == "f":
+        raise ValueError(f"{what} is {str(value)[:40]!r}, no whole numbers")
+    return array.astype(dtype)

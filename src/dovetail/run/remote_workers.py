@@ -48,7 +48,7 @@ class Traffic:
         return (self.sent[call] + self.received[call]) / max(self.calls[call], 1)
 
 
-class Here:
+class LocalWorkers:
     """All objects in this process, asked one after the other."""
 
     count, losses = 1, 0
@@ -128,7 +128,7 @@ class RemoteWorkers:
             line.end()
 
     def _letters(self, call: str, arguments: Arguments) -> dict[int, bytes]:
-        """By worker; none for those of whom nothing is asked."""
+        """By worker; none for workers that are not asked anything."""
         letters, first = dict[int, bytes](), 0
         for number, size in enumerate(self._sizes):
             mine = arguments[first : first + size]
@@ -142,7 +142,7 @@ class RemoteWorkers:
         self._lines[number].send(letter)
 
     def _answer(self, number: int, call: str, letter: bytes, gone: Lost | None, budget: Budget) -> list[Any]:
-        """Of one worker, made again as often as it is lost."""
+        """The answer of one worker, which is replaced whenever it is lost."""
         while True:
             try:
                 if gone is not None:
@@ -155,7 +155,7 @@ class RemoteWorkers:
                 gone = self._replaced(number, call, letter, reason, budget)
 
     def _replaced(self, number: int, call: str, letter: bytes, why: Lost, budget: Budget) -> Lost | None:
-        """A new worker in the place of one that is gone, asked the same; why it is gone as well, if so."""
+        """Replace a lost worker and ask it the same; returns the reason if the new one is lost, too."""
         self._reopen(number, why)
         self._ready(number, budget)
         try:
@@ -169,7 +169,7 @@ class RemoteWorkers:
         return None
 
     def _ready(self, number: int, budget: Budget) -> None:
-        """Wait until a worker has made its objects; one that is lost before is replaced."""
+        """Wait until a worker has made its objects; replace it if it is lost before."""
         while True:
             try:
                 return self._settle(number, self._wait(number, budget))
@@ -202,7 +202,7 @@ class RemoteWorkers:
                 raise OutOfTime
 
     def _settle(self, number: int, reply: bytes) -> None:
-        """The worker has its objects, or says why not."""
+        """Note that the worker has its objects, or raise what it reports."""
         self.pids[number], version = made_there(reply)
         if version != __version__:
             raise EngineError(
@@ -218,7 +218,7 @@ class RemoteWorkers:
             raise
 
 
-Workers = Here | RemoteWorkers
+Workers = LocalWorkers | RemoteWorkers
 
 
 class Cluster(Protocol):

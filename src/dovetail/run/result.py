@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -21,37 +21,27 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
 from dovetail.core.html_table import facts
-from dovetail.report.gains import relative_gap
+from dovetail.core.names import NumberedNames, in_short, split_index
+from dovetail.core.suggestion import did_you_mean
+from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.page.result_page import write_page
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
 from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
-from dovetail.run.record import (
-    array_of,
-    counted,
-    extrapolation,
-    gain,
-    number,
-    require,
-    sayable,
-    texts,
-    trace_row,
-    unreadable,
-    violation,
-    written_model,
-)
+from dovetail.run.record import read, sayable, unreadable
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Trace
-from dovetail.run.values import Values
+from dovetail.run.trace import Row, Trace
 from dovetail.run.work import Work
 from dovetail.run.written_model import WrittenModel
 
+IN_FILES = {"extrapolations": "outside"}
+"""Fields that have another name in a file."""
+APART = ("trace", "facts", "origin", "certifying")
+"""Fields that are written in a way of their own, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
-GAINS = ("incumbents", "bounds")
-"""The two lists of gains in a file."""
 
 
 class Status(StrEnum):
@@ -211,14 +201,14 @@ class Result:
 
     @cached_property
     def values(self) -> Values:
-        """Every value by its name; see `dovetail.run.values.Values`."""
+        """Every value by its name; see `dovetail.run.result.Values`."""
         return Values(self._point, self.names)
 
     def load(self) -> None:
         """Write the values into the model that was solved, so that its own ways of reading them work.
 
         Pyomo `.value`, linopy `.solution` and `objective.value`, highspy `val`, PySCIPOpt `getVal` and
-        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/values.md has what each
+        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/drop_in.md has what each
         tool allows. Rows, bounds and objective stay as they are. `dovetail.solve` does it by itself.
         """
         if self.origin is None:
@@ -243,68 +233,29 @@ class Result:
         return {**self.__dict__, "origin": None, "certifying": None}
 
     def __repr__(self) -> str:
-        objective = self._worth if self.objective is None else f"objective {self._worth}"
+        objective = (
+            self._objective_in_words if self.objective is None else f"objective {self._objective_in_words}"
+        )
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
         work = f"{several(self.iterations, 'iteration')} of {self.method}, {self.seconds:.2f} s"
         return (
             f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, {work}"
-            f"{self._decision()}>"
+            f"{'' if self.x is None else '; ' + self.values.in_short(IN_ONE_LINE)}>"
         )
 
     @property
-    def _worth(self) -> str:
-        """The objective in words: an unbounded problem has a point, and nothing that it is worth."""
+    def _objective_in_words(self) -> str:
+        """The objective in words; the point of an unbounded problem has none."""
         if self.objective is not None:
             return f"{self.objective:.8g}"
         return "no point" if self.x is None else "without limit"
 
-    def _decision(self) -> str:
-        """The first few values, for those who look at the result itself."""
-        if self.x is None:
-            return ""
-        return "; " + self.values.in_short(IN_ONE_LINE)
-
-    def _apart(self) -> str:
-        """How far the bound is away, in words."""
-        if self.rows_only:
-            return ", rows only"
-        return "" if self.gap is None else f", gap {100 * self.gap:.3g} %"
-
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
-        record: dict[str, Any] = {
-            "format": 1,
-            "status": self.status.value,
-            "stop_reason": self.stop_reason.value,
-            "bound_kind": self.bound_kind.value,
-            "objective": self.objective,
-            "bound": self.bound,
-            "x": None if self.x is None else self.x.tolist(),
-            "violation": None if self.violation is None else asdict(self.violation),
-            "residual": self.residual,
-            "multipliers": None if self.multipliers is None else _listed(self.multipliers),
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "trace": [asdict(row) for row in self.trace],
-            "method": self.method,
-            "message": self.message,
-            "profile": asdict(self.profile),
-            "engine": self.engine,
-            "names": None if self.names is None else list(self.names),
-            "outside": [asdict(where) for where in self.extrapolations],
-            "source": self.source,
-            "bound_source": self.bound_source,
-            "bound_error": self.bound_error,
-            "allowed_gap": self.allowed_gap,
-            "evaluations": self.evaluations,
-            "work": asdict(self.work),
-            "hints": list(self.hints),
-            "failures": [asdict(failure) for failure in self.failures],
-            "written": None if self.written is None else asdict(self.written),
-            **{kind: [asdict(each) for each in getattr(self.trace, kind)] for kind in GAINS},
-            "facts": None if self.facts is None else self.facts.to_record(),
-            "settings": None if self.settings is None else asdict(self.settings),
-        }
+        names = [part.name for part in fields(self) if part.name not in APART]
+        record = {"format": 1, **{IN_FILES.get(name, name): getattr(self, name) for name in names}}
+        record |= {"trace": self.trace.rows, "incumbents": self.trace.incumbents, "bounds": self.trace.bounds}
+        record["facts"] = None if self.facts is None else self.facts.to_record()
         return json.dumps(sayable(record), allow_nan=False)
 
     @classmethod
@@ -334,9 +285,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
+        gap = "" if self.gap is None else f", gap {100 * self.gap:.3g} %"
         rows = [
-            ("objective", self._worth),
-            ("bound", f"{bound}{self._apart()}"),
+            ("objective", self._objective_in_words),
+            ("bound", f"{bound}{', rows only' if self.rows_only else gap}"),
             ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
             ("means", self.message),
         ]
@@ -351,69 +303,91 @@ class Result:
 
 
 def _read(record: Any) -> Result:
-    require("the whole", record, dict)
-    if require("format", record["format"], int) != 1:
+    if read("format", record["format"], int) != 1:
         raise OptionError(f"result format {record['format']!r} is not known; expected 1.")
-    x = None if record["x"] is None else array_of("x", record["x"])
-    names = None if record["names"] is None else tuple(texts("names", record["names"]))
+    kinds = get_type_hints(Result)
+    names = {part.name: IN_FILES.get(part.name, part.name) for part in fields(Result)}
+    given = {
+        name: read(key, record[key], kinds[name])
+        for name, key in names.items()
+        if name not in APART and (key in record or name in ("profile", "names"))
+    }
+    x, columns, allowed = given["x"], given["names"], given.get("allowed_gap")
     if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
         raise ValueError("x is no vector of finite numbers")
-    if x is not None and names is not None and x.size != len(names):
-        raise ValueError(f"x has {x.size} entries and names has {len(names)}")
-    return Result(
-        status=Status(record["status"]),
-        stop_reason=StopReason(record["stop_reason"]),
-        objective=number("objective", record["objective"], optional=True),
-        bound=number("bound", record["bound"], optional=True),
-        bound_kind=BoundKind(record["bound_kind"]),
-        x=x,
-        violation=violation(record["violation"]),
-        residual=number("residual", record["residual"], optional=True),
-        multipliers=_multipliers(record["multipliers"]),
-        iterations=require("iterations", record["iterations"], int),
-        seconds=number("seconds", record["seconds"]),
-        trace=Trace(
-            [trace_row(row) for row in require("trace", record["trace"], list)],
-            *([gain(each) for each in require(kind, record.get(kind, []), list)] for kind in GAINS),
-        ),
-        method=require("method", record["method"], str),
-        message=require("message", record["message"], str),
-        profile=Profile(**{k: number(f"profile.{k}", v) for k, v in record["profile"].items()}),
-        engine=require("engine", record.get("engine", ""), str),
-        names=names,
-        extrapolations=tuple(extrapolation(where) for where in record.get("outside", ())),
-        source=require("source", record.get("source", ""), str),
-        bound_source=require("bound_source", record.get("bound_source", ""), str),
-        bound_error=number("bound_error", record.get("bound_error"), optional=True),
-        allowed_gap=_allowed_gap(record.get("allowed_gap")),
-        evaluations=require("evaluations", record.get("evaluations", 0), int),
-        work=counted(record.get("work")),
-        hints=tuple(texts("hints", record.get("hints", []))),
-        failures=tuple(map(Failure.from_record, require("failures", record.get("failures", []), list))),
-        written=written_model(record.get("written")),
-        facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
-        settings=Settings.from_record(record.get("settings")),
-    )
-
-
-def _listed(multipliers: Multipliers) -> dict[str, Any]:
-    return {
-        "inputs": {name: array.tolist() for name, array in multipliers.inputs.items()},
-        "outputs": {name: array.tolist() for name, array in multipliers.outputs.items()},
-        "rho": multipliers.rho,
-    }
-
-
-def _multipliers(record: Any) -> Multipliers | None:
-    if record is None:
-        return None
-    inputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["inputs"].items()}
-    outputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["outputs"].items()}
-    return Multipliers(inputs, outputs, number("rho", record["rho"]))
-
-
-def _allowed_gap(value: Any) -> float | None:
-    allowed = number("allowed_gap", value, optional=True)
+    if x is not None and columns is not None and x.size != len(columns):
+        raise ValueError(f"x has {x.size} entries and names has {len(columns)}")
     if allowed is not None and not allowed >= 0.0:
         raise ValueError(f"allowed_gap is {allowed}, less than 0")
-    return allowed
+    gains = (read(kind, record.get(kind, []), list[Gain]) for kind in ("incumbents", "bounds"))
+    trace = Trace(read("trace", record["trace"], list[Row]), *gains)
+    facts = ProblemFacts.from_record(record.get("facts"), None if x is None else x.size)
+    return Result(**given, trace=trace, facts=facts)
+
+
+SHOWN = 8
+"""Values that are shown where somebody looks at all of them."""
+
+
+class Values(Mapping[str, Any]):
+    """Values by name: one column's by its own name, a family's by what stands before its indices.
+
+    >>> import numpy as np
+    >>> values = Values(np.array([1.0, 2.0, 3.0]), ["x[0,a]", "x[1,a]", "cost"])
+    >>> values["cost"], values["x[1,a]"], values["x"]
+    (3.0, 2.0, {(0, 'a'): 1.0, (1, 'a'): 2.0})
+    >>> dict(values)
+    {'x[0,a]': 1.0, 'x[1,a]': 2.0, 'cost': 3.0}
+    """
+
+    def __init__(self, x: FloatArray, names: Sequence[str] | None) -> None:
+        self._x = x
+        self._names = names
+
+    def __len__(self) -> int:
+        return int(self._x.size)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all columns, in their order; without names they are called x[0], x[1], ..."""
+        return iter(self._names) if self._names is not None else (f"x[{j}]" for j in range(len(self)))
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._index:
+            return float(self._x[self._index[name]])
+        if name in self.families:
+            return self.families[name]
+        known = [*self.families, *self._index]
+        raise KeyError(f"there is no column and no family called {name!r}{did_you_mean(name, known)}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index or name in self.families
+
+    @cached_property
+    def families(self) -> dict[str, dict[Any, float]]:
+        """Columns that differ in their indices only: by what they have in common, then by index."""
+        found: dict[str, dict[Any, float]] = {}
+        for name, value in zip(self, self._x.tolist(), strict=True):
+            label, index = split_index(name)
+            if index:
+                found.setdefault(label, {})[index if len(index) > 1 else index[0]] = value
+        return found
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: j for j, name in enumerate(self)}
+
+    def __repr__(self) -> str:
+        return f"<Values: {self.in_short()}>"
+
+    def in_short(self, most: int = SHOWN) -> str:
+        """The first few in one line."""
+        shown, rest = self.shown(most)
+        return ", ".join([*(f"{in_short(name)} = {value}" for name, value in shown), rest]).rstrip(", ")
+
+    def shown(self, most: int = SHOWN) -> tuple[list[tuple[str, str]], str]:
+        """Names and values of the first few columns that are not 0, and what is left, in words."""
+        places = np.flatnonzero(self._x)
+        names = self._names or NumberedNames("x", (len(self),))
+        shown = [(names[j], f"{self._x[j]:.6g}") for j in places[:most].tolist()]
+        others = {"more": len(places) - len(shown), "at 0": len(self) - len(places)}
+        return shown, ", ".join(f"{count} {word}" for word, count in others.items() if count)

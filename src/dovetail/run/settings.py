@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dovetail.run.environment import cores
-from dovetail.run.record import texts
 from dovetail.version import __version__
 
 LIBRARIES = ("numpy", "scipy", "torch", "highspy", "piqp", "pyscipopt")
@@ -36,7 +35,8 @@ class Settings:
     def of(cls, method: object, options: Mapping[str, object]) -> Settings:
         """Of a call that is made here and now."""
         said = {name: _written(value) for name, value in options.items()}
-        return cls(_call(method), _options_of(method), said, _versions(), _machine())
+        machine = f"{platform.machine()}, {platform.system()}, {cores()} cores"
+        return cls(_call(method), _options_of(method), said, _versions(), machine)
 
     @property
     def call(self) -> str:
@@ -44,35 +44,23 @@ class Settings:
         arguments = [self.method, *(f"{name}={value}" for name, value in self.options.items())]
         return f"dt.solve(problem, {', '.join(arguments)})"
 
-    @classmethod
-    def from_record(cls, record: Any) -> Settings | None:
-        """What `asdict` made of one; a `ValueError` for anything else."""
-        if record is None:
-            return None
-        mappings = [dict(record[name]) for name in ("fields", "options", "versions")]
-        words = [record["method"], record["machine"]]
-        for mapping in mappings:
-            words += [*mapping, *mapping.values()]
-        texts("settings", words)
-        fields, options, versions = mappings
-        return cls(record["method"], fields, options, versions, record["machine"])
-
 
 def _options_of(method: object) -> dict[str, str]:
     return {part.name: _written(getattr(method, part.name)) for part in _parts(method)}
 
 
 def _call(method: object) -> str:
-    """What makes such an object; only what differs from the default: the rest is said by the version."""
-    default = {part.name: _written(_default(part)) for part in _parts(method)}
-    said = [f"{name}={value}" for name, value in _options_of(method).items() if value != default[name]]
+    """The call that makes the object, without options at their defaults."""
+    default = {
+        part.name: part.default if part.default_factory is MISSING else part.default_factory()
+        for part in _parts(method)
+    }
+    said = [
+        f"{name}={value}" for name, value in _options_of(method).items() if value != _written(default[name])
+    ]
     kind = type(method)
     ours = "dt." if kind.__module__.startswith("dovetail.") else ""
     return f"{ours}{kind.__name__}({', '.join(said)})"
-
-
-def _default(part: Field[Any]) -> object:
-    return part.default if part.default_factory is MISSING else part.default_factory()
 
 
 def _parts(method: object) -> tuple[Field[Any], ...]:
@@ -95,7 +83,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _machine() -> str:
-    return f"{platform.machine()}, {platform.system()}, {cores()} cores"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -15,16 +15,18 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
+        self.now: Callable[[], float] = time.perf_counter
+        """The clock of what is at work: that of a computation stands still while others have a turn."""
         self._before = work.total()
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
         """Add the time of the `with` body to `name`."""
-        start = time.perf_counter()
+        start = self.now()
         try:
             yield
         finally:
-            self.totals[name] = self.totals.get(name, 0.0) + time.perf_counter() - start
+            self.totals[name] = self.totals.get(name, 0.0) + self.now() - start
 
     def deduct(self, name: str, seconds: float) -> None:
         """Take off `name` what was measured under another name meanwhile."""

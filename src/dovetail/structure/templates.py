@@ -22,11 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
-from dovetail.core.block_rows import Place, column_of, entries_of, places_of
 from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows, HostRows, PrivateRows, column_sums
-from dovetail.core.template import FamilyColumns, Template
+from dovetail.core.template import FamilyColumns, Place, Template, column_of, entries_of, places_of
 from dovetail.structure.colours import colours
 from dovetail.structure.components import NOBODY, Components, CouplingSides
 

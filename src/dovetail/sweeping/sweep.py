@@ -25,9 +25,7 @@ from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import CannotTravel, Lost, pooled
 from dovetail.solving.options import log_stream
-from dovetail.sweeping.cases import Case, cases_of, key_of
-from dovetail.sweeping.row import COLUMNS, SweepRow
-from dovetail.sweeping.sweep_result import SweepResult
+from dovetail.sweeping.sweep_result import COLUMNS, Case, SweepResult, SweepRow, cases_of, key_of
 
 FIX = (
     "new processes import it by its name, so it has to be a function of a file: def it at the top of a "
@@ -98,8 +96,6 @@ def _path(out: Any) -> Path:
 
 
 class _Sweep:
-    """Cases on their way to rows."""
-
     def __init__(self, name: str, cases: list[Case], file: ResultsFile | None, monitor: Monitor) -> None:
         self._keys = [key_of(case) for case in cases]
         self._file, self._monitor = file, monitor
@@ -219,7 +215,7 @@ def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> Swee
         result = solve(model, **{"log": False, "load": False, **options})
         return SweepRow.solved(case, name, result, build_seconds, keep=keep)
     except (Exception, SystemExit) as reason:
-        return SweepRow(case, name, error=f"{stage}: {_said(reason)}")
+        return SweepRow(case, name, error=f"{stage}: {_error_in_one_line(reason)}")
 
 
 def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -233,7 +229,7 @@ def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
     return built
 
 
-def _said(reason: BaseException) -> str:
+def _error_in_one_line(reason: BaseException) -> str:
     """An error in one line, and where it was raised."""
     text = "".join(traceback.format_exception_only(reason)).strip()
     frames = traceback.extract_tb(reason.__traceback__)

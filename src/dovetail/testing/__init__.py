@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "EngineSuite": "dovetail.testing.engine_suite",
     "MethodSuite": "dovetail.testing.method_suite",
-    "PredictorCase": "dovetail.testing.predictor_case",
+    "PredictorCase": "dovetail.testing.predictor_suite",
     "PredictorSuite": "dovetail.testing.predictor_suite",
     "SubSolverSuite": "dovetail.testing.sub_solver_suite",
 }
@@ -42,6 +42,6 @@ def __getattr__(name: str) -> Any:
 if TYPE_CHECKING:
     from dovetail.testing.engine_suite import EngineSuite as EngineSuite
     from dovetail.testing.method_suite import MethodSuite as MethodSuite
-    from dovetail.testing.predictor_case import PredictorCase as PredictorCase
+    from dovetail.testing.predictor_suite import PredictorCase as PredictorCase
     from dovetail.testing.predictor_suite import PredictorSuite as PredictorSuite
     from dovetail.testing.sub_solver_suite import SubSolverSuite as SubSolverSuite

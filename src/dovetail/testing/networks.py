@@ -45,21 +45,6 @@ class Attention(nn.Module):
         return answer
 
 
-class WithDropoutAndBatchNorm(nn.Module):
-    """Layers that do something else in training mode."""
-
-    def __init__(self, features: int, outputs: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Linear(features, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(0.5), nn.Linear(16, outputs)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, outputs) for (n, features)."""
-        answer: Tensor = self.body(x)
-        return answer
-
-
 class OwnFirstState(nn.Module):
     """A GRU whose code makes its own zeros, in the default dtype."""
 
@@ -82,7 +67,9 @@ KINDS: dict[str, Callable[[int, int], nn.Module]] = {
     "lstm": lambda d, q: Recurrent(q),
     "gelu-layernorm": GeluLayerNorm,
     "attention": Attention,
-    "dropout-batchnorm": WithDropoutAndBatchNorm,
+    "dropout-batchnorm": lambda d, q: nn.Sequential(
+        nn.Linear(d, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(0.5), nn.Linear(16, q)
+    ),
     "own-first-state": OwnFirstState,
 }
 """Each made for a number of features and of outputs."""

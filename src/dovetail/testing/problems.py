@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from dovetail.core.families import Family, FamilyRow
+from dovetail.core.family_arrays import Family, FamilyRow
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 

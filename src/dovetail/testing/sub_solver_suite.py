@@ -179,8 +179,6 @@ class SubSolverSuite:
 
 
 class _Rescaled(nn.Module):
-    """A network that takes its inputs in other units."""
-
     factor: Tensor
 
     def __init__(self, inner: nn.Module, factor: Tensor) -> None:

@@ -12,8 +12,7 @@ from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any
 
-from dovetail.modelling.add_predictor_constr import add_predictor_constr
-from dovetail.modelling.peer_options import PeerOutputType
+from dovetail.modelling.add_predictor_constr import PeerOutputType, add_predictor_constr
 from dovetail.modelling.predictor_constr import PredictorConstr
 
 

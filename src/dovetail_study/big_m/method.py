@@ -44,12 +44,7 @@ from dovetail_study.big_m.requirements import (
     require_truth,
     rounding_of_bound,
 )
-from dovetail_study.big_m.scip_formulation import (
-    ScipFormulation,
-    Size,
-    formulation_size,
-    import_pyscipopt_ml,
-)
+from dovetail_study.big_m.scip_formulation import ScipFormulation, Size, formulation_size, import_pyscipopt_ml
 
 STORED = 20
 """So many of SCIP's stored points are tried at the end if none was taken before."""

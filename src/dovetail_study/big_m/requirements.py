@@ -81,11 +81,7 @@ def one_binary_decides(problem: Problem, box: Box) -> bool:
 
 
 def require_bounds(
-    problem: Problem,
-    block: Block,
-    layers: tuple[Layer, ...],
-    box: Box,
-    samples: np.ndarray,
+    problem: Problem, block: Block, layers: tuple[Layer, ...], box: Box, samples: np.ndarray
 ) -> None:
     """Finite inputs, neurons of a size that can be computed with; outputs get bounds for the next stage."""
     inputs, outputs = block.inputs[samples], block.outputs[samples]

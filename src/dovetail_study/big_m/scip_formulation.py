@@ -25,7 +25,7 @@ from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
-from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, last_word, watched_model
+from dovetail.mip.scip import FOREVER, add_program, final_status, import_scip, interrupter, watched_model
 from dovetail.networks.layers import Activation, Dense, Layer, thresholded
 from dovetail.run.budget import Budget
 from dovetail.run.memory import GB, give_back
@@ -163,7 +163,7 @@ class ScipFormulation:
         def work(mailbox: Mailbox) -> str:
             listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
             model.includeEventhdlr(listener, "dovetail", "reports what SCIP finds")
-            said = last_word(model)
+            said = final_status(model)
             if mailbox.closed:  # abandoned meanwhile, and nobody else is left to free it
                 model.free()
                 give_back()

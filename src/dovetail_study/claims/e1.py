@@ -30,14 +30,7 @@ from dovetail_study.paper import (
     HEADLINE_RATIO,
     HEADLINE_SECONDS,
 )
-from dovetail_study.statistics import (
-    count_of,
-    found,
-    known,
-    mean,
-    text,
-    where,
-)
+from dovetail_study.statistics import count_of, found, known, mean, text, where
 from dovetail_study.verdict import Verdict, judged
 
 LARGE, MANY = E1_NETWORKS[2:], 100

@@ -89,13 +89,7 @@ def dispatch(
         net = networks.build(network, 3)
         trainings.append(
             train_regressor(
-                net,
-                X,
-                measured,
-                seed=seed,
-                recipe=RECIPE,
-                epochs=epochs,
-                allow_constant=allow_constant,
+                net, X, measured, seed=seed, recipe=RECIPE, epochs=epochs, allow_constant=allow_constant
             )
         )
         nets.append(net)

@@ -58,12 +58,7 @@ class Heat:
 
 
 def heat(
-    hours: int = 24,
-    network: str = "2x16",
-    *,
-    rows: int = 3000,
-    seed: int = 42,
-    epochs: int = 40,
+    hours: int = 24, network: str = "2x16", *, rows: int = 3000, seed: int = 42, epochs: int = 40
 ) -> Heat:
     """A day drawn with `seed`, and a trained network."""
     if hours < 1:

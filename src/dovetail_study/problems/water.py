@@ -164,11 +164,7 @@ def formulate(
     budgets = 2 * per_feature.shape[0]
     nothing = sp.csr_array((size, n))
     A = sp.block_array(
-        [
-            [nothing, eye, -eye, eye],
-            [None, None, per_feature, None],
-            [None, None, None, per_feature],
-        ]
+        [[nothing, eye, -eye, eye], [None, None, per_feature, None], [None, None, None, per_feature]]
     )
     kinds = ("x", "up", "down")
     names = [f"potable[{i}]" for i in range(n)]

@@ -9,7 +9,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.certificates.checker import leaf_values, planes
-from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.checker.region import Boxes
 from dovetail.certificates.proof import Leaves
 from tests.certificates.reference import network, part_values, problem_of
 from tests.conftest import sample

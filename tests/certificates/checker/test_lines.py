@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.certificates.checker.lines import BENDS, lines
+from dovetail.certificates.checker.planes import BENDS, lines
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.functions import FUNCTIONS
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.checker.region import Boxes
 from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.proof import Leaves, ProofTree
 from tests.certificates.reference import certificate_of, graphs_of, network, part_values

@@ -69,9 +69,10 @@ def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeyp
 
 def test_a_few_boxes_at_a_time_are_as_all_at_once(component, monkeypatch):
     frontier, (sample,) = refined(component, 4), component.trees.samples
-    at_once = ranges.ranges_in(sample, frontier.low, frontier.high)
+    low, high = (frontier._samples.cells_of(ends) for ends in (frontier.lower, frontier.upper))
+    at_once = ranges.ranges_in(sample, low, high)
     monkeypatch.setattr(ranges, "CELLS", 1)
-    for one, other in zip(at_once, ranges.ranges_in(sample, frontier.low, frontier.high), strict=True):
+    for one, other in zip(at_once, ranges.ranges_in(sample, low, high), strict=True):
         assert np.allclose(one, other)
-    none = ranges.ranges_in(sample, frontier.low[:0], frontier.high[:0])
+    none = ranges.ranges_in(sample, low[:0], high[:0])
     assert [len(part) for part in none] == [0, 0, 0]

@@ -43,7 +43,7 @@ def test_functions_in_the_model_are_written_out():
 
 
 def test_functions_without_end_are_refused(monkeypatch):
-    monkeypatch.setattr("dovetail.predictors.onnx.functions.MOST_NODES", 2000)
+    monkeypatch.setattr("dovetail.predictors.onnx.file.MOST_NODES", 2000)
     body = [helper.make_node("again", ["v"], ["a"], domain="mine"), helper.make_node("Relu", ["a"], ["out"])]
     again = helper.make_function("mine", "again", ["v"], ["out"], body, [helper.make_opsetid("", 20)])
     model = model_of([helper.make_node("again", ["x"], ["y"], domain="mine")], {}, (3,), functions=[again])

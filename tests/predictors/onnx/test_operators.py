@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dovetail.core.predictor import as_predictor
+from tests.conftest import sample
 from tests.predictors.onnx.oracle import error_of, ints, model_of, slope_error, truth_of
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-10}
@@ -244,7 +245,7 @@ COARSE = ("Erf", "Gelu", "HardSwish", "GroupNormalization", "Cast")
 """Operators with float32 in them even in a float64 model: in the oracle's code, or by what they say."""
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("dtype", sample([np.float32, np.float64]))
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_an_operator_computes_what_onnx_says(case, dtype):
     model = case.model(dtype)

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 
 import dovetail as dt
 from dovetail.core.predictor import as_predictor
+from dovetail.predictors.onnx.node import Operator
 from dovetail.predictors.onnx.operators import table
-from dovetail.predictors.onnx.operators.operator import Operator
 from tests.predictors.onnx.oracle import model_of
 
 FAMILIES = Path(table.__file__).parent.glob("*.py")

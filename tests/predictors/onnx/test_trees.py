@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 import dovetail as dt
 from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import as_predictor
-from dovetail.predictors.trees.agreement import probe_rows
+from dovetail.predictors.trees.predictor import probe_rows
 
 ort = pytest.importorskip("onnxruntime")
 

@@ -11,10 +11,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import as_predictor
-from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.shapes import input_entries
+from dovetail.modelling.attachment import Attachment, input_entries
 from dovetail.models.own import OwnModel
-from dovetail.predictors.names import categories_of
+from dovetail.predictors import categories_of
 
 X = pd.DataFrame({"name": ["b", "a", "c"], "size": [1.0, 2.0, 0.5], "year": [3, 5, 3]})
 

@@ -5,8 +5,7 @@ import torch
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64
-from dovetail.predictors.torch.arithmetic import program_arithmetic
-from dovetail.predictors.torch.module import TorchPredictor
+from dovetail.predictors.torch.module import TorchPredictor, program_arithmetic
 from tests.predictors.torch.networks import FEATURES, network
 
 

@@ -1,6 +1,7 @@
 """Modules as programs: the same values, a graph of the same, planes that hold, rounding that is bounded."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,11 +21,18 @@ def program_of(module):
     return TorchPredictor(module).program(FEATURES)
 
 
+@cache
+def traced(name):
+    """A network and its program: most of the time goes into reading it."""
+    module = network(name)
+    return module, program_of(module)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_program_says_what_the_module_says(name):
-    module, X = network(name), np.random.default_rng(1).normal(size=(50, FEATURES))
+    module, program = traced(name)
+    X = np.random.default_rng(1).normal(size=(50, FEATURES))
     truth = TorchPredictor(copy.deepcopy(module).double()).predict(X)
-    program = program_of(module)
     np.testing.assert_allclose(program.values(X), truth, rtol=0, atol=1e-12)
     np.testing.assert_allclose(of_graph(program.graph(), X), truth, rtol=0, atol=1e-12)
     np.testing.assert_allclose(of_graph(program.graph(-0.25), X), truth - 0.25, rtol=0, atol=1e-12)
@@ -32,7 +40,7 @@ def test_a_program_says_what_the_module_says(name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_planes_and_ranges_hold(name):
-    graph, rng = program_of(network(name)).graph(), np.random.default_rng(2)
+    graph, rng = traced(name)[1].graph(), np.random.default_rng(2)
     centres = rng.normal(size=(12, FEATURES))
     box = boxes(centres, np.array([0.0, 1e-6, 0.01, 0.1, 0.3, 1.0] * 2)[:, None])
     points = points_of(box, 300, rng)
@@ -53,9 +61,8 @@ LOOSE = frozenset(("layer_norm", "group_norm"))
 @pytest.mark.parametrize("name", NETWORKS)
 def test_rounding_is_within_what_is_said(name):
     """At single points, and for whole boxes; and what is said is not endless."""
-    module, rng = network(name), np.random.default_rng(3)
+    (module, program), rng = traced(name), np.random.default_rng(3)
     X = rng.normal(size=(400, FEATURES))
-    program = program_of(module)
     own = TorchPredictor(module).predict(X)
     low, high, error = program.errors(FLOAT32, X, X)
     exact = program.values(X)

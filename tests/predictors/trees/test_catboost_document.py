@@ -8,7 +8,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.trees.catboost_document import category_hash, numbers_of
+from dovetail.predictors.trees.catboost import category_hash, numbers_of
 
 
 def split(column, border, kind="FloatFeature"):

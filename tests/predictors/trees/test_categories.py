@@ -16,8 +16,8 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import dovetail as dt
 from dovetail.core.predictor import as_predictor
-from dovetail.predictors.names import categories_of
-from dovetail.predictors.trees.agreement import probe_rows
+from dovetail.predictors import categories_of
+from dovetail.predictors.trees.predictor import probe_rows
 from tests.conftest import FULL
 
 KNOWN = [0, 1, 2, 4, 5, 7, 8]

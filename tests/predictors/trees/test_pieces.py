@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.trees import pieces
-from dovetail.predictors.trees.assembly import ReadTree, assembled
-from dovetail.predictors.trees.pieces import category_pieces, threshold_piece
+from dovetail.predictors.trees import assembly
+from dovetail.predictors.trees.assembly import ReadTree, assembled, category_pieces, threshold_piece
 
 
 def asked(piece, x):
@@ -69,6 +68,6 @@ def test_the_same_leaf_is_reached():
 
 
 def test_what_grows_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr(pieces, "MOST_NODES", 20)
+    monkeypatch.setattr(assembly, "MOST_NODES", 20)
     with pytest.raises(UnsupportedError, match="fewer rules"):
-        assembled([random_tree(np.random.default_rng(0), 5)], features=2, base=[0.0])
+        assembly.assembled([random_tree(np.random.default_rng(0), 5)], features=2, base=[0.0])

@@ -13,7 +13,7 @@ import dovetail as dt
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors import PREDICTORS
-from dovetail.predictors.trees.agreement import agreeing, probe_rows
+from dovetail.predictors.trees.predictor import agreeing, probe_rows
 from tests.predictors.trees import models
 
 SEEDS = range(7) if os.environ.get("DOVETAIL_FULL") else range(1)

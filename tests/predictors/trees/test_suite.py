@@ -7,7 +7,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.testing import PredictorCase, PredictorSuite
-from dovetail.testing.predictor_case import DOUBLE, SINGLE
+from dovetail.testing.predictor_suite import DOUBLE, SINGLE
 from tests.conformance.predictor_kinds import Onnx
 from tests.conftest import FULL
 from tests.predictors.onnx import test_trees as onnx_trees

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.report.page.course import Course, by_part, listed_points
-from dovetail.report.page.course_chart import course_figure
-from dovetail.report.page.residual_chart import residual_figures
+from dovetail.report.page.course_chart import course_figure, residual_figures
 from dovetail.report.sources import found_by
 from dovetail.run.trace import Gain, Trace
 from tests.report.results import nothing, result, row
@@ -21,8 +20,8 @@ def test_values_at_a_moment():
     course = Course.of(result())
     point, bound = course.at(4.5)
     assert (point.value, bound.value) == (17.0, 40.0)
-    assert "gap" not in course.said_at(4.5)  # that bound has not seen the networks
-    assert course.said_at(9.0).endswith("gap 17.6 %")
+    assert "gap" not in course.text_at(4.5)  # that bound has not seen the networks
+    assert course.text_at(9.0).endswith("gap 17.6 %")
     assert course.at(0.1) == (None, None)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from dovetail.core.names import LazyNames, NumberedNames
+from dovetail.report.page.decision import grids
 from dovetail.report.page.families import families, split
-from dovetail.report.page.grid import grids
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dovetail.report.page.decision import NO_COLUMN, grids
 from dovetail.report.page.families import families
-from dovetail.report.page.grid import NO_COLUMN, grids
 
 
 def laid_out(names):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import visible
 
 
 @pytest.mark.parametrize(

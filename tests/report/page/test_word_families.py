@@ -1,7 +1,7 @@
 """Names that share words are families over these; all others stand alone."""
 
+from dovetail.report.page.decision import grids
 from dovetail.report.page.families import families, word_families
-from dovetail.report.page.grid import grids
 
 MIX = ["cement_wall", "cement_beam", "cost", "ash_beam", "ash_wall", "net_cost", "net_profit"]
 

@@ -9,14 +9,13 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.arrays import FloatArray
 from dovetail.core.predictor import as_predictor
-from dovetail.networks.layers import Activation, Dense, evaluate, thresholded
+from dovetail.networks.layers import Activation, Dense
 from dovetail.run.budget import Budget
 from dovetail.testing.problems import busy
-from dovetail_study.big_m.requirements import propagated
 from dovetail_study.big_m.scip_formulation import ScipFormulation, formulation_size
 from dovetail_study.problems.networks import build
+from tests.conftest import sample
 from tests.small import linear_net, random_mlp
 
 FORMULATIONS = ("bigm", "sos")
@@ -42,7 +41,7 @@ def enumerated(problem) -> float:
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4)))
 def test_the_optimum_is_the_enumerated_one(formulation, seed):
     problem = whole(random_mlp(2, seed=seed))
     result = dt.solve(problem, dt.BigM(formulation=formulation), log=False)
@@ -228,31 +227,6 @@ def test_infeasible_beside_a_verified_point_is_reported_and_not_believed(monkeyp
     assert "its word is not taken: a verified point is known" in result.message
 
 
-def test_plain_numbers_write_the_same_model(monkeypatch, tmp_path):
-    """They are there to write it sooner, nothing else."""
-
-    def text(name):
-        mip = dt.Mip(cost=np.ones(20), lower=-1.0, upper=1.0)
-        model = ScipFormulation(mip, mip.lower, mip.upper)
-        layers = as_predictor(build("2x7", 4)).layers()
-        model.add(layers, np.arange(16).reshape(4, 4), 16 + np.arange(4)[:, None], "bigm")
-        model._model.writeProblem(str(tmp_path / name), verbose=False)
-        return (tmp_path / name).read_text()
-
-    torch.manual_seed(0)
-    plain = text("plain.cip")
-    monkeypatch.setattr("dovetail_study.big_m.scip_formulation.PlainNumbers", lambda parameter: parameter)
-    torch.manual_seed(0)
-    assert plain == text("numpy.cip") and plain.count("affine") > 50
-
-
-def test_versions_and_building_time_are_told(capsys):
-    dt.solve(whole(random_mlp(2)), "big-m")
-    out = capsys.readouterr().out
-    assert "PySCIPOpt-ML 1." in out
-    assert "formulation bigm: 51 variables and 65 constraints written in" in out
-
-
 def test_a_missing_library_is_named_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyscipopt_ml.add_predictor", None)
     with pytest.raises(dt.MissingDependencyError, match="PySCIPOpt-ML: pip install pyscipopt-ml"):
@@ -281,34 +255,6 @@ def test_a_predictor_that_fails_inside_scip_comes_out(monkeypatch):
 def test_options_are_checked(bad):
     with pytest.raises(dt.OptionError, match=f"BigM: {next(iter(bad))}"):
         dt.BigM(**bad)
-
-
-def layered_points(d: int) -> FloatArray:
-    return np.random.default_rng(0).standard_normal((50, d))
-
-
-@pytest.mark.parametrize("kind", ["relu", "sigmoid", "tanh", "softplus", "softmax"])
-def test_layers_compute_what_torch_computes_and_stay_within_their_range(kind):
-    smooth = {"sigmoid": nn.Sigmoid(), "tanh": nn.Tanh(), "softplus": nn.Softplus()}
-    modules = {"relu": nn.ReLU(), "softmax": nn.Softmax(dim=1), **smooth}
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 5), modules[kind], nn.Linear(5, 2)).double()
-    layers = as_predictor(net).layers()
-    X = layered_points(3)
-    values = evaluate(layers, X)
-    assert np.allclose(values, net(torch.from_numpy(X)).detach().numpy(), atol=1e-12)
-    lower, upper, widest = propagated(layers, X.min(axis=0)[None], X.max(axis=0)[None])
-    assert (values >= lower).all() and (values <= upper).all()
-    assert np.abs(values).max() <= widest
-
-
-@pytest.mark.parametrize("before", [(), (Activation("relu"),)])
-def test_a_threshold_on_a_probability_becomes_one_on_the_logit(before):
-    layers = (Dense(np.eye(1), np.zeros(1)), *before, Activation("sigmoid"))
-    X = layered_points(1)
-    moved = thresholded(layers, 1, 0.6, centre=0.5)
-    assert isinstance(moved[-1], Dense)
-    assert np.array_equal(evaluate(moved, X) >= 0.5, evaluate(layers, X) >= 0.6)
 
 
 def test_with_a_margin_points_survive_and_nothing_is_proven():

@@ -13,10 +13,7 @@ from tests.small import linear_net, random_mlp
 def hanging_on(lower, upper, integer) -> dt.Problem:
     """min y where y is a network of two inputs with these bounds."""
     mip = dt.Mip(
-        cost=[0.0, 0.0, 1.0],
-        lower=[*lower, -np.inf],
-        upper=[*upper, np.inf],
-        integer=[*integer, False],
+        cost=[0.0, 0.0, 1.0], lower=[*lower, -np.inf], upper=[*upper, np.inf], integer=[*integer, False]
     )
     problem = dt.Problem(mip)
     problem.add_predictor(random_mlp(2, seed=3), [0, 1], [2])

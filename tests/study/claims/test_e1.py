@@ -5,17 +5,7 @@ import pytest
 from dovetail_study.claims.e1 import BY_SCIP
 from dovetail_study.e1 import E1
 from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
-from tests.study.made_up import (
-    AGREED,
-    HOLDS,
-    IN_PART,
-    NOT,
-    UNTESTABLE,
-    all_words,
-    judged,
-    row,
-    scip,
-)
+from tests.study.made_up import AGREED, HOLDS, IN_PART, NOT, UNTESTABLE, all_words, judged, row, scip
 
 CELL = {"network": "6x128", "n": 200}
 OTHER = {"network": "2x16", "n": 25}
@@ -58,11 +48,7 @@ CASES = [
     (BESIDE, UNTESTABLE, [paper(), big_m("writing")]),
     (KNOWN, NOT, [paper(potable=6), big_m("time", potable=3), auto()]),  # better than a stopped SCIP
     (KNOWN, UNTESTABLE, [paper(), auto()]),  # as good as the best known, which is not proved
-    (
-        KNOWN,
-        UNTESTABLE,
-        [paper(), row("e1", "dual-decomposition", potable=3, **CELL)],
-    ),  # nobody looked
+    (KNOWN, UNTESTABLE, [paper(), row("e1", "dual-decomposition", potable=3, **CELL)]),  # nobody looked
     (KNOWN, UNTESTABLE, [paper(n=500, potable=6), auto(n=500)]),  # not one of E1's sizes
     ("E1 time", HOLDS, [paper(seconds=8.0, **AGREED), big_m("time")]),
     ("E1 time", IN_PART, [paper(seconds=8.0), big_m("time")]),  # the end of 50 iterations is no solution
@@ -132,49 +118,3 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
     assert all({HOLDS, NOT, UNTESTABLE} <= words for words in seen.values())
     claims = {verdict.named for verdict in E1.verdicts([])}
     assert all(any(claim.startswith(begin) for begin in seen) for claim in claims)
-
-
-def test_seconds_of_two_machines_are_said_to_be():
-    def speed(**elsewhere):
-        rows = [{**paper(), "budgets": "total"}, {**big_m("proved", **elsewhere), "budgets": "total"}]
-        return judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
-
-    assert "two machines" not in speed()
-    assert "(1 of these pairs from two machines)" in speed(machine="aarch64, 2 cores")
-
-
-def test_what_is_said_names_what_was_left_out():
-    rows = [{**each, "budgets": "total"} for each in (paper(), paper(seed=7), big_m("writing"), auto())]
-    speed = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)")
-    assert "nothing to compare with: SCIP searched in 0 of 1 pairs (1 never finished writing)" in speed.ours
-    assert "–x" not in speed.ours  # no ratio is better said than shown as a dash
-    quality = judged(E1, rows, f"{KNOWN} (budgets total)")
-    assert "1 of 2 instances into which a reference looked (networks 6x128; seeds 42)" in quality.ours
-    time = judged(E1, rows, "E1 time: DD near 10 s where big-M exceeds 100 s (budgets total)")
-    assert "big-M: 1 never finished writing" in time.ours
-    assert (
-        "took 2 s on average (at most 2) to the end of at most 50 iterations; converged in 0 of 2 "
-        "(least last residual 0.01); " in time.ours
-    )
-    assert "0.8 s to the best verified point over the 2 runs that improved on the start [x86_64" in time.ours
-    assert len(time.rows) == 3
-
-
-def test_what_was_done_is_said_before_a_lower_bound():
-    pair = [paper(), big_m("proved"), paper(seed=7, seconds=3.1), big_m("time", seed=7)]
-    rows = [{**each, "budgets": "total"} for each in pair]
-    said = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
-    assert said.startswith("30x over the 1 in which SCIP was done, at least 100x over the 1 in which")
-    assert "1 of the best known, over 1 of 2 runs, 1 of big-M's own, over the 2 that it has" in said
-
-
-def test_runs_that_never_improved_and_machines_that_were_full_are_named():
-    stuck = paper(best_at=None, best_seconds=None, mip_seconds=0.5, nn_seconds=0.5)
-    crowded = paper(seed=7, machine="aarch64, 2 cores", shared=3)
-    shared = paper(seed=8, device="NVIDIA H200", shared=16)
-    rows = [{**each, "budgets": "total"} for each in (stuck, crowded, shared, big_m("time"))]
-    said = judged(E1, rows, "E1 time: DD near 10 s where big-M exceeds 100 s (budgets total)").ours
-    assert "over the 2 runs that improved on the start (1 of 3 never improved on the start)" in said
-    assert "17 % of the time is our set-up and verification" in said
-    assert "1 of them with more runs at a time than cores" in said
-    assert "1 of them up to 16 at a time on one GPU" in said

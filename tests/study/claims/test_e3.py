@@ -31,7 +31,6 @@ def speeds(method, *seconds, **fields):
     ]
 
 
-MORE = "E3 without dual updates iterations rise by two or three orders of magnitude"
 BEST, WORSE = {"potable": 10}, {"potable": 6}
 FAST = (1.0, 1.0, 0.5, 0.5)
 CASES = [
@@ -128,16 +127,3 @@ def test_rows_that_name_no_budgets_are_of_totals():
 )  # fmt: skip
 def test_a_lower_bound_settles_a_speed_up_only_if_it_is_enough(ours, claimed, at_least, word):
     assert as_fast(ours, claimed, at_least) is word
-
-
-def test_a_loss_is_said_with_its_size_beside_the_papers():
-    rows = at("paper-no-dual", (20,), **WORSE) + at("paper-no-dual", (40,)) + at("paper")
-    found = judged(E3, rows, "E3 removing the dual update alone costs quality (budgets total)")
-    assert (found.paper, found.word) == ("up to 55 %", IN_PART)
-    assert found.ours.startswith("at most 40 % (at n = 20) of DD's potable samples are lost")
-
-
-def test_orders_of_magnitude_are_refuted_by_arithmetic():
-    said = judged(E3, at("ssg") + at("paper"), f"{MORE} (budgets total)").ours
-    assert said.startswith("its own caps, 100 iterations of SSG and 50 of DD")
-    assert "allow at most 10 times, by arithmetic" in said

@@ -75,16 +75,3 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
     assert seen.pop("E4 accuracy") == {UNTESTABLE}  # the paper's architectures are not published
     assert all({HOLDS, NOT, UNTESTABLE} <= words for words in seen.values())
     assert len(seen) + 1 == len(E4.verdicts([]))
-
-
-def test_accuracy_is_shown_and_not_judged():
-    assert judged(E4, on(accuracy=0.71), "E4 accuracy").ours.startswith(
-        "0.71, 0.71, 0.71, 0.71 with networks of"
-    )
-
-
-def test_convergence_says_what_it_rests_on_and_what_cannot_fail_is_not_counted():
-    assert "in 0 of 4 runs on networks that are not constant" in judged(E4, on(), "E4 convergence").ours
-    assert [verdict.claim for verdict in E4.verdicts(on()) if not verdict.counted] == [
-        "E4 no distortion of the learned models"
-    ]

@@ -108,45 +108,6 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
     assert len(seen) == len(E5.verdicts([]))
 
 
-def test_seconds_of_a_step_and_of_the_papers_own_solver_are_said():
-    rows = on("paper", mip_seconds=5.0) + on("paper-scip", seconds=77.0)
-    said = judged(E5, rows, "E5 seconds of projected gradient").ours
-    assert "a MIP step 0.1 s, a network step 0.02 s" in said
-    assert "network steps (gradients and projection) are 50 % of the time" in said
-    assert "it took 77 s on average" in said
-
-
-def test_a_loop_that_never_improved_on_the_start_is_said_to():
-    rows = on("paper-no-dual", best_at=None) + on("auto", status="optimal")
-    assert "(a point in 3 of 3 runs, 3 never improved on the start)" in E5.reading(rows)
-    table = E5.tables(rows)[0]
-    line = dict(zip(table.header, table.rows[0], strict=True))
-    assert line["improved on the start"] == "0 of 1"
-
-
-def test_the_barriers_standing_still_is_said_beside_its_seconds():
-    rows = stuck(swapped(1.0, objective=9.0))
-    for claim in ("Swapping", "E5 barrier over", "Barrier is better"):
-        assert "; the barrier never improved on the start in 3 of 3" in judged(E5, rows, claim).ours
-
-
-def test_a_mean_over_some_networks_names_them():
-    said = E5.reading(on("paper") + on("paper-barrier", E5_NETWORKS[:1]))
-    assert "- *paper*: 0.02 s a MIP step, no reference yet (a point in 3 of 3 runs)." in said
-    assert "(a point in 1 of 1 runs, on 8x32 only)." in said
-
-
-def test_an_objective_stands_beside_the_proven_optimum():
-    rows = on("paper", objective=8.0) + on("auto", objective=10.0, status="optimal")
-    table = E5.tables(rows)[0]
-    line = dict(zip(table.header, table.rows[0], strict=True))
-    assert (line["expected survivors"], line["best known"], line["gap to it, %"]) == (
-        "8",
-        "10 (1 proved)",
-        "20",
-    )
-
-
 def test_another_network_of_the_same_seed_is_another_instance():
     rows = on("paper") + on("auto", status="optimal") + big_m("time", spread=1.1)
     assert "is proved optimal in 3 of 6 instances" in E5.reading(rows)

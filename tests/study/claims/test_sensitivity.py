@@ -53,15 +53,3 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
     seen = all_words(CASES)
     assert all({HOLDS, NOT, UNTESTABLE} <= words for words in seen.values())
     assert len(seen) == len(SENSITIVITY.verdicts([]))
-
-
-def test_the_other_rule_for_rho_is_named_beside_the_papers():
-    rows = over_rho("paper", 0, 20) + over_rho("paper-adaptive", 5, 20) + over_rho("paper-balanced", 7, 19)
-    assert "paper-balanced 7 to 19" in judged(SENSITIVITY, rows, "Raising rho").ours
-
-
-def test_what_convergence_costs_is_said():
-    rows = over_rho("paper", 0, 20) + agreed(over_rho("paper-adaptive", 0, 4))
-    said = judged(SENSITIVITY, rows, "Raising rho").ours
-    assert "converged in 0 of 2 runs with rho fixed, 2 of 2 with it raised" in said
-    assert said.endswith("which leaves 2 newly flipped on average against 10")

@@ -6,7 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.branching import Branching
-from dovetail_study.problems.adversarial import CLASSES, FEATURES, PIXELS, adversarial, look_alike
+from dovetail_study.problems.adversarial import CLASSES, FEATURES, PIXELS, adversarial
 from tests.contexts import context_of
 
 
@@ -56,20 +56,6 @@ def test_the_proof_is_above_every_change_and_meets_the_best_point(instance):
     assert incumbent.proved, outcome.message
     for moves in random_changes(instance, 200):
         assert mip.objective(changed(instance, moves)) <= incumbent.objective + 1e-6
-
-
-def test_made_up_digits_can_be_told_apart(instance):
-    X, labels = look_alike(3)
-    assert X.shape == (1800, PIXELS) and X.min() >= 0.0 and X.max() <= 1.0
-    assert set(labels) == set(range(CLASSES))
-    assert instance.training.accuracy > 3 * instance.training.majority
-
-
-def test_seeds_and_samples(instance):
-    same, other = (adversarial("2x12", budget=0.8, seed=3, epochs=12, sample=k) for k in (0, 1))
-    assert np.array_equal(same.image, instance.image) and not np.array_equal(other.image, instance.image)
-    for a, b in zip(same.network.parameters(), instance.network.parameters(), strict=True):
-        assert torch.equal(a, b)
 
 
 def test_a_file_of_digits(named):

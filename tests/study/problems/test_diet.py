@@ -12,6 +12,7 @@ import dovetail as dt
 from dovetail_study.problems import data as files
 from dovetail_study.problems import diet as module
 from dovetail_study.problems.diet import FOODS, NUTRIENTS, diet, look_alike
+from tests.conftest import volume
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +44,6 @@ def test_the_rows_say_what_the_docstring_says(instance):
     assert dt.check(instance.problem, less).rows.name == NUTRIENTS[int(np.argmax(short))]
 
 
-def test_salt_and_sugar_are_fixed_and_the_rest_is_free(instance):
-    mip = instance.problem.mip
-    fixed = [food for food, low, high in zip(FOODS, mip.lower, mip.upper, strict=False) if low == high]
-    assert fixed == ["Salt", "Sugar"]
-    assert mip.lower[[FOODS.index("Salt"), FOODS.index("Sugar")]].tolist() == [0.05, 0.2]
-    assert 0.5 <= mip.lower[instance.palatability] <= 0.52
-    assert not mip.integer.any()
-
-
 def test_palatability_costs_something(instance):
     """The cheapest diet without the network is unpalatable; with it, an answer is dearer and checked."""
     mip = instance.problem.mip
@@ -64,30 +56,6 @@ def test_palatability_costs_something(instance):
     assert result.objective > free.fun
     assert result.objective == pytest.approx(amounts @ instance.needs.price)
     assert palatability(instance, amounts)[0] >= mip.lower[-1] - 1e-6
-
-
-def test_training_beats_the_mean(instance):
-    assert instance.training.r2 > 0.5
-
-
-def test_seeds(instance):
-    same, other = diet("2x8", seed=1, epochs=8), diet("2x8", seed=2, epochs=1)
-    assert np.array_equal(instance.problem.mip.cost, same.problem.mip.cost)
-    assert instance.problem.mip.lower[-1] == same.problem.mip.lower[-1]
-    for a, b in zip(instance.network.parameters(), same.network.parameters(), strict=True):
-        assert torch.equal(a, b)
-    assert not np.array_equal(instance.problem.mip.cost, other.problem.mip.cost)
-    assert instance.problem.mip.lower[-1] != other.problem.mip.lower[-1]
-
-
-def test_look_alike_data_looks_alike():
-    X, liked, needs = look_alike(0)
-    assert X.shape == (5000, 25) and needs.nutrition.shape == (25, 12)
-    assert (X >= 0).all() and X.max() <= 6
-    assert (X[:, FOODS.index("Salt")] == 0.05).all() and (X[:, FOODS.index("Sugar")] == 0.2).all()
-    assert liked.min() >= 0.06 and liked.max() <= 0.99
-    assert 0.2 < (X[:, FOODS.index("Rice")] == 0).mean() < 0.95
-    assert 1000 < needs.required[0] < 4000
 
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -219,6 +187,7 @@ def test_a_sheet_is_read_by_its_cells(tmp_path):
     ]
 
 
+@volume("a network is trained on all rows")
 def test_a_folder_of_data(named):
     """The real files where there are some, look-alike ones in their layout elsewhere."""
     if not named.real:

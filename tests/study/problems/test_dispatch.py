@@ -100,27 +100,6 @@ def test_every_load_is_within_its_bounds(ring):
     assert x[ring.loads[4, 0]] == pytest.approx(mip.upper[ring.loads[4, 0]])
 
 
-def test_training_beats_the_mean(pair, ring):
-    assert all(training.r2 > 0.7 for training in pair.trainings)
-    assert all(training.r2 > 0.0 for training in ring.trainings)
-
-
-def test_seeds(pair):
-    same, other = dispatch(8, 2, seed=1, epochs=15), dispatch(8, 2, seed=2, epochs=1)
-    assert np.array_equal(pair.weights, same.weights)
-    assert (pair.problem.mip.A != same.problem.mip.A).nnz == 0
-    for mine, its in zip(pair.networks, same.networks, strict=True):
-        for a, b in zip(mine.parameters(), its.parameters(), strict=True):
-            assert torch.equal(a, b)
-    assert not np.array_equal(pair.weights, other.weights)
-
-
-def test_machines_differ(pair):
-    x = torch.full((1, 3), 2.0, dtype=torch.float64)
-    with torch.no_grad():
-        assert abs(float(pair.networks[0](x) - pair.networks[1](x))) > 1e-3
-
-
 def test_the_default_size():
     instance = dispatch(rows=20, epochs=1, allow_constant=True)
     mip = instance.problem.mip

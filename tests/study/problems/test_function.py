@@ -59,15 +59,6 @@ def test_a_solve_is_as_good_as_the_best_of_many_points(instance):
     assert result.objective <= best + 1e-6
 
 
-def test_the_networks_learn_the_quadratics(instance):
-    for k, (net, training) in enumerate(zip(instance.networks, instance.trainings, strict=True)):
-        assert training.r2 > 0.8
-        X, targets = quadratics(3, 600, 1)
-        with torch.no_grad():
-            wrong = net(torch.tensor(X)).numpy()[:, 0] - targets[k]
-        assert (wrong**2).mean() < 0.2 * targets[k].var()
-
-
 def test_quadratics_are_quadratic():
     """Third differences along a line vanish; the two targets differ."""
     X, targets = quadratics(4, 30, 7)
@@ -77,14 +68,6 @@ def test_quadratics_are_quadratic():
     a, c = rng.uniform(-1.0, 1.0, (2, 4)), rng.uniform(-1.0, 1.0, 2)
     expected = [[x @ Q[m] @ x + a[m] @ x + c[m] for x in X] for m in range(2)]
     assert targets == pytest.approx(np.array(expected))
-
-
-def test_seeds():
-    one, same, other = (function(3, "2x8", rows=200, seed=seed, epochs=3) for seed in (1, 1, 2))
-    assert one.median == same.median != other.median
-    for mine, its in zip(one.networks, same.networks, strict=True):
-        for a, b in zip(mine.parameters(), its.parameters(), strict=True):
-            assert torch.equal(a, b)
 
 
 def test_reach_and_bad_sizes():

@@ -12,6 +12,7 @@ from dovetail_study.problems import wine as module
 from dovetail_study.problems.data import complete_rows
 from dovetail_study.problems.training import Regression
 from dovetail_study.problems.wine import FEATURES, draw, formulate, look_alike, wine
+from tests.conftest import volume
 from tests.small import random_mlp
 
 TRAINED = Regression(1.0, 0.0, 1.0, 1)
@@ -78,38 +79,10 @@ def test_a_solve_is_at_least_as_good_as_a_random_mixture(instance):
     assert result.value(instance.quality).mean() == pytest.approx(result.objective)
 
 
-def test_training_beats_the_mean(instance):
-    assert 0.1 < instance.training.r2 < 1.0
-    X, quality = look_alike(1)
-    held = np.random.default_rng(1).permutation(len(X))[: len(X) // 5]
-    with torch.no_grad():
-        wrong = instance.network(torch.tensor(X[held])).numpy()[:, 0] - quality[held]
-    assert instance.training.error == pytest.approx(np.sqrt((wrong**2).mean()))
-    assert instance.training.r2 == pytest.approx(1 - (wrong**2).mean() / quality[held].var())
-
-
-def test_seeds(instance):
-    same, other = wine(2, 12, "2x8", seed=1, epochs=15), wine(2, 12, "2x8", seed=2, epochs=1)
-    mine, its = instance.problem.mip, same.problem.mip
-    assert (mine.A != its.A).nnz == 0
-    assert np.array_equal(mine.lower, its.lower) and np.array_equal(mine.row_upper, its.row_upper)
-    for a, b in zip(instance.network.parameters(), same.network.parameters(), strict=True):
-        assert torch.equal(a, b)
-    assert not np.array_equal(other.market.features, instance.market.features)
-
-
 def test_vineyards_are_modest(instance):
     X, quality = look_alike(1)
     modest = {row.tobytes() for row in X[quality <= 5]}
     assert all(row.tobytes() in modest for row in instance.market.features)
-
-
-def test_look_alike_data_looks_alike():
-    X, quality = look_alike(0)
-    assert X.shape == (1599, 11) and (X > 0).all()
-    assert 0.3 < (quality <= 5).mean() < 0.6
-    assert set(quality) <= {3, 4, 5, 6, 7, 8}
-    assert X[:, 7].mean() == pytest.approx(0.997, abs=1e-3) and X[:, 6].max() > 100
 
 
 def write_csv(folder, rows=120, leave_out=None, broken=False):
@@ -145,6 +118,7 @@ def test_what_a_file_lacks_is_named(tmp_path):
         wine(data=tmp_path)
 
 
+@volume("a network is trained on all rows")
 def test_a_folder_of_data(named):
     """The real file where there is one, look-alike rows in its layout elsewhere."""
     if not named.real:

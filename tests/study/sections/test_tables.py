@@ -9,7 +9,6 @@ from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
 from tests.study.made_up import row, scip, whole
 
-WATER = ("e1", "e2", "e3", "e4", "sensitivity")
 OWN = [name for name in EXPERIMENTS if name != "theory"]
 
 
@@ -71,20 +70,6 @@ def test_a_speed_up_says_whether_scip_was_done_and_over_how_many_pairs():
     )
 
 
-def test_big_m_is_sorted_and_a_scip_that_would_not_end_is_counted():
-    cells = (("6x64", 25, "total"), ("2x16", 100, "total"), ("2x16", 25, "total"), ("2x16", 25, "per sample"))
-    rows = [
-        scip("e1", "time", network=w, n=n, budgets=b, scip=None if n == 100 else "timelimit")
-        for w, n, b in cells
-    ]
-    ends = experiment_named("e1").tables(rows)[1]
-    assert [tuple(cells[:3]) for cells in ends.rows] == [
-        ("2x16", "25", "per sample"), ("2x16", "25", "total"), ("2x16", "100", "total"),
-        ("6x64", "25", "total"),
-    ]  # fmt: skip
-    assert "In 1 of 4 runs SCIP did not end when it was asked to" in ends.reading
-
-
 @pytest.mark.parametrize("name", OWN)
 def test_every_row_of_a_bench_is_in_a_table(name):
     rows = whole(name)
@@ -104,22 +89,6 @@ def test_ends_of_big_m_add_up(name):
             runs, first = table.header.index("runs"), table.header.index("writing, s")
             for cells in table.rows:
                 assert sum(map(int, cells[runs + 1 : first])) == int(cells[runs])
-
-
-@pytest.mark.parametrize("name", WATER)
-def test_water_tables_show_what_was_there_what_was_reached_and_what_is_reachable(name):
-    table = experiment_named(name).tables(whole(name))[0]
-    shown = {
-        "untouched",
-        "potable",
-        "newly flipped",
-        "best known",
-        "gap to it, %",
-        "last residual",
-        "engine",
-        "runs",
-    }
-    assert shown <= set(table.header)
 
 
 @pytest.mark.parametrize("name", OWN)

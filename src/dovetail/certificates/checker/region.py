@@ -1,4 +1,4 @@
-"""Where the inputs of a part can be on a leaf: a box, and perhaps one row more."""
+"""Where the inputs of a part can be on each leaf of a tree: a box, and perhaps one row more."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.certificates.checker.rounding import gamma
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +68,45 @@ class Region:
         met = np.argmax(left <= 0.0, axis=2)[:, :, None]
         weight = np.take_along_axis(np.take_along_axis(turns, order, 2), met, 2)[:, :, 0]
         return np.where((beyond > 0.0) & np.isfinite(weight), weight, 0.0)
+
+
+Chosen = IntArray | BoolArray | slice
+"""Some of many, by index or by flag."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Where the leaves are: bounds of the part's columns and, where a tree divides some, of its neurons."""
+
+    lower: FloatArray
+    """(N, columns), or (N, columns and neurons)."""
+    upper: FloatArray
+
+    @property
+    def size(self) -> FloatArray:
+        """(N, columns) the largest absolute values."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    def take(self, chosen: Chosen) -> Boxes:
+        """Some of them."""
+        return Boxes(self.lower[chosen], self.upper[chosen])
+
+
+UNIT = 2.0**-53
+MORE = 8
+"""Operations beside a sum itself."""
+
+
+def gamma(terms: int) -> float:
+    """Relative to the sizes that are added up: so many operations in a row; twice that, for its own use."""
+    return 2.0 * (terms + MORE) * UNIT / (1.0 - (terms + MORE) * UNIT)
+
+
+def down(values: FloatArray) -> FloatArray:
+    """The next float below."""
+    return np.nextafter(values, -np.inf)
+
+
+def up(values: FloatArray) -> FloatArray:
+    """The next float above."""
+    return np.nextafter(values, np.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.certificates.checker.rounding import gamma
+from dovetail.certificates.checker.region import gamma
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 from dovetail.core.sparse import row_of_entries

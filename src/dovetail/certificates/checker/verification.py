@@ -10,10 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
-from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues, take
+from dovetail.certificates.checker.region import Boxes, gamma
 from dovetail.certificates.checker.root_box import root_box
-from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
@@ -63,7 +62,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     if certificate.problem != fingerprint(problem):
         return Verification(None, False, "it belongs to another problem, or the networks have changed")
     try:
-        value = Looking(problem, certificate, graphs).value()
+        value = Verifier(problem, certificate, graphs).value()
     except (_Failure, BrokenTree, UnsupportedError) as reason:
         return Verification(None, False, f"not verified: {reason}")
     bound = problem.mip.sign * value
@@ -77,7 +76,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     return Verification(bound, True, f"the bound {bound:.10g} holds: {leaves} looked at")
 
 
-class Looking:
+class Verifier:
     """At one certificate; the networks are graphs, by the blocks' names."""
 
     def __init__(
@@ -123,7 +122,7 @@ class Looking:
             np.concatenate(
                 [
                     what_is_proved(leaves, values.values(boxes, leaves).value)
-                    for values, boxes, leaves in self._looks(part, cost, noise)
+                    for values, boxes, leaves in self._leaf_batches(part, cost, noise)
                 ]
             )
             for part in self._certificate.parts
@@ -131,7 +130,7 @@ class Looking:
 
     @property
     def _whole(self) -> BoolArray:
-        """Columns that are whole numbers in every accepted point: integers and classes."""
+        """Columns that are whole in every accepted point: integers and classes."""
         whole = self._mip.integer.copy()
         for block in self._problem.blocks:
             if block.classifies:
@@ -157,10 +156,9 @@ class Looking:
             raise _Failure("a row has a price and is in a part")
         return np.asarray(columns == 0)
 
-    def _looks(
+    def _leaf_batches(
         self, part: ProofPart, cost: FloatArray, noise: FloatArray
     ) -> Iterator[tuple[PartValues, Boxes, Leaves]]:
-        """Some leaves at a time."""
         values = PartValues(
             self._problem, self._graphs, part.columns, part.rows, cost=cost, noise=noise,
             lower=self._lower, upper=self._upper, defined=part.defined, row=part.row, most=part.value,
@@ -177,16 +175,14 @@ class Looking:
 
     def _part(self, part: ProofPart, cost: FloatArray, noise: FloatArray) -> float:
         least = np.inf
-        for turn, (values, boxes, leaves) in enumerate(self._looks(part, cost, noise)):
+        for turn, (values, boxes, leaves) in enumerate(self._leaf_batches(part, cost, noise)):
             found = looked_at(values, boxes, leaves, part.value)
             if np.any(np.isneginf(found)):
                 leaf = turn * BATCH + int(np.argmin(found))
-                raise _Failure(f"leaf {leaf} of part {self._number(part)} proves nothing")
+                number = next(k for k, other in enumerate(self._certificate.parts) if other is part)
+                raise _Failure(f"leaf {leaf} of part {number} proves nothing")
             least = min(least, float(found.min()))
         return min(least, part.value)
-
-    def _number(self, part: ProofPart) -> int:
-        return next(k for k, other in enumerate(self._certificate.parts) if other is part)
 
 
 def looked_at(
@@ -219,7 +215,6 @@ def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
 
 
 def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> Boxes:
-    """The lower ones, then the upper ones."""
     k = np.arange(len(column))
     middle = 0.5 * (boxes.lower[k, column] + boxes.upper[k, column])
     whole = values.integer[column]

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import Box, RowEntries
-from dovetail.branching.tree_ensembles import ranges_in
+from dovetail.branching.model import Model
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.mip import TOLERANCE
+from dovetail.methods.branching_model import model_of
 from dovetail.structure.components import Components, component_problem
 from dovetail.structure.trees import TreeProblem, in_cells
 
@@ -37,44 +37,23 @@ class TreeComponent:
         return sp.csr_array(self.terms.T)
 
     @cached_property
-    def _rows(self) -> RowEntries:
-        return RowEntries.filled(self.trees.host.A)
+    def model(self) -> Model:
+        """As branching has it, for what rows and trees leave of boxes."""
+        problem, host = self.trees.problem, self.trees.host
+        ensembles = {sample.block.name: sample.boxes.ensemble for sample in self.trees.samples}
+        return model_of(problem.derived(host, problem.blocks), host.lower, host.upper, ensembles)
 
     @cached_property
     def _uses(self) -> RowEntries:
         return RowEntries.filled(self.terms)
 
-    def bounded(
-        self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
-        """(N, 1 + R) the least use of boxes of cells (N, J), and which of them are empty.
-
-        Bounds (N, columns) are tightened in place: inputs by the cells, outputs by the trees, the others by
-        the component's rows.
-        """
-        cells, own = self.trees.cells, self.trees.cells.columns
-        lower[:, own] = np.maximum(lower[:, own], cells.low[cells.first[:-1] + low])
-        upper[:, own] = np.minimum(upper[:, own], cells.high[cells.first[:-1] + high])
-        for sample in self.trees.samples:
-            _, least, most = ranges_in(sample, low, high)
-            columns = sample.outputs
-            lower[:, columns] = np.maximum(lower[:, columns], least)
-            upper[:, columns] = np.minimum(upper[:, columns], most)
-        empty = np.any(lower > upper, axis=1)
-        self._tighten(lower, upper)
-        use = np.zeros((len(low), self.terms.shape[0]))
-        use[:, self._uses.number] = self._uses.least(lower, upper)
-        return use, empty | np.any(lower > upper, axis=1)
-
-    def _tighten(self, lower: FloatArray, upper: FloatArray) -> None:
-        """Bounds by the component's rows, in one pass: a box that is cut again passes on what it left."""
-        rows, whole = self._rows, self.trees.host.integer
-        least, most = self.trees.host.sides_as_checked
-        for a, side in ((rows.a, most), (-rows.a, -least)) if rows.number.size else ():
-            ends = lower[:, rows.column], upper[:, rows.column]
-            rows.pass_on(a, side[rows.number], ends, lower, upper)
-        lower[:, whole] = np.ceil(lower[:, whole] - TOLERANCE)
-        upper[:, whole] = np.floor(upper[:, whole] + TOLERANCE)
+    def bounded(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """(N, 1 + R) the least use of boxes (N, columns), which are tightened in place, and which of them are
+        empty."""
+        left = self.model.tighten(lower, upper, np.inf)
+        use = np.zeros((len(lower), self.terms.shape[0]))
+        use[:, self._uses.number] = self._uses.least(lower, np.maximum(lower, upper))
+        return use, ~left
 
 
 def tree_components(trees: TreeProblem, parts: Components) -> Iterator[TreeComponent]:

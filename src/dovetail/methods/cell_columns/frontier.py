@@ -4,27 +4,25 @@ A box stands for its points by its least use. One whose cheapest corner is a tru
 further: it is *closed*, and any other box that uses no less of anything is left out.
 
 A box is looked at where it is nearest to a point that uses little. If the outputs there are those that its
-least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere in the box. It
-is cut in the column that most of what is missing lies behind, at the edge of the leaf that brings most.
+least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere: it
+is cut as in branching over trees, where most of what is missing lies behind (`branching/tree_ensembles.py`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dovetail.bounds.box import PAD, UNIT
+from dovetail.branching.divisions import Divisions
+from dovetail.branching.tree_ensembles import TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
-from dovetail.core.sparse import joined_ranges
 from dovetail.methods.cell_columns.component import TreeComponent
 from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
-from dovetail.structure.trees import TreeProblem, TreeSample
 
 CLOSE = 1e-5
 """Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
@@ -32,130 +30,6 @@ No bound hangs on it, only what is cut further."""
 ROW = 10.0 * PAD
 """What a point may miss a row by: each of its bounds was propagated with a room of `PAD`. No claim hangs on
 it, either: what is offered is looked for again in the point's cells."""
-SAME, FLOOR = 1e-7, 1e-6
-"""As in branching over trees: outputs that are this close are right; the least weight of one that is not."""
-
-
-class Cuts(NamedTuple):
-    """Of N boxes."""
-
-    cells: IntArray
-    """(N, J) where each was looked at."""
-    place: IntArray
-    """(N,) the column of the cut, among those of the cells; -1 where outputs are as counted on."""
-    after: IntArray
-    """(N,) its cell."""
-
-
-class _Missed(NamedTuple):
-    """What better leaves ask of columns, and the point looked at does not have."""
-
-    box: IntArray
-    column: IntArray
-    after: IntArray
-    gain: FloatArray
-
-
-def cuts_of(trees: TreeProblem, low: IntArray, high: IntArray, x: FloatArray, price: FloatArray) -> Cuts:
-    """Of boxes (N, J), looked at in points (N, columns) whose outputs are as their least use has them."""
-    cells = np.clip(_cells_of(trees, x), low, high)
-    wrong, found = np.zeros(len(low), dtype=bool), []
-    for sample in trees.samples:
-        off, leaves = _off(trees, sample, cells, x)
-        boxes = np.flatnonzero(np.any(off != 0.0, axis=1))
-        wrong[boxes] = True
-        if boxes.size:
-            found.append(_missed(sample, boxes, low, high, cells, leaves, off, price))
-    place, after = widest(low, high)
-    place[~wrong] = -1
-    if found:
-        _chosen(
-            _Missed(*(np.concatenate(parts) for parts in zip(*found, strict=True))),
-            place,
-            after,
-            low.shape[1],
-        )
-    return Cuts(cells, place, after)
-
-
-def _cells_of(trees: TreeProblem, x: FloatArray) -> IntArray:
-    """(N, J) of points (N, columns)."""
-    cells = trees.cells
-    return np.stack(
-        [
-            np.searchsorted(cells.high[cells.first[k] : cells.first[k + 1] - 1], x[:, j], side="left")
-            for k, j in enumerate(cells.columns)
-        ],
-        axis=1,
-    )
-
-
-def widest(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """(N,) the columns with most cells of boxes (N, J), and their middles; column -1 where each has one."""
-    place, each = np.argmax(high - low, axis=1), np.arange(len(low))
-    begin = low[each, place]
-    spread = high[each, place] - begin
-    return np.where(spread > 0, place, -1), begin + (spread - 1) // 2
-
-
-def _off(
-    trees: TreeProblem, sample: TreeSample, cells: IntArray, x: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """(N, outputs) what the trees say less what was counted on, 0 where that is close; (N, trees) by which
-    leaves."""
-    boxes = sample.boxes
-    rows = trees.cells.high[trees.cells.first[boxes.place] + cells[:, boxes.place]]
-    leaves = boxes.ensemble.leaves(rows)
-    said = sample.decoded(boxes.ensemble.summed(boxes.ensemble.value[leaves]))
-    off = said - x[:, sample.outputs]
-    return np.where(np.abs(off) > SAME * np.maximum(1.0, np.abs(said)), off, 0.0), leaves
-
-
-def _missed(
-    sample: TreeSample,
-    which: IntArray,
-    low: IntArray,
-    high: IntArray,
-    cells: IntArray,
-    leaves: IntArray,
-    off: FloatArray,
-    price: FloatArray,
-) -> _Missed:
-    """By the best leaf of every tree that each box can reach."""
-    boxes, least_price = sample.boxes, FLOOR * max(1.0, float(np.max(np.abs(price), initial=0.0)))
-    direction = np.sign(off[which]) * (np.abs(price[sample.outputs]) + least_price)
-    if boxes.ensemble.link == "both classes":
-        direction = direction[:, 1:] - direction[:, :1]
-    worth = np.where(boxes.reachable(low[which], high[which]), direction @ boxes.value.T, np.inf)
-    active = boxes.number_of(leaves[which])
-    ends = [*boxes.starts[1:], boxes.leaves]
-    best = np.stack(
-        [a + np.argmin(worth[:, a:b], axis=1) for a, b in zip(boxes.starts, ends, strict=True)], axis=1
-    )
-    each = np.arange(which.size)[:, None]
-    gain = (worth[each, active] - worth[each, best]).ravel()
-    better = np.flatnonzero(gain > 0.0)
-    leaf = best.ravel()[better]
-    first, last = boxes.demands_from(leaf)
-    demand, owner = joined_ranges(first, last), np.repeat(better, last - first)
-    box = which[owner // best.shape[1]]
-    at, column = cells[box, boxes.column[demand]], boxes.column[demand]
-    below, above = at < boxes.low[demand], at > boxes.high[demand]
-    out = below | above
-    after = np.where(above, boxes.high[demand], boxes.low[demand] - 1)[out]
-    share = gain[owner][out] / np.maximum(np.bincount(owner[out], minlength=gain.size), 1)[owner[out]]
-    return _Missed(box[out], column[out], after, share)
-
-
-def _chosen(missed: _Missed, place: IntArray, after: IntArray, columns: int) -> None:
-    """The column with most to gain and there the cut of the one that brings most; in place."""
-    total = np.bincount(missed.box * columns + missed.column, missed.gain, place.size * columns)
-    total = total.reshape(-1, columns)
-    there = np.any(total > 0.0, axis=1)
-    place[there] = np.argmax(total[there], axis=1)
-    own = np.flatnonzero(missed.column == place[missed.box])
-    own = own[np.lexsort((missed.gain[own], missed.box[own]))]
-    after[missed.box[own]] = missed.after[own]  # the last one stays
 
 
 class Frontier:
@@ -164,11 +38,11 @@ class Frontier:
     def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
         self._component, self._settings = component, (seed, threads)
         self._descent: MoveDescent | None = None
-        host, counts = component.trees.host, component.trees.cells.counts
+        host = component.trees.host
+        self._samples = TreeSamples(component.trees.cells, component.trees.samples)
         self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
-        self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
-        self._lower, self._upper = host.lower[None].copy(), host.upper[None].copy()
-        self.use, empty = component.bounded(self.low, self.high, self._lower, self._upper)
+        self.lower, self.upper = host.lower[None].copy(), host.upper[None].copy()
+        self.use, empty = component.bounded(self.lower, self.upper)
         self.closed: BoolArray = np.zeros(1, dtype=bool)
         self.ever_closed = False
         self.points: list[FloatArray] = []
@@ -187,8 +61,7 @@ class Frontier:
         """Forget all other boxes."""
         if np.all(which):
             return
-        self.low, self.high = self.low[which], self.high[which]
-        self._lower, self._upper = self._lower[which], self._upper[which]
+        self.lower, self.upper = self.lower[which], self.upper[which]
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
@@ -219,20 +92,28 @@ class Frontier:
             return
         price = self._component.prices_of @ prices
         trees = self._component.trees
-        lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
+        lower, upper, outputs = self.lower[boxes], self.upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
-        cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
-        place, after = cuts.place.copy(), cuts.after.copy()
-        right = np.flatnonzero(place < 0)
+        cells = self._samples.cells_of(x)
+        cuts = self._samples.cuts(lower, upper, x, np.tile(price, (boxes.size, 1)), 1)
+        right = np.array([k for k, one in enumerate(cuts) if not one.columns.size], dtype=np.int64)
         if right.size:
-            right = right[~self._met_corners(boxes[right], x[right], cuts.cells[right])]
+            right = right[~self._met_corners(boxes[right], x[right], cells[right])]
         for k in right:
-            if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
-                place[k : k + 1], after[k : k + 1] = widest(self.low[boxes[[k]]], self.high[boxes[[k]]])
-        gone = self._stood_for(boxes[place < 0])
-        cut = (place >= 0) & ~gone[boxes]
-        self._cut(boxes[cut], place[cut], after[cut], gone)
+            if not self._close(int(boxes[k]), cells[k], price, budget):
+                cuts[k] = self._widest(int(boxes[k]))
+        gone = self._stood_for(boxes[self.closed[boxes]])
+        self._cut([(int(k), one) for k, one in zip(boxes, cuts, strict=True) if one.columns.size], gone)
+
+    def _widest(self, k: int) -> Divisions:
+        """In the middle of the column with most cells."""
+        cells = self._component.trees.cells
+        low, high = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
+        place = int(np.argmax(high - low))
+        at = cells.first[place] + (low[place] + high[place] - 1) // 2
+        above = np.maximum(cells.low[at + 1], np.nextafter(cells.high[at], np.inf))
+        return Divisions(cells.columns[[place]], cells.high[[at]], np.array([above]), np.zeros(0))
 
     def _met_corners(self, boxes: IntArray, x: FloatArray, cells: IntArray) -> BoolArray:
         """(N,) which boxes are closed by points (N, columns) in these cells as they are: no LP is needed."""
@@ -249,7 +130,8 @@ class Frontier:
     def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
         """Whether a point in these cells uses next to no more than the box does, or there are no others."""
         used = self.met(cells, price, budget)
-        close = np.all(self.low[k] == self.high[k])
+        ends = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
+        close = np.all(ends[0] == ends[1])
         if used is not None:
             close |= np.all(used <= self.use[k] + CLOSE * (1.0 + np.abs(self.use[k])))
         self.closed[k] = close
@@ -300,25 +182,23 @@ class Frontier:
             return self._live.run(budget, 0.0)[1]
         return None
 
-    def _cut(self, parents: IntArray, place: IntArray, after: IntArray, gone: BoolArray) -> None:
+    def _cut(self, cuts: list[tuple[int, Divisions]], gone: BoolArray) -> None:
         """Both halves of each, in the place of the whole; boxes that are `gone` (boxes,) are forgotten."""
-        if parents.size == 0:
+        cuts = [(k, one) for k, one in cuts if not gone[k]]
+        if not cuts:
             self.keep(~gone)
             return
-        twice = np.repeat(parents, 2)
-        low, high = self.low[twice], self.high[twice]
-        lower, upper = self._lower[twice], self._upper[twice]
-        left, right = 2 * np.arange(parents.size), 2 * np.arange(parents.size) + 1
-        high[left, place], low[right, place] = after, after + 1
-        use, empty = self._component.bounded(low, high, lower, upper)
-        use = np.maximum(use, self.use[twice])
+        halves = [one.sides(self.lower[k], self.upper[k]) for k, one in cuts]
+        lower, upper = (np.concatenate(ends) for ends in zip(*halves, strict=True))
+        parents = np.array([k for k, _ in cuts])
+        use, empty = self._component.bounded(lower, upper)
+        use = np.maximum(use, self.use[np.repeat(parents, 2)])
         new = ~empty & ~self._dominated(use)
         old = ~gone
         old[parents] = False
         self.keep(old)
-        self.low, self.high = np.concatenate([self.low, low[new]]), np.concatenate([self.high, high[new]])
-        self._lower = np.concatenate([self._lower, lower[new]])
-        self._upper = np.concatenate([self._upper, upper[new]])
+        self.lower = np.concatenate([self.lower, lower[new]])
+        self.upper = np.concatenate([self.upper, upper[new]])
         self.use = np.concatenate([self.use, use[new]])
         self.closed = np.concatenate([self.closed, np.zeros(int(new.sum()), dtype=bool)])
 

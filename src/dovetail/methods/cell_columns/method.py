@@ -26,16 +26,19 @@ from dovetail.bounds.whole_objective import next_step, objective_step
 from dovetail.branching.confirmed import EngineSettings, stands
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
-from dovetail.methods.cell_columns.choice import BoxChoice, PricedRows
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
+from dovetail.methods.component_prices.master import Master, MasterSolution
+from dovetail.methods.component_prices.pool import Columns, CouplingLimits
 from dovetail.mip.turns import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.components import Components
 from dovetail.structure.structure import structure_of
@@ -51,6 +54,8 @@ MIP_EVERY, MIP_SECONDS = 8, 2.0
 """Rounds between two MIPs for points, twice as many after one that found nothing, and the longest of one."""
 FEW_BOXES = 1_250
 """Of all components: a MIP over them takes seconds, open ones or not. It has as long as all before it."""
+NOTHING = 1e-12
+"""A price of the cost that is none: there are engines' roundings, and nothing to divide by."""
 FREE = 1e-9
 """Relative to 1 + |cost|: a coupling row that is worth no more than this is not scarce."""
 EVEN = 1e-3
@@ -65,8 +70,9 @@ LP_BOXES = 40
 """Of each component in the LP: those that are cheapest at the prices before. Any prices prove a bound."""
 LOADS = 3
 """Times that such an LP is solved again with the boxes that its own prices make cheap."""
-STEP, HALF = 1.0 - 1e-6, 0.5
-"""Of a step of the objective, and of the gap that counts as closed: what is better is better by that much."""
+STEP, PART = 1.0 - 1e-6, 0.4
+"""Of a step of the objective, and of the gap that counts as closed: what is better is better by that much.
+The proof of a MIP may leave half of the gap beside it."""
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share rows"
@@ -112,7 +118,8 @@ class _BoxColumns:
     ) -> None:
         self._context, self._host, self._parts, self._components = context, trees.host, parts, found
         self._coupling = parts.coupling(trees.host)
-        self._even = np.append(0.0, 1.0 / np.maximum(np.abs(self._coupling[1]), 1.0))
+        self._limits = CouplingLimits(*self._coupling, np.maximum(np.abs(self._coupling[1]), 1.0))
+        self._even = np.append(0.0, 1.0 / self._limits.scale)
         self.frontiers = [Frontier(one, seed=context.seed, threads=context.threads) for one in found]
         self._box = propagate(trees.host)
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
@@ -177,7 +184,7 @@ class _BoxColumns:
         context, choice, target = self._context, self._choice([f.use for f in self.frontiers]), self._target
         infeasible = choice is None
         if choice is not None:
-            mip = choice.mip
+            mip = choice.as_mip()
             with context.stopwatch.measure("engine"):
                 lp = SafeLp(mip, seed=context.seed, threads=context.threads)
                 infeasible = lp.minimise(mip.cost, mip.offset, context.budget).bound == np.inf
@@ -188,11 +195,12 @@ class _BoxColumns:
             return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
-    def _choice(self, uses: list[FloatArray]) -> BoxChoice | None:
-        """Of such uses; None where a component has none."""
+    def _choice(self, uses: list[FloatArray]) -> Columns | None:
+        """Of (boxes, 1 + R) least uses of each component; None where a component has none."""
         if any(len(use) == 0 for use in uses):
             return None
-        return BoxChoice.of(self._host, self._parts, self._coupling, uses)
+        owner, use = np.repeat(np.arange(len(uses)), [len(use) for use in uses]), np.concatenate(uses)
+        return Columns(self._host, self._parts, self._limits, owner, use[:, 0], use[:, 1:])
 
     @property
     def _target(self) -> float:
@@ -201,26 +209,36 @@ class _BoxColumns:
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
             return np.inf
-        better = max(self._step * STEP, HALF * incumbent.allowed_gap)
+        better = max(self._step * STEP, PART * incumbent.allowed_gap)
         return float(mip.sign * incumbent.objective - better)
 
     def _price(self) -> MipStatus:
         """Prices of the LP over the boxes that are cheapest at those before; how it ended."""
-        context, priced = self._context, PricedRows(MipStatus.INFEASIBLE)
+        status = MipStatus.INFEASIBLE
         few = self._cheapest(self._guide)
         # the few may not fit, where all of them do
         for which in (few, [np.arange(frontier.size) for frontier in self.frontiers]):
             choice = self._choice_among(which)
-            if choice is None or priced.status is not MipStatus.INFEASIBLE:
+            if choice is None or status is not MipStatus.INFEASIBLE:
                 continue
-            with context.stopwatch.measure("engine"):
-                priced = choice.prices(context.budget, self._settings)
-                if priced.prices is None:
-                    continue
-                self._prices = self._guide = self._priced(priced.prices)
-                if np.max(priced.prices / self._even[1:], initial=0.0) <= FREE * (1.0 + abs(priced.value)):
-                    self._load(priced.value + FREE * (1.0 + abs(priced.value)), which)
-        return priced.status
+            status, found = self._solved_lp(choice)
+            if found is None:
+                continue
+            self._prices = self._guide = self._priced(found.prices.rows)
+            little = FREE * (1.0 + abs(found.value))
+            if np.max(found.prices.rows / self._even[1:], initial=0.0) <= little:
+                self._load(found.value + little, which)
+        return status
+
+    def _solved_lp(
+        self, choice: Columns, cost: float | None = None
+    ) -> tuple[MipStatus, MasterSolution | None]:
+        """Of a choice in parts, or of one up to a cost that fills rows least; a failed engine has no time."""
+        with expendable("LP of a choice", EngineError):
+            master = Master(self._context, choice, elastic=False)
+            found = master.solve(self._context.budget, level_at=cost)
+            return master.status, found
+        return MipStatus.LIMIT, None
 
     @staticmethod
     def _priced(prices: FloatArray) -> FloatArray:
@@ -231,10 +249,12 @@ class _BoxColumns:
         """Prices of the choice up to a cost that fills rows least; of all boxes, not only of `which`."""
         for _ in range(LOADS):
             choice = self._choice_among(which)
-            loads = None if choice is None else choice.load_prices(cost, self._context.budget, self._settings)
-            if loads is None:
+            found = None if choice is None else self._solved_lp(choice, cost)[1]
+            if found is None:
                 return
-            self._guide = loads
+            own = found.prices.on_cost
+            has_price = own > NOTHING
+            loads = self._guide = np.append(has_price, found.prices.rows / (own if has_price else 1.0))
             cheaper = self._cheapest(loads)
             wider = [np.union1d(some, more) for some, more in zip(which, cheaper, strict=True)]
             if sum(map(len, wider)) == sum(map(len, which)):
@@ -245,7 +265,7 @@ class _BoxColumns:
         """Of each component a few boxes that cost least."""
         return [np.argsort(frontier.keys(prices), kind="stable")[:LP_BOXES] for frontier in self.frontiers]
 
-    def _choice_among(self, which: list[IntArray]) -> BoxChoice | None:
+    def _choice_among(self, which: list[IntArray]) -> Columns | None:
         return self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
 
     def _leave_out(self) -> None:
@@ -324,12 +344,12 @@ class _BoxColumns:
             return
         target = self._target
         with context.stopwatch.measure("engine"):
-            found = stands(choice.mip, answer, self._settings, budget, target)
+            found = stands(choice.as_mip(), answer, self._settings, budget, target)
         self._raise(min(found.bound, target), found.support)
         if answer.x is None or answer.value > target:
             return
         first = 0
-        for frontier, rest, box in zip(self.frontiers, self._rest, choice.chosen(answer.x), strict=True):
+        for frontier, rest, box in zip(self.frontiers, self._rest, _chosen(choice, answer.x), strict=True):
             size = frontier.size
             if not frontier.closed[box - first]:
                 frontier.look_into(np.array([box - first]), self._looked_for, rest, context.budget)
@@ -343,14 +363,20 @@ class _BoxColumns:
             return
         search, x = self._context.once(cell_search), np.clip(0.0, self._host.lower, self._host.upper)
         known = [point for frontier in self.frontiers for point in frontier.points]
-        for component, number in zip(self._components, choice.chosen(answer.x), strict=True):
+        for component, number in zip(self._components, _chosen(choice, answer.x), strict=True):
             x[component.columns] = known[number]
         search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
 
-    def _solved(self, choice: BoxChoice, cutoff: float, budget: Budget) -> MipAnswer | None:
+    def _solved(self, choice: Columns, cutoff: float, budget: Budget) -> MipAnswer | None:
         context = self._context
         with context.stopwatch.measure("engine"):
             return answer_of(
-                "MIP of a choice", choice.mip, budget, seed=context.seed, threads=context.threads, gap=GAP,
-                cutoff=cutoff,
+                "MIP of a choice", choice.as_mip(), budget, seed=context.seed, threads=context.threads,
+                gap=GAP, cutoff=cutoff,
             )  # fmt: skip
+
+
+def _chosen(choice: Columns, x: FloatArray) -> IntArray:
+    """(components,) the box of each with most weight at a point of the program."""
+    order, rank = choice.ranked(-x[choice.shared.size :])
+    return np.asarray(order[rank == 0])

@@ -19,13 +19,12 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
-from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
-from dovetail.methods.cell_descent.descent import MoveDescent
+from dovetail.methods.cell_descent.descent import HELD, CellPoint, MoveDescent
+from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.mip.turns import FOR_POINTS, answer_of, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
-from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
@@ -69,16 +68,26 @@ class CellDescent:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One start after the other, and kicks of the best in between."""
-        trees = context.once(structure_of).trees
-        if trees is None:
+        if context.once(structure_of).trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"cell descent: {NONE}")
-        search = context.once(cell_search)
-        progress = Progress(context, self.rounds, self.patience)
-        while True:
-            value = search.round(self.kicks, context)
-            outcome = progress.record(value, context.incumbent.objective)
-            if outcome is not None or not np.isfinite(value):
-                return outcome or progress.exhausted()
+        return take_turns(context, moves_of(context, self), self.rounds)
+
+    def moves(self, context: SolveContext) -> list[Move]:
+        """One: the next start and its kicks."""
+        return [CellMoves(context, self)]
+
+
+class CellMoves(Move):
+    """The cell search of a solve, whose best cells others look at as well."""
+
+    def __init__(self, context: SolveContext, options: CellDescent) -> None:
+        super().__init__(options.patience)
+        self._search, self._kicks = context.once(cell_search), options.kicks
+
+    def turn(self, context: SolveContext) -> Turn | None:
+        """From one start, and kicks of where that ends."""
+        value = self._search.round(self._kicks, context)
+        return Turn(value, context.incumbent.objective) if np.isfinite(value) else None
 
 
 def cell_search(context: SolveContext) -> CellSearch:
@@ -160,7 +169,7 @@ class CellSearch:
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
         """The same with integers whole; asked again only with twice the time, since it failed with less."""
-        seconds = HOST_SHARE * context.budget.left
+        seconds = min(HOST_SHARE * context.budget.left, context.budget.slice)
         if seconds < 2.0 * self._host_seconds:
             return None
         self._host_seconds = seconds

@@ -161,7 +161,7 @@ class MoveSearch(BestFirst[Cells]):
     def _bounded(self, cells: Cells) -> Cells:
         """With bounds, cut, and the next split; points are tried as well."""
         self.nodes += len(cells)
-        work.count(nodes=len(cells))
+        work.count(nodes=len(cells), effort=3.5e-2 + 6e-6 * len(cells))
         if not len(cells):
             return cells
         root = self.targets.take(cells.target)

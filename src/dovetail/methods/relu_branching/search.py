@@ -69,7 +69,7 @@ class ReluSearch(BestFirst[Nodes]):
             return nodes
         found = self._bounding.bounded(nodes, self.limit[nodes.target], settled=settled)
         self.nodes += len(nodes)
-        work.count(nodes=len(nodes))
+        work.count(nodes=len(nodes), effort=3.5e-2 + 6e-6 * len(nodes))
         self._try(found.nodes.target, found.moves)
         return found.nodes
 

@@ -13,17 +13,23 @@ from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Slack, Ties
-from dovetail.core.indicator import Indicator
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.scip.columns import BEING_WRITTEN, GONE, ScipColumns, original_variables
-from dovetail.models.scip.rows import LINEAR, Constraints, LinearRows, removed
-from dovetail.models.tool_model import ToolModel
+from dovetail.core.special_constraints import Indicator, SpecialConstraints
+from dovetail.models.scip.rows import (
+    BEING_WRITTEN,
+    GONE,
+    LINEAR,
+    Constraints,
+    LinearRows,
+    ScipColumns,
+    original_variables,
+    removed,
+)
 
 
-class ScipModel(ToolModel):
+class ScipModel(ForeignModel):
     """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
 
     tool = "PySCIPOpt model"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx.graph import OnnxGraph
 from dovetail.predictors.onnx.memory import LARGEST
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.operators.shape import SHAPES_ONLY
@@ -16,8 +17,6 @@ from dovetail.predictors.onnx.operators.table import is_differentiable
 
 RESHAPING = ("Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep every number of a row, in its order."""
-PICKING = ("Gather", "Slice", "Transpose")
-"""Operators that hand some of their numbers on."""
 LINEAR = ("Gemm", "MatMul", "Conv", "ConvTranspose")
 """Operators that a logit comes from and a probability does not."""
 SHIFTING = ("Add", "Sub")
@@ -66,7 +65,7 @@ def ends_in_sigmoid(graph: OnnxGraph) -> bool | None:
         if node.operator in LINEAR and len(data) == 1:
             return False
         shifted = shifted or node.operator in SHIFTING
-        if node.operator not in (*RESHAPING, *PICKING, *SHIFTING) or len(data) != 1:
+        if node.operator not in (*RESHAPING, "Gather", "Slice", "Transpose", *SHIFTING) or len(data) != 1:
             return None
         (name,) = data
     return None
@@ -100,3 +99,31 @@ def _width(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> int | None:
             if weight is not None and weight.ndim == 2:
                 return int(weight.shape[1 if node.operator == "Gemm" and node.integer("transB", 0) else 0])
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxGraph:
+    """A network: one input, one output, and the nodes between them in the order of their computation."""
+
+    name: str
+    input: str
+    dtype: torch.dtype
+    sizes: tuple[int | None, ...]
+    """The input's shape; None where the file leaves it open."""
+    output: str
+    nodes: tuple[OnnxNode, ...]
+    constants: dict[str, Tensor]
+    narrowest_dtype: torch.dtype
+    """The narrowest float type anywhere in it."""
+
+    def makers(self) -> dict[str, OnnxNode]:
+        """The node that makes each value, by the value's name."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def varying(self) -> set[str]:
+        """The names of all values that depend on the numbers in the input, not only on its number of rows."""
+        varying = {self.input}
+        for node in self.nodes:
+            if node.operator not in SHAPES_ONLY and varying & set(node.inputs):
+                varying |= set(node.outputs) - {""}
+        return varying

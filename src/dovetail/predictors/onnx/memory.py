@@ -20,7 +20,7 @@ from torch.utils.flop_counter import flop_registry
 
 from dovetail.core.errors import PredictorError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.torch.recorder import DispatchMode
+from dovetail.predictors.torch.layers import DispatchMode
 
 SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""
@@ -91,7 +91,7 @@ def _makes_tensors(func: Any) -> bool:
 
 
 def _form(item: Any) -> Hashable:
-    """All of an argument but a tensor's data; 1, 1.0 and True are three arguments."""
+    """Everything about an argument but a tensor's data; 1, 1.0 and True are three arguments."""
     if isinstance(item, Tensor):
         return item.shape, item.stride(), item.dtype
     if isinstance(item, (tuple, list)):

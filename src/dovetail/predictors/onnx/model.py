@@ -17,11 +17,14 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.networks.layers import ACTIVATIONS as KINDS
-from dovetail.networks.layers import Activation, Dense, Layer, folded
+from dovetail.networks.layers import ACTIVATIONS, Activation, Dense, Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
-from dovetail.predictors.onnx.graph import OnnxGraph
-from dovetail.predictors.onnx.graph_traits import RESHAPING, ends_in_sigmoid, piecewise_constant_nodes
+from dovetail.predictors.onnx.graph_traits import (
+    RESHAPING,
+    OnnxGraph,
+    ends_in_sigmoid,
+    piecewise_constant_nodes,
+)
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node
@@ -74,19 +77,13 @@ class OnnxPredictor(TorchPredictor):
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""
-        return folded(self._operations())
+        return folded(self._unfolded())
 
-    def _operations(self) -> tuple[Layer, ...]:
+    def _unfolded(self) -> tuple[Layer, ...]:
         reason = changed(self._onnx_module)
         if reason:
             raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
         return tuple(layers_of(self._graph, self._onnx_module))
-
-
-ACTIVATIONS = {kind.capitalize(): kind for kind in KINDS}
-"""Operators that are an activation of `networks.layers`, and its name there."""
-ARITHMETIC = ("Add", "Sub", "Mul", "Div")
-"""Operators that, with a constant, scale and shift."""
 
 
 def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
@@ -98,11 +95,14 @@ def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
             continue
         if node.operator == "Cast" and node.dtype("to") == graph.dtype == graph.narrowest_dtype:
             continue  # to what it is: converters of estimators begin with one
-        if node.operator in ACTIVATIONS and (node.operator != "Softmax" or _is_on_rows(node, before)):
-            yield Activation(ACTIVATIONS[node.operator])
+        axis = node.integer("axis", -1 if node.opset >= 13 else 1) if node.operator == "Softmax" else 1
+        if node.operator.lower() in ACTIVATIONS and (
+            node.operator != "Softmax" or (len(before) == 2 and axis in (1, -1))
+        ):
+            yield Activation(node.operator.lower())
         elif node.operator in ("Gemm", "MatMul") and node.inputs[0] == data and len(before) == 2:
             yield _dense(node, module)
-        elif node.operator in ARITHMETIC and before == after:
+        elif node.operator in ("Add", "Sub", "Mul", "Div") and before == after:
             yield _scaling(node, data, before, module)
         else:
             raise _not_a_layer(node)
@@ -121,10 +121,6 @@ def _chain(graph: OnnxGraph) -> list[tuple[OnnxNode, str]]:
         (name,) = data
         chain.append((node, name))
     return chain[::-1]
-
-
-def _is_on_rows(node: OnnxNode, shape: tuple[int, ...]) -> bool:
-    return len(shape) == 2 and node.integer("axis", -1 if node.opset >= 13 else 1) in (1, -1)
 
 
 def _dense(node: OnnxNode, module: OnnxModule) -> Dense:

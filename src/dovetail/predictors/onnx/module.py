@@ -1,10 +1,10 @@
-"""Running a graph: an `nn.Module` that goes through the steps of its plan."""
+"""Running a graph: an `nn.Module` that goes through the nodes that are left once constants are folded."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.graph import OnnxGraph
-from dovetail.predictors.onnx.graph_traits import require_gradient, row_shape
+from dovetail.predictors.onnx.graph_traits import OnnxGraph, require_gradient, row_shape
 from dovetail.predictors.onnx.memory import room
-from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.operator import Kernel
+from dovetail.predictors.onnx.node import Kernel, OnnxNode
 from dovetail.predictors.onnx.operators.table import compiled, operator_of
 
 TRIAL = 3
@@ -41,17 +39,21 @@ class OnnxModule(nn.Module):
         super().__init__()
         self.register_buffer("precision", torch.zeros((), dtype=graph.dtype))
         self.register_buffer("narrowest", torch.zeros((), dtype=graph.narrowest_dtype))
-        self._name = graph.name
+        self._name, self._input, self._output = graph.name, graph.input, graph.output
         self._own_narrowest = graph.narrowest_dtype
         kernels = {node: compiled(node) for node in graph.nodes}  # refusals, before anything runs
         require_gradient(graph)
         with room(meter):
             constants = folded_constants(graph, kernels)
-        self._plan = planned(graph, kernels, constants)
-        self._fixed: list[Tensor | None] = [None] * self._plan.n_slots
-        self._floats: list[tuple[int, str]] = []
-        self._masks: list[int] = []
-        for name in constants.keys() & self._plan.slots.keys():
+        self._steps = scheduled(graph, kernels, constants)
+        self._fixed: dict[str, Tensor] = {}
+        self._floats: dict[str, str] = {}
+        """Constants that are buffers, by name the buffer."""
+        self._masks: list[str] = []
+        for name in {
+            graph.output,
+            *(name for step in self._steps for name in step.inputs),
+        } & constants.keys():
             self._keep(name, constants[name])
         self._shape = row_shape(graph, constants)
         self._limits = meter.limits
@@ -77,12 +79,11 @@ class OnnxModule(nn.Module):
         """The shape of everything that is computed, by name, and the number of rows it was seen with."""
         rows = 1 if self._takes_one else TRIAL
         values = self._values(self.precision.new_zeros(rows, math.prod(self._shape)), frees=False)
-        found = {name: values[slot] for name, slot in self._plan.slots.items()}
-        return {name: tuple(value.shape) for name, value in found.items() if value is not None}, rows
+        return {name: tuple(value.shape) for name, value in values.items() if value is not None}, rows
 
     def constant(self, name: str) -> FloatArray | None:
         """A float constant by name, or None for anything else."""
-        buffer = self._buffers.get(f"constant{self._plan.slots.get(name, 0)}")
+        buffer = self._buffers.get(self._floats.get(name, ""))
         return None if buffer is None else buffer.to(dtype=torch.float64, device="cpu").numpy().copy()
 
     def _batch(self, x: Tensor) -> Tensor:
@@ -99,7 +100,7 @@ class OnnxModule(nn.Module):
         return Meter(f"{self._name} with {rows} samples", limits, "load_predictor", PredictorError)
 
     def _rows(self, x: Tensor) -> Tensor:
-        y = self._values(x)[self._plan.output]
+        y = self._values(x)[self._output]
         if y is not None and len(x) == 1:  # a Squeeze may have taken the samples' axis along
             y = y.reshape(1, -1)
         if y is None or y.ndim == 0 or len(y) != len(x):
@@ -109,21 +110,22 @@ class OnnxModule(nn.Module):
             )
         return y.reshape(len(x), math.prod(y.shape[1:]))
 
-    def _values(self, x: Tensor, frees: bool = True) -> list[Tensor | None]:
+    def _values(self, x: Tensor, frees: bool = True) -> dict[str, Tensor | None]:
         """Every step in turn; what no later step reads is dropped on the way."""
-        values = self._at_first(x)
+        buffers = self._buffers
+        values: dict[str, Tensor | None] = {"": None, **self._fixed}
+        values |= {name: buffers[buffer] for name, buffer in self._floats.items()}
+        values |= {name: self._as_in_use(self._fixed[name]) for name in self._masks}
+        values[self._input] = x.reshape(len(x), *self._shape)
         step: PlannedStep | None = None
         try:
-            for step in self._plan.steps:
-                result = step.kernel(*[values[slot] for slot in step.inputs])
-                if step.single:
-                    values[step.outputs[0]] = result
-                else:
-                    for slot, value in zip(step.outputs, result, strict=False):
-                        values[slot] = value
-                if frees:
-                    for slot in step.freed:
-                        values[slot] = None
+            for step in self._steps:
+                arguments = [values[name] for name in step.inputs]
+                result = step.kernel(*([self.narrowest] if step.needs_like else []), *arguments)
+                given = zip(step.outputs, (result,) if step.single else result, strict=False)
+                values.update({name: value for name, value in given if name})
+                for name in step.freed if frees else ():
+                    values[name] = None
         except (PredictorError, UnsupportedError):
             raise
         except Exception as reason:
@@ -132,35 +134,21 @@ class OnnxModule(nn.Module):
             ) from reason
         return values
 
-    def _at_first(self, x: Tensor) -> list[Tensor | None]:
-        """The slots before the first step: constants, in the precision in use, and the input."""
-        values, buffers = self._fixed.copy(), self._buffers
-        values[LIKE] = self.narrowest
-        for slot, name in self._floats:
-            values[slot] = buffers[name]
-        for slot in self._masks:
-            values[slot] = self._as_in_use(values[slot])
-        values[self._plan.input] = x.reshape(len(x), *self._shape)
-        return values
-
-    def _as_in_use(self, mask: Tensor | None) -> Tensor | None:
+    def _as_in_use(self, mask: Tensor) -> Tensor:
         """A constant that is no buffer, where the buffers are and in their precision."""
-        if mask is None:
-            return None
         as_written = self.narrowest.dtype == self._own_narrowest
         return mask.to(device=self.narrowest.device, dtype=mask.dtype if as_written else self.narrowest.dtype)
 
     def _keep(self, name: str, value: Tensor) -> None:
         """Store a constant: floats as a buffer, the rest (and masks of minus infinity) as it is."""
-        slot = self._plan.slots[name]
         if not value.is_floating_point():
-            self._fixed[slot] = value
+            self._fixed[name] = value
         elif bool(torch.isfinite(value).all()):
-            self.register_buffer(f"constant{slot}", value.contiguous())
-            self._floats.append((slot, f"constant{slot}"))
+            self._floats[name] = f"constant{len(self._floats)}"
+            self.register_buffer(self._floats[name], value.contiguous())
         elif bool((torch.isinf(value) | (value == 0)).all()):
-            self._fixed[slot] = value
-            self._masks.append(slot)
+            self._fixed[name] = value
+            self._masks.append(name)
         else:
             raise PredictorError(f"{self._name}: {name!r} holds NaN or infinity; train or load it again.")
 
@@ -222,34 +210,19 @@ def _close(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b, tolerance, tolerance, equal_nan=True)
 
 
-ABSENT, LIKE, UNREAD = 0, 1, -1
-"""Slots of no value of the graph: an input left out, the precision in use, outputs nobody reads."""
-
-
 class PlannedStep(NamedTuple):
-    """A node in the run: what it does, and which slots it reads, fills and frees."""
+    """A node in the run: what it computes, which values it reads and gives, and which nobody needs after
+    it."""
 
     kernel: Kernel
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: tuple[str, ...]
+    """"" for an input that is left out."""
+    outputs: tuple[str, ...]
+    """"" for an output that nobody reads."""
     single: bool
-    freed: tuple[int, ...]
+    needs_like: bool
+    freed: tuple[str, ...]
     label: str
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """The steps of a run, and the slots of the values that are met on the way."""
-
-    steps: list[PlannedStep]
-    slots: dict[str, int]
-    input: int
-    output: int
-
-    @property
-    def n_slots(self) -> int:
-        """All slots, those of no value of the graph included."""
-        return len(self.slots) + 3
 
 
 def folded_constants(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel]) -> dict[str, Tensor]:
@@ -271,34 +244,19 @@ def folded_constants(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel]) -> di
     return known
 
 
-def planned(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel], constants: Mapping[str, Tensor]) -> RunPlan:
-    """What is left to do for every batch, once the constants are known."""
-    nodes = [node for node in graph.nodes if not set(node.outputs) - {""} <= constants.keys()]
-    slots = _numbered(graph, nodes)
-    output = slots[graph.output]
-    return RunPlan(_scheduled(nodes, kernels, slots, output), slots, slots[graph.input], output)
-
-
-def _numbered(graph: OnnxGraph, nodes: Iterable[OnnxNode]) -> dict[str, int]:
-    """A slot for every value that is met while running."""
-    names = [graph.input, graph.output]
-    for node in nodes:
-        names += [name for name in node.inputs + node.outputs if name]
-    return {name: slot for slot, name in enumerate(dict.fromkeys(names), start=LIKE + 1)}
-
-
-def _scheduled(
-    nodes: Iterable[OnnxNode], kernels: Mapping[OnnxNode, Kernel], slots: Mapping[str, int], output: int
+def scheduled(
+    graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel], constants: Mapping[str, Tensor]
 ) -> list[PlannedStep]:
-    """The steps in order, found from the last one back: a slot that nothing later reads is freed."""
+    """What is left to do for every batch, once the constants are known."""
     steps: list[PlannedStep] = []
-    read_later = {output}
-    for node in reversed(list(nodes)):
-        operator = operator_of(node)
-        inputs = tuple(slots[name] if name else ABSENT for name in node.inputs)
-        outputs = tuple(slots[name] if name else UNREAD for name in node.outputs)
-        freed = tuple(set(inputs) - read_later - {ABSENT})
-        read_later |= set(inputs)
-        arguments = (LIKE, *inputs) if operator.needs_like else inputs
-        steps.append(PlannedStep(kernels[node], arguments, outputs, operator.outputs == 1, freed, str(node)))
+    read_later = {graph.output}
+    for node in reversed(graph.nodes):
+        if set(node.outputs) - {""} <= constants.keys():
+            continue
+        operator, read = operator_of(node), set(node.inputs) - {""}
+        freed = tuple(read - read_later)
+        read_later |= read
+        single, needs_like = operator.outputs == 1, operator.needs_like
+        kernel, inputs, outputs = kernels[node], node.inputs, node.outputs
+        steps.append(PlannedStep(kernel, inputs, outputs, single, needs_like, freed, str(node)))
     return steps[::-1]

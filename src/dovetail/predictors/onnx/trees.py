@@ -17,10 +17,9 @@ import torch
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.graph_traits import OnnxGraph
 from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
-from dovetail.predictors.trees.pieces import LinePieces
+from dovetail.predictors.trees.assembly import LinePieces, ReadTree, assembled, largest_going_left
 
 OPERATORS = ("TreeEnsembleRegressor", "TreeEnsembleClassifier", "TreeEnsemble")
 FUNCTIONS: dict[str, Link] = {"NONE": "identity", "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}

@@ -16,9 +16,8 @@ from torch import nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.scikit_learn.branches import joined
 from dovetail.predictors.scikit_learn.estimator import is_a, steps_of, way_out
-from dovetail.predictors.scikit_learn.modules import dense, shift
+from dovetail.predictors.scikit_learn.modules import dense, joined, shift
 
 ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
 Categories = dict[int, tuple[Any, bool]]

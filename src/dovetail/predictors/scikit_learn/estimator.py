@@ -12,7 +12,7 @@ from dovetail.core.errors import PredictorError
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
 """The method of an estimator that holds its answer. Two are none of its own: scores of centres, of which the
-nearest has the largest (`centroids.py`), and the one-hot of the class that `predict` says."""
+nearest has the largest (`answer.py`), and the one-hot of the class that `predict` says."""
 
 WITH_PROBABILITIES = (
     "LogisticRegression",
@@ -63,7 +63,7 @@ def answering_method(estimator: Any) -> Answer:
         return "nearness"
     if is_a(last, "StackingClassifier"):
         return answering_method(last.final_estimator_) if hasattr(last, "final_estimator_") else "predict"
-    if _votes(last):
+    if _counts_votes(last):
         return "classes"
     if hasattr(last, "classes_") or is_a(last, "ClassifierMixin"):
         return "predict_proba" if has_probabilities(last) else "decision_function"
@@ -87,8 +87,8 @@ def breaks_ties(machine: Any) -> bool:
     return bool(machine.break_ties) and machine.decision_function_shape == "ovr"
 
 
-def _votes(last: Any) -> bool:
-    """Whether classes are counted, and no number beside them decides a tie."""
+def _counts_votes(last: Any) -> bool:
+    """Whether classes are counted without a number that decides a tie."""
     if is_a(last, "BaseSVC"):
         return len(getattr(last, "classes_", ())) > 2 and not breaks_ties(last)
     return is_a(last, "VotingClassifier") and last.voting == "hard"
@@ -188,12 +188,8 @@ def changed_itself(part: Any) -> str:
     for base in cls.__mro__:
         if base is not object:
             methods = {name: value for name, value in vars(base).items() if isinstance(value, FunctionType)}
-            replaced += [name for name, value in methods.items() if not _is_scikit_learns(value)]
+            replaced += [name for name, one in methods.items() if not one.__module__.startswith("sklearn.")]
     return f"{replaced[0]} of {cls.__name__} was replaced" if replaced else ""
-
-
-def _is_scikit_learns(function: FunctionType) -> bool:
-    return function.__module__.startswith("sklearn.")
 
 
 def means_logits(estimator: Any) -> bool:

@@ -34,11 +34,11 @@ def support_vectors(estimator: Any) -> Iterator[nn.Module]:
     if breaks_ties(estimator):
         yield Votes(classes)
     else:
-        yield Steps(_Winner(classes))
+        first, second = _for_and_against(classes)
+        yield Steps(lambda d: np.eye(classes)[((d > 0.0) @ first + (d <= 0.0) @ second).argmax(axis=1)])
 
 
 def _kernel(estimator: Any) -> Iterator[nn.Module]:
-    """Its value with each support vector."""
     support = _dense(estimator.support_vectors_)
     if estimator.kernel == "linear":
         yield dense(support, 0.0)
@@ -94,18 +94,6 @@ def _for_and_against(classes: int) -> tuple[FloatArray, FloatArray]:
     """(pairs, classes) which class each pair votes for where it is positive, and where it is not."""
     pairs = np.array([*itertools.combinations(range(classes), 2)])
     return np.eye(classes)[pairs[:, 0]], np.eye(classes)[pairs[:, 1]]
-
-
-class _Winner:
-    """The one-hot of the class with the most votes, the first of equal ones."""
-
-    def __init__(self, classes: int) -> None:
-        self._first, self._second = _for_and_against(classes)
-
-    def __call__(self, decisions: FloatArray) -> FloatArray:
-        """One row per sample."""
-        votes = (decisions > 0.0) @ self._first + (decisions <= 0.0) @ self._second
-        return np.asarray(np.eye(votes.shape[1])[votes.argmax(axis=1)])
 
 
 class Votes(nn.Module):

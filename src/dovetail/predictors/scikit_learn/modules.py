@@ -1,14 +1,15 @@
-"""The torch modules that estimators are written with."""
+"""The torch modules that estimators are written with; branches of plain layers become plain layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.linear import as_linear
 from dovetail.predictors.plain_callable import ByNumpy
@@ -45,17 +46,8 @@ def clip(low: float, high: float, width: int) -> Iterator[nn.Module]:
     yield dense(-np.eye(width), high)
 
 
-class RowShares(nn.Module):
-    """Each value's share of its row's sum."""
-
-    def forward(self, values: Tensor) -> Tensor:
-        """One row per sample."""
-        total: Tensor = values.sum(dim=1, keepdim=True)
-        return values / total
-
-
 class Pointwise(nn.Module):
-    """A function of each value."""
+    """A function of (n, d) values that torch can differentiate."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -64,6 +56,11 @@ class Pointwise(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """One row per sample."""
         return self._function(values)
+
+
+def row_shares(values: Tensor) -> Tensor:
+    """Each value's share of its row's sum."""
+    return values / values.sum(dim=1, keepdim=True)
 
 
 class Steps(nn.Module):
@@ -79,3 +76,79 @@ class Steps(nn.Module):
             raise UnsupportedError("a function with jumps has no bound")
         made: Tensor = ByNumpy.apply(values.double(), self._function, None).to(values.dtype)  # type: ignore[no-untyped-call]
         return made
+
+
+Branch = tuple[Any, list[nn.Module]]
+"""The columns that are read, and the modules behind them."""
+
+
+def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
+    """Branches one beside the other; linear layers and ReLUs stay such, so that all can read them."""
+    kept = [(np.asarray(columns, dtype=np.int64), modules) for columns, modules in branches]
+    if all(isinstance(module, (nn.Linear, nn.ReLU)) for _, modules in kept for module in modules):
+        yield picked(np.concatenate([columns for columns, _ in kept]), features)
+        yield from _side_by_side([_Sections(columns.size, modules) for columns, modules in kept])
+    else:
+        yield Joined([(columns, nn.Sequential(*modules)) for columns, modules in kept])
+
+
+class Joined(nn.Module):
+    """Branches that read some columns each; their values one beside the other."""
+
+    def __init__(self, branches: Sequence[tuple[IntArray, nn.Module]]) -> None:
+        super().__init__()
+        self._branches = nn.ModuleList([branch for _, branch in branches])
+        for place, (columns, _) in enumerate(branches):
+            self.register_buffer(f"_columns{place}", torch.tensor(columns, dtype=torch.int64))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """One row per sample."""
+        columns = [getattr(self, f"_columns{place}") for place in range(len(self._branches))]
+        parts = [branch(values[:, at]) for branch, at in zip(self._branches, columns, strict=True)]
+        return torch.cat(parts, dim=1)
+
+
+class _Sections:
+    """A branch cut at its ReLUs: linear layers between them, which may be none."""
+
+    def __init__(self, width: int, modules: Sequence[nn.Module]) -> None:
+        self.sections: list[list[nn.Linear]] = [[]]
+        for module in modules:
+            if isinstance(module, nn.Linear):
+                self.sections[-1].append(module)
+            else:
+                self.sections.append([])
+        self.width = width
+
+    def lengthened(self, bends: int) -> None:
+        """With so many ReLUs: v is relu(v) - relu(-v), to the last digit."""
+        while len(self.sections) <= bends:
+            layers = [layer for section in self.sections for layer in section]
+            eye = np.eye(layers[-1].out_features if layers else self.width)
+            self.sections[-1].append(dense(np.concatenate([eye, -eye]), 0.0))
+            self.sections.append([dense(np.concatenate([eye, -eye], axis=1), 0.0)])
+
+
+def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
+    """As many ReLUs as the branch with the most."""
+    bends = max(len(branch.sections) for branch in branches) - 1
+    for branch in branches:
+        branch.lengthened(bends)
+    widths = [branch.width for branch in branches]
+    for number in range(bends + 1):
+        if number:
+            yield nn.ReLU()
+        yield from _linear_layers([branch.sections[number] for branch in branches], widths)
+
+
+def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> Iterator[nn.Module]:
+    """As deep as the deepest, so that no digit is lost by multiplying out; others hand values on."""
+    for depth in range(max(map(len, sections))):
+        layers = [
+            section[depth] if depth < len(section) else shift(np.zeros(width))
+            for width, section in zip(widths, sections, strict=True)
+        ]
+        weights = [layer.weight.detach() for layer in layers]
+        bias = torch.cat([layer.bias.detach() for layer in layers])
+        yield dense(torch.block_diag(*weights).numpy(), bias.numpy())  # type: ignore[no-untyped-call]
+        widths[:] = [layer.out_features for layer in layers]

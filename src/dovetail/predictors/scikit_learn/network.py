@@ -1,64 +1,130 @@
 """A trained scikit-learn estimator written once more as torch modules, class by class.
 
 A class of scikit-learn's that is not known yet takes one function, and one line in a table here: what its
-`transform` computes (any step of a pipeline but the last), or what its answer is.
+`transform` computes (any step of a pipeline but the last), or what its answer is. Estimators made of
+estimators (one for each output, in a chain, averaged, stacked) are written by the estimators inside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.scikit_learn.branches import column_transformer, feature_union
-from dovetail.predictors.scikit_learn.centroids import nearness
+from dovetail.predictors.scikit_learn import transformers
+from dovetail.predictors.scikit_learn.answer import nearness
 from dovetail.predictors.scikit_learn.encoders import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.estimator import (
+    answering_method,
+    features_of,
     has_binary_probability,
+    has_probabilities,
     is_a,
+    is_classifier,
+    last_step,
     own_classes,
     steps_of,
     way_out,
 )
 from dovetail.predictors.scikit_learn.kernels import support_vectors
-from dovetail.predictors.scikit_learn.linear import (
-    generalised_linear,
-    linear,
-    linear_discriminants,
-    linear_map,
-    logistic_regression,
-    partial_least_squares,
-    quadratic_discriminants,
-    stochastic_gradient_classifier,
-)
-from dovetail.predictors.scikit_learn.modules import Pointwise, RowShares, dense
-from dovetail.predictors.scikit_learn.several import (
-    averaged,
-    bagged,
-    chain,
-    most_votes,
-    one_for_each_output,
-    stacked,
-)
-from dovetail.predictors.scikit_learn.transformers import (
-    binarizer,
-    function_transformer,
-    imputer,
-    inverse,
-    max_abs_scaler,
-    min_max_scaler,
-    normalizer,
-    polynomial_features,
-    projection,
-    selector,
-    standard_scaler,
+from dovetail.predictors.scikit_learn.modules import (
+    Pointwise,
+    Steps,
+    dense,
+    joined,
+    row_shares,
+    scale,
+    shift,
 )
 from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
+
+
+def linear_map(estimator: Any) -> nn.Linear:
+    """coef_ and intercept_ in all the shapes they have."""
+    coefficients = estimator.coef_
+    if hasattr(coefficients, "toarray"):  # after sparsify()
+        coefficients = coefficients.toarray()
+    return dense(coefficients, np.ravel(estimator.intercept_))
+
+
+def linear(estimator: Any) -> Iterator[nn.Module]:
+    """A regressor, or a classifier's decision function."""
+    yield linear_map(estimator)
+
+
+def logistic_regression(estimator: Any) -> Iterator[nn.Module]:
+    """A probability, or those of several classes."""
+    yield linear_map(estimator)
+    if len(estimator.classes_) == 2:
+        yield nn.Sigmoid()
+        return
+    multi_class = getattr(estimator, "multi_class", "auto")  # gone since scikit-learn 1.8
+    if multi_class == "ovr" or (multi_class in ("auto", "deprecated") and estimator.solver == "liblinear"):
+        yield nn.Sigmoid()
+        yield Pointwise(row_shares)
+    else:
+        yield nn.Softmax(dim=1)
+
+
+def stochastic_gradient_classifier(estimator: Any) -> Iterator[nn.Module]:
+    """With the logistic loss it gives probabilities, each class against the others."""
+    yield linear_map(estimator)
+    if has_probabilities(estimator):
+        yield nn.Sigmoid()
+        if len(estimator.classes_) > 2:
+            yield Pointwise(row_shares)
+
+
+def generalised_linear(estimator: Any) -> Iterator[nn.Module]:
+    """Poisson, gamma and Tweedie regression: the exponential, or nothing, behind the sum."""
+    yield linear_map(estimator)
+    link = type(estimator._base_loss.link).__name__
+    if link == "LogLink":
+        yield Pointwise(torch.exp)
+    elif link != "IdentityLink":
+        raise PredictorError(f"{type(estimator).__name__} with {link} is not known; {way_out(estimator)}")
+
+
+def partial_least_squares(estimator: Any) -> Iterator[nn.Module]:
+    """Centred, then linear; scales are in the coefficients."""
+    yield shift(-estimator._x_mean)
+    yield linear_map(estimator)
+
+
+def linear_discriminants(estimator: Any) -> Iterator[nn.Module]:
+    """A probability of two classes, shares of several."""
+    yield linear_map(estimator)
+    yield nn.Sigmoid() if len(estimator.classes_) == 2 else nn.Softmax(dim=1)
+
+
+def quadratic_discriminants(estimator: Any) -> Iterator[nn.Module]:
+    """Of each class: how far from its mean, in its own directions; then shares."""
+    classes, (size,) = len(estimator.classes_), estimator.means_[0].shape
+    directions = [
+        np.asarray(rotation * np.power(scaling, -0.5)).T
+        for rotation, scaling in zip(estimator.rotations_, estimator.scalings_, strict=True)
+    ]
+    yield dense(np.tile(np.eye(size), (classes, 1)), -np.ravel(estimator.means_))
+    blocks = torch.block_diag(*map(torch.tensor, directions)).numpy()  # type: ignore[no-untyped-call]
+    yield dense(blocks, 0.0)
+    yield Pointwise(torch.square)
+    owner = np.repeat(np.arange(classes), [len(one) for one in directions])
+    volume = np.array([np.sum(np.log(scaling)) for scaling in estimator.scalings_])
+    prior = np.log(estimator.priors_)
+    yield dense(-0.5 * np.equal.outer(np.arange(classes), owner), -0.5 * volume + prior)
+    if classes == 2:
+        yield dense([[-1.0, 1.0]], 0.0)
+        yield nn.Sigmoid()
+    else:
+        yield nn.Softmax(dim=1)
+
 
 Writer = Callable[[Any], Iterator[nn.Module]]
 
@@ -118,37 +184,32 @@ def _one_against_rest(estimator: Any) -> Iterator[nn.Module]:
     yield dense(weight, bias)
     yield nn.Sigmoid()
     if len(each) > 1 and not estimator.multilabel_:
-        yield RowShares()
+        yield Pointwise(row_shares)
 
 
 def _mlp(estimator: Any) -> Iterator[nn.Module]:
     last = len(estimator.coefs_) - 1
     for k, (weight, bias) in enumerate(zip(estimator.coefs_, estimator.intercepts_, strict=True)):
         yield dense(np.asarray(weight).T, bias)
-        yield from _activation(estimator.out_activation_ if k == last else estimator.activation)
+        name = estimator.out_activation_ if k == last else estimator.activation
+        if name not in (*MLP_ACTIVATIONS, "identity"):
+            raise PredictorError(f"an MLP with the activation {name!r} is not known to dovetail.")
+        if name in MLP_ACTIVATIONS:
+            yield MLP_ACTIVATIONS[name]()
 
 
-def _activation(name: str) -> Iterator[nn.Module]:
-    known: dict[str, nn.Module] = {
-        "relu": nn.ReLU(),
-        "tanh": nn.Tanh(),
-        "logistic": nn.Sigmoid(),
-        "softmax": nn.Softmax(dim=1),
-        "exp": Pointwise(torch.exp),
-    }
-    if name not in (*known, "identity"):
-        raise PredictorError(f"an MLP with the activation {name!r} is not known to dovetail.")
-    if name in known:
-        yield known[name]
+MLP_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "logistic": nn.Sigmoid,
+    "softmax": lambda: nn.Softmax(dim=1),
+    "exp": lambda: Pointwise(torch.exp),
+}
 
 
 def _transformed_target(estimator: Any) -> Iterator[nn.Module]:
     yield from modules_of(estimator.regressor_)
-    yield from inverse(estimator.transformer_)
-
-
-def _voting_classifier(estimator: Any) -> Iterator[nn.Module]:
-    return (averaged if estimator.voting == "soft" else most_votes)(estimator, modules_of)
+    yield from transformers.inverse(estimator.transformer_)
 
 
 ANSWERS: dict[str, Writer] = {
@@ -173,32 +234,163 @@ ANSWERS: dict[str, Writer] = {
     "NearestCentroid": nearness,
     "TransformedTargetRegressor": _transformed_target,
     "RANSACRegressor": lambda estimator: modules_of(estimator.estimator_),
-    "MultiOutputRegressor": lambda estimator: one_for_each_output(estimator, modules_of),
-    "MultiOutputClassifier": lambda estimator: one_for_each_output(estimator, modules_of),
-    "RegressorChain": lambda estimator: chain(estimator, modules_of),
-    "VotingRegressor": lambda estimator: averaged(estimator, modules_of),
-    "VotingClassifier": _voting_classifier,
-    "BaseBagging": lambda estimator: bagged(estimator, modules_of),
-    "_BaseStacking": lambda estimator: stacked(estimator, modules_of),
+    "MultiOutputRegressor": lambda estimator: one_for_each_output(estimator),
+    "MultiOutputClassifier": lambda estimator: one_for_each_output(estimator),
+    "RegressorChain": lambda estimator: chain(estimator),
+    "VotingRegressor": lambda estimator: averaged(estimator),
+    "VotingClassifier": lambda estimator: (averaged if estimator.voting == "soft" else most_votes)(estimator),
+    "BaseBagging": lambda estimator: bagged(estimator),
+    "_BaseStacking": lambda estimator: stacked(estimator),
 }
-"""What each class answers; classes derived from these are written like them."""
+"""The modules of each class's answer; derived classes are written like these."""
 
 TRANSFORMS: dict[str, Writer] = {
-    "StandardScaler": standard_scaler,
-    "RobustScaler": standard_scaler,
-    "MinMaxScaler": min_max_scaler,
-    "MaxAbsScaler": max_abs_scaler,
-    "PolynomialFeatures": polynomial_features,
-    "Normalizer": normalizer,
-    "Binarizer": binarizer,
-    "FunctionTransformer": function_transformer,
+    "StandardScaler": transformers.standard_scaler,
+    "RobustScaler": transformers.standard_scaler,
+    "MinMaxScaler": transformers.min_max_scaler,
+    "MaxAbsScaler": transformers.max_abs_scaler,
+    "PolynomialFeatures": transformers.polynomial_features,
+    "Normalizer": transformers.normalizer,
+    "Binarizer": transformers.binarizer,
+    "FunctionTransformer": transformers.function_transformer,
     "OneHotEncoder": one_hot_encoder,
     "OrdinalEncoder": ordinal_encoder,
-    "SimpleImputer": imputer,
-    "SelectorMixin": selector,
-    "PCA": projection,
-    "TruncatedSVD": projection,
-    "ColumnTransformer": lambda estimator: column_transformer(estimator, transform_of),
-    "FeatureUnion": lambda estimator: feature_union(estimator, transform_of),
+    "SimpleImputer": transformers.imputer,
+    "SelectorMixin": transformers.selector,
+    "PCA": transformers.projection,
+    "TruncatedSVD": transformers.projection,
+    "ColumnTransformer": lambda estimator: column_transformer(estimator),
+    "FeatureUnion": lambda estimator: feature_union(estimator),
 }
 """What the transform of each class computes."""
+
+
+def column_transformer(estimator: Any) -> Iterator[nn.Module]:
+    """In the order of its list; what is dropped is not there, and the remainder comes last."""
+    # columns by number, however they were named
+    places = {name: estimator._transformer_to_input_indices[name] for name, _, _ in estimator.transformers_}
+    listed = [(name, inner, places[name]) for name, inner, _ in estimator.transformers_ if len(places[name])]
+    return _branches(estimator, listed)
+
+
+def feature_union(estimator: Any) -> Iterator[nn.Module]:
+    """All read the same features."""
+    every = np.arange(estimator.n_features_in_)
+    return _branches(estimator, [(name, inner, every) for name, inner in estimator.transformer_list])
+
+
+def _branches(estimator: Any, listed: list[tuple[str, Any, Any]]) -> Iterator[nn.Module]:
+    """Transformers side by side, each times its weight if it has one; a word stands for "passthrough"."""
+    branches = []
+    for name, inner, places in listed:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        made = [] if isinstance(inner, str) else [*transform_of(inner)]
+        weight = (estimator.transformer_weights or {}).get(name)
+        if weight is not None and made and all(isinstance(module, nn.Linear) for module in made):
+            made.append(scale(np.full(made[-1].out_features, weight)))
+        elif weight is not None:
+            made.append(Pointwise(partial(torch.mul, torch.tensor(float(weight), dtype=torch.float64))))
+        branches.append((places, made))
+    return joined(branches, estimator.n_features_in_)
+
+
+def one_for_each_output(estimator: Any) -> Iterator[nn.Module]:
+    """MultiOutputRegressor and MultiOutputClassifier: all read the same features."""
+    every = np.arange(features_of(estimator))
+    return joined([(every, [*modules_of(one)]) for one in estimator.estimators_], every.size)
+
+
+def chain(estimator: Any) -> Iterator[nn.Module]:
+    """RegressorChain: each reads the features and the answers before it."""
+    yield Chain([nn.Sequential(*modules_of(one)) for one in estimator.estimators_], estimator.order_)
+
+
+class Chain(nn.Module):
+    """Each link reads the features and the answers so far; answers are put back in their own order."""
+
+    def __init__(self, links: Sequence[nn.Module], order: Sequence[int]) -> None:
+        super().__init__()
+        self._links = nn.ModuleList(links)
+        self.register_buffer("_back", torch.tensor(np.argsort(order)))
+        self._back: Tensor
+
+    def forward(self, values: Tensor) -> Tensor:
+        """One row per sample."""
+        seen = values
+        for link in self._links:
+            seen = torch.cat([seen, link(seen)], dim=1)
+        return seen[:, values.shape[1] :][:, self._back]
+
+
+def averaged(estimator: Any) -> Iterator[nn.Module]:
+    """VotingRegressor, and VotingClassifier by probabilities."""
+    every = np.arange(features_of(estimator))
+    return _mean(estimator, [every] * len(estimator.estimators_), estimator._weights_not_none)
+
+
+def bagged(estimator: Any) -> Iterator[nn.Module]:
+    """Bagging: equal shares, each reads some of the features."""
+    for one in estimator.estimators_ if is_classifier(estimator) else ():
+        if len(last_step(one).classes_) != len(estimator.classes_):
+            raise PredictorError(
+                f"{type(estimator).__name__}: one of its estimators has not seen all classes; "
+                f"{way_out(estimator)}"
+            )
+    return _mean(estimator, estimator.estimators_features_, None)
+
+
+def _mean(estimator: Any, chosen: Sequence[Any], weights: Any) -> Iterator[nn.Module]:
+    """Of each output, over members that read the `chosen` features; of two classes, the second's alone."""
+    members, classifies = estimator.estimators_, is_classifier(estimator)
+    for one in members:
+        if classifies and answering_method(one) != "predict_proba":
+            raise PredictorError(
+                f"{type(estimator).__name__} of {type(one).__name__} cannot be written as a network: "
+                f"probabilities of it are not known; {way_out(estimator)}"
+            )
+    parts = [[*modules_of(one, both_classes=True)] for one in members]
+    yield from joined([*zip(chosen, parts, strict=True)], features_of(estimator))
+    share = np.ones(len(members)) if weights is None else np.asarray(weights, dtype=np.float64)
+    width = len(estimator.classes_) if classifies else 1
+    kept = np.eye(width)[1:] if classifies and width == 2 else np.eye(width)
+    yield dense(np.kron(share / share.sum(), kept), 0.0)
+
+
+def most_votes(estimator: Any) -> Iterator[nn.Module]:
+    """VotingClassifier by classes: each estimator has a vote, and the first of equal classes wins."""
+    members, every = estimator.estimators_, np.arange(features_of(estimator))
+    yield from joined([(every, [*modules_of(one)]) for one in members], every.size)
+    classes, given = len(estimator.classes_), estimator._weights_not_none
+    shares = np.ones(len(members)) if given is None else np.asarray(given, dtype=np.float64)
+    counts = [len(last_step(one).classes_) for one in members]
+    single = [answering_method(one) != "nearness" and n == 2 for one, n in zip(members, counts, strict=True)]
+    ends = np.cumsum([1 if alone else n for alone, n in zip(single, counts, strict=True)])
+    centres = [0.5 if has_binary_probability(one) else 0.0 for one in members]
+
+    def elected(values: FloatArray) -> FloatArray:
+        """The one-hot of the class with the most votes; of two classes, whether it is the second."""
+        votes, rows = np.zeros((len(values), classes)), np.arange(len(values))
+        for said, centre, share in zip(np.split(values, ends[:-1], axis=1), centres, shares, strict=True):
+            chosen = (said[:, 0] > centre).astype(np.int64) if said.shape[1] == 1 else said.argmax(axis=1)
+            votes[rows, chosen] += share
+        winners = np.eye(classes)[votes.argmax(axis=1)]
+        return np.asarray(winners[:, 1:] if classes == 2 else winners)
+
+    yield Steps(elected)
+
+
+def stacked(estimator: Any) -> Iterator[nn.Module]:
+    """Answers of the first estimators, and with `passthrough` the features, are features of the last."""
+    every, branches = np.arange(features_of(estimator)), []
+    for one, method in zip(estimator.estimators_, estimator.stack_method_, strict=True):
+        if method != answering_method(one):
+            raise PredictorError(
+                f"{type(estimator).__name__} reads {method} of {type(one).__name__}, which cannot be written "
+                f"as a network; {way_out(estimator)}"
+            )
+        branches.append((every, [*modules_of(one)]))
+    if estimator.passthrough:
+        branches.append((every, []))
+    yield from joined(branches, every.size)
+    yield from modules_of(estimator.final_estimator_)

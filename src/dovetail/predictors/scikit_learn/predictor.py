@@ -29,8 +29,12 @@ from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64, Arithmetic
 from dovetail.networks.layers import Layer, folded
 from dovetail.networks.program import Program
-from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
-from dovetail.predictors.scikit_learn.centroids import NearestNumber
+from dovetail.predictors.scikit_learn.answer import (
+    NearestNumber,
+    finds_the_nearest,
+    nearest_number,
+    own_answer,
+)
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -96,8 +100,12 @@ class ScikitLearnPredictor:
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64 and not adds_up_in_float32(self._estimator)
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
-        if answering_method(self._estimator) == "nearness" and answer.shape[1] > 1:
-            self._require_nearest(X, answer)
+        nearest = answering_method(self._estimator) == "nearness" and answer.shape[1] > 1
+        if nearest and not finds_the_nearest(self._estimator, X, answer):
+            raise PredictorError(
+                f"{self.name} does not find the nearest of its centres (is a method overridden?); "
+                f"{way_out(self._estimator)}"
+            )
         gives_logits = means_logits(self._estimator)
         gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
         reason = self._why_no_trees()
@@ -162,7 +170,8 @@ class ScikitLearnPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The network's layers, a scaler and the dense layer after it in one."""
-        return folded(self._operations())
+        self._require_unchanged()
+        return folded(TorchPredictor(self.network()).layers())
 
     def program(self, features: int) -> Program:
         """What the network of the estimator does with one row, in the estimator's arithmetic."""
@@ -202,17 +211,6 @@ class ScikitLearnPredictor:
                 f"{self.name} does not compute what dovetail makes of its coefficients (is a method "
                 f"overridden?); {way_out(self._estimator)}"
             )
-
-    def _require_nearest(self, X: FloatArray, scores: FloatArray) -> None:
-        if not finds_the_nearest(self._estimator, X, scores):
-            raise PredictorError(
-                f"{self.name} does not find the nearest of its centres (is a method overridden?); "
-                f"{way_out(self._estimator)}"
-            )
-
-    def _operations(self) -> tuple[Layer, ...]:
-        self._require_unchanged()
-        return TorchPredictor(self.network()).layers()
 
     def _require_unchanged(self) -> None:
         reason = changed(self._estimator)

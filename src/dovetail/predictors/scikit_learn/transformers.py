@@ -1,5 +1,7 @@
-"""scikit-learn's transformers: scalers and the way back from a scaled target, transformers of rows and of
-single values, choices of columns, projections, and products of features, multiplied in scikit-learn's order.
+"""scikit-learn's transformers as torch modules.
+
+Scalers and the way back from a scaled target, transformers of rows and of single values, choices of columns,
+projections, and products of features, multiplied in scikit-learn's order.
 """
 
 from __future__ import annotations
@@ -41,24 +43,17 @@ Powers = tuple[int, ...]
 
 
 def normalizer(estimator: Any) -> Iterator[nn.Module]:
-    """Each row divided by its length."""
-    yield NormalisedRows(estimator.norm)
+    """Each row divided by its length; a row of zeros stays as it is."""
+    yield Pointwise(partial(_of_length_1, estimator.norm))
 
 
-class NormalisedRows(nn.Module):
-    """Rows of length 1 in some norm; a row of zeros stays as it is."""
-
-    def __init__(self, norm: str) -> None:
-        super().__init__()
-        self._norm = norm
-
-    def forward(self, values: Tensor) -> Tensor:
-        """One row per sample."""
-        if self._norm == "l2":
-            return values / torch.sqrt(_or_one(torch.square(values).sum(dim=1, keepdim=True)))
-        sizes = torch.abs(values)
-        length = sizes.sum(dim=1, keepdim=True) if self._norm == "l1" else sizes.amax(dim=1, keepdim=True)
-        return values / _or_one(length)
+def _of_length_1(norm: str, values: Tensor) -> Tensor:
+    if norm == "l2":
+        return values / torch.sqrt(_or_one(torch.square(values).sum(dim=1, keepdim=True)))
+    sizes = torch.abs(values)
+    return values / _or_one(
+        sizes.sum(dim=1, keepdim=True) if norm == "l1" else sizes.amax(dim=1, keepdim=True)
+    )
 
 
 def _or_one(length: Tensor) -> Tensor:
@@ -68,36 +63,28 @@ def _or_one(length: Tensor) -> Tensor:
 
 def binarizer(estimator: Any) -> Iterator[nn.Module]:
     """1 above a threshold, else 0."""
-    yield Steps(partial(_above, float(estimator.threshold)))
-
-
-def _above(threshold: float, values: FloatArray) -> FloatArray:
-    return (values > threshold).astype(np.float64)
+    threshold = float(estimator.threshold)
+    yield Steps(lambda values: (values > threshold).astype(np.float64))
 
 
 def function_transformer(estimator: Any) -> Iterator[nn.Module]:
     """numpy's functions as torch's; any other as it is, with differences for its gradient."""
     options = estimator.kw_args
-    if estimator.func is None:
-        return
     if estimator.func in FUNCTIONS and not options:
         yield Pointwise(FUNCTIONS[estimator.func])
-    else:
-        yield Opaque(partial(estimator.func, **(options or {})))
+    elif estimator.func is not None:
+        yield Pointwise(_only_called(partial(estimator.func, **(options or {}))))
 
 
-class Opaque(nn.Module):
-    """A function that can only be called."""
+def _only_called(function: Callable[[FloatArray], Any]) -> Callable[[Tensor], Tensor]:
+    forward = CallablePredictor(function).snapshot("cpu")
 
-    def __init__(self, function: Callable[[FloatArray], Any]) -> None:
-        super().__init__()
-        self._forward = CallablePredictor(function).snapshot("cpu")
-
-    def forward(self, values: Tensor) -> Tensor:
-        """One row per sample."""
+    def called(values: Tensor) -> Tensor:
         if isinstance(values, Traced):
             raise UnsupportedError("a function of numpy arrays has no bound")
-        return self._forward(values)
+        return forward(values)
+
+    return called
 
 
 def projection(estimator: Any) -> Iterator[nn.Module]:
@@ -123,15 +110,14 @@ def imputer(estimator: Any) -> Iterator[nn.Module]:
             "SimpleImputer that looks for anything but NaN, or adds indicators, cannot be written as a "
             f"network; {way_out(estimator)}"
         )
-    kept = np.flatnonzero([not _is_nan(value) for value in estimator.statistics_])
+    there = [
+        not isinstance(value, (float, np.floating)) or not np.isnan(value) for value in estimator.statistics_
+    ]
+    kept = np.flatnonzero(there)
     if estimator.keep_empty_features or kept.size == estimator.n_features_in_:
         yield shift(np.zeros(estimator.n_features_in_))
     else:
         yield picked(kept, estimator.n_features_in_)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def polynomial_features(estimator: Any) -> Iterator[nn.Module]:
@@ -193,11 +179,7 @@ def _levels(wanted: list[Powers], features: int) -> list[list[Powers]]:
     for degree in range(top, 1, -1):
         needed[degree - 1] |= {_without(monomial, _first(monomial)) for monomial in needed[degree]}
     singles = [tuple(map(int, row)) for row in np.eye(features, dtype=np.int64)]
-    return [singles, *(sorted(level, key=_squares_first) for level in needed[2:])]
-
-
-def _squares_first(monomial: Powers) -> tuple[int, Powers]:
-    return -max(monomial), monomial
+    return [singles, *(sorted(level, key=lambda one: (-max(one), one)) for level in needed[2:])]
 
 
 def _first(monomial: Powers) -> int:

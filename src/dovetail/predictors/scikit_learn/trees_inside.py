@@ -37,9 +37,6 @@ _agreed: dict[int, TreeEnsemble] = {}
 library's estimators can be hashed.)"""
 
 
-HANDS_ON = ("_BaseVoting", "_BaseStacking", "_MultiOutputEstimator")
-
-
 def is_trees(estimator: Any) -> bool:
     """Whether an estimator is a tree ensemble of any library that is known."""
     return any(_is_of(library, estimator) for library in LIBRARIES)
@@ -118,7 +115,7 @@ def category_features(estimator: Any) -> set[int]:
     found: set[int] = set()
     if is_trees(last):
         found = {*flat_form(last).categories}
-    elif is_a(last, *HANDS_ON):
+    elif is_a(last, "_BaseVoting", "_BaseStacking", "_MultiOutputEstimator"):
         members = [one for one in last.estimators_ if not isinstance(one, str)]
         found = {feature for one in members for feature in category_features(one)}
     for step in reversed(before):
@@ -148,9 +145,6 @@ def _part(step: Any, feature: int) -> tuple[Any, int]:
         place = step.output_indices_[name]
         if place.start <= feature < place.stop:
             own = int(step._transformer_to_input_indices[name][feature - place.start])
-            return (None, own) if _passes(inner) else (inner, own)
+            passes = inner == "passthrough" or (is_a(inner, "FunctionTransformer") and inner.func is None)
+            return (None, own) if passes else (inner, own)
     return step, feature
-
-
-def _passes(inner: Any) -> bool:
-    return inner == "passthrough" or (is_a(inner, "FunctionTransformer") and inner.func is None)

@@ -1,16 +1,22 @@
-"""Any `torch.nn.Module` as a predictor.
+"""Any `torch.nn.Module` as a predictor; a trained skorch net as the module inside it.
 
-`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode;
-the mode is restored after every call. Gradients never touch the owner's module: they
-run through a float64 copy in evaluation mode with frozen parameters. Where the code itself
-asks for a lower precision (`x.half()`, say), the copy is given float64 instead.
+`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode; the mode is restored
+after every call. Gradients never touch the owner's module: they run through a float64 copy in evaluation mode
+with frozen parameters. Where the code itself asks for a lower precision (`x.half()`, say), the copy is given
+float64 instead.
+
+skorch's own `predict_proba` may put a softmax or a sigmoid on top, depending on the training loss. That is
+not done here: a module that ends in logits gives logits, and a class is decided at 0.
+
+Nothing is claimed of the arithmetic of a network that may multiply in something coarser than its dtype: under
+autocast, or where the process allows TF32 or bfloat16 inside its matrix products.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -22,10 +28,9 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.networks.arithmetic import Arithmetic
+from dovetail.networks.arithmetic import FLOAT64, FORMATS, Arithmetic
 from dovetail.networks.layers import Layer, program_of
 from dovetail.networks.program import Program
-from dovetail.predictors.torch.arithmetic import arithmetic_of, program_arithmetic
 from dovetail.predictors.torch.frozen_copy import (
     MODES,
     CopyMode,
@@ -37,9 +42,8 @@ from dovetail.predictors.torch.frozen_copy import (
     in_first_dtype,
     likeliest_first,
 )
-from dovetail.predictors.torch.layers import parts_of, proved_layers
+from dovetail.predictors.torch.layers import TorchOperation, parts_of, proved_layers
 from dovetail.predictors.torch.program import recorded_program
-from dovetail.predictors.torch.recorder import TorchOperation
 
 MODE = threading.RLock()
 """Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
@@ -122,7 +126,8 @@ class TorchPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
-        return self._operations()
+        with evaluation_mode(self.module):
+            return proved_layers(self.name, self._parts(), self._run)
 
     def program(self, features: int) -> Program:
         """Every operation, and the arithmetic it is carried out in here and now.
@@ -130,10 +135,14 @@ class TorchPredictor:
         Layers where their types are exact; else what the module does with one row, hooks included.
         """
         try:
-            found = program_of(self._operations(), features)
+            found = program_of(self._unfolded(), features)
         except UnsupportedError:
             return self._traced(features)
         return replace(found, arithmetic=self._arithmetic(None))
+
+    def _unfolded(self) -> tuple[Layer, ...]:
+        """A layer for each operation that is carried out: `layers` may have some of them in one."""
+        return TorchPredictor.layers(self)
 
     def _traced(self, features: int) -> Program:
         with evaluation_mode(self.module):
@@ -149,17 +158,11 @@ class TorchPredictor:
             return program_arithmetic(traced, dtypes, kind, recurrent=self._recurrent)
         return None
 
-    def _operations(self) -> tuple[Layer, ...]:
-        """What the module is known to compute, one operation after the other."""
-        with evaluation_mode(self.module):
-            return proved_layers(self.name, self._parts(), self._run)
-
     def _parts(self) -> list[TorchOperation]:
         """What the classes of the module's parts say it computes."""
         return list(parts_of(self.module))
 
     def _run(self, batch: Tensor) -> Any:
-        """The owner's module on one batch."""
         return self.module(batch)
 
     def _frozen(self, dtype: torch.dtype | None, device: str) -> Callable[[Tensor], Any]:
@@ -167,17 +170,15 @@ class TorchPredictor:
         return frozen(self.module, dtype, device)
 
     def _tensors(self) -> Iterator[Tensor]:
-        """The numbers of the module: they show dtype and device."""
+        """The floating-point tensors of the module, which show dtype and device."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         return (tensor for tensor in tensors if tensor.is_floating_point())
 
     @property
     def _device(self) -> str:
-        """Where the module lives now."""
         return str(next((tensor.device for tensor in self._tensors()), "cpu"))
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
-        """The dtypes of the module, in the order they are met."""
         return tuple(dict.fromkeys(tensor.dtype for tensor in self._tensors())) or (torch.float64,)
 
     def _entry_dtypes(self) -> list[torch.dtype]:
@@ -299,7 +300,7 @@ def ends_in_sigmoid(outputs: Tensor) -> bool | None:
 
 
 def _last_operation(outputs: Tensor) -> str:
-    """The last real operation; adding a constant to a linear map (a bias) is looked through."""
+    """The last real operation; the addition of a constant (a bias) to a linear map is looked through."""
     for node in _nodes(outputs):
         name: str = node.name()
         if name.startswith("Add") and not name.startswith("Addmm"):
@@ -311,7 +312,6 @@ def _last_operation(outputs: Tensor) -> str:
 
 
 def _nodes(outputs: Tensor) -> Iterator[Any]:
-    """The autograd nodes behind `outputs`, nearest first."""
     waiting: list[Any] = [outputs.grad_fn]
     seen: set[Any] = set()
     while waiting and len(seen) < MOST_NODES:
@@ -321,3 +321,85 @@ def _nodes(outputs: Tensor) -> Iterator[Any]:
         seen.add(node)
         yield node
         waiting.extend(next_node for next_node, _ in node.next_functions)
+
+
+DEVICES = ("cpu", "cuda")
+"""Where a sum of products rounds as the standard says, unless it was told otherwise."""
+
+
+def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
+    """The coarsest of the dtypes, on a kind of device ("cpu", "cuda"); an `UnsupportedError` says why not."""
+    names = [str(dtype).removeprefix("torch.") for dtype in dtypes]
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise UnsupportedError(f"how {unknown[0]} rounds is not known, so nothing can be proved of it.")
+    coarsest = max((FORMATS[name] for name in names), key=lambda kind: kind.roundoff)
+    if device not in DEVICES or torch.is_autocast_enabled(device):
+        reason = f"the network runs on {device}" + (" under autocast" if device in DEVICES else "")
+    else:
+        reason = "" if coarsest is FLOAT64 else _coarser_products()
+    if reason:
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+    return coarsest
+
+
+def program_arithmetic(
+    program: Program, dtypes: Iterable[torch.dtype], device: str, *, recurrent: bool
+) -> Arithmetic:
+    """What a program is carried out in: the coarsest of its dtypes, if whole layers can be relied on."""
+    met = [getattr(torch, name) for name in sorted(program.formats)]
+    found = arithmetic_of([*dtypes, *met], device)
+    reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves, recurrent)
+    if reason:
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+    return found
+
+
+def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
+    """Why convolutions or recurrent layers may be coarser than sums of products, or nothing.
+
+    On a GPU cuDNN takes transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a
+    processor; oneDNN, which comes before it, multiplies out.
+    """
+    if device == "cuda":
+        return "cuDNN carries whole layers out in its own way" if convolves or recurrent else ""
+    if convolves and torch._C._get_nnpack_enabled() and not torch._C._get_mkldnn_enabled():
+        return "NNPACK carries convolutions out in its own way"
+    return _named_modes(getattr(torch.backends.mkldnn, part, None) for part in ("conv", "rnn"))
+
+
+def _named_modes(backends: Iterable[object]) -> str:
+    """Why backends may be coarser than float32, as far as they say it, or nothing."""
+    modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
+    return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
+
+
+def _coarser_products() -> str:
+    """Why products may be coarser than their dtype, or nothing."""
+    try:
+        if torch.get_float32_matmul_precision() != "highest":
+            return "torch.set_float32_matmul_precision allows products in less than float32"
+    except RuntimeError:  # torch's two ways to ask for it were mixed
+        return "torch.backends allows products in less than float32"
+    cpu, cuda = torch.backends.mkldnn, torch.backends.cuda
+    return _named_modes((torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda))))
+
+
+class SkorchPredictor(TorchPredictor):
+    """Always the module the net holds now: training it again puts a new one in its place."""
+
+    def __init__(self, net: Any) -> None:
+        self._net = net
+        super().__init__(self.module)
+        self.name = f"{type(net).__name__} of {self.name}"
+
+    @property
+    def module(self) -> nn.Module:
+        """The module of the net."""
+        module = getattr(self._net, "module_", None)
+        if not isinstance(module, nn.Module):
+            raise PredictorError(
+                f"{type(self._net).__name__} holds no module yet; call its fit (or initialize and "
+                "load_params) first."
+            )
+        return module

@@ -19,18 +19,9 @@ from torch import Tensor
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.program import Program, Recording
-from dovetail.predictors.torch import (
-    traced_affine,
-    traced_functions,
-    traced_groups,
-    traced_views,
-)
+from dovetail.predictors.torch import traced_functions  # noqa: F401 - its handlers are entered as it is imported
 from dovetail.predictors.torch.frozen_copy import as_table
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
-
-RULES = (traced_affine, traced_functions, traced_groups, traced_views)
-"""Their handlers are entered as they are imported."""
-
 
 IMPORTS = 20.0
 """Of the time that mpmath takes to import, for the rest: 27 where compiled files are kept, 9 where not."""

@@ -1,10 +1,15 @@
 """Trees of a library, one by one, put together into the flat form.
 
-What a library's comparison means for float64: the largest number that it sends left.
+A split is a question that numbers answer with yes up to some point, and with no beyond it. That point, the
+largest float64 that a library's comparison sends left, is found without knowing how the question is asked
+(with < or <=, after a cast, behind a scaler): by bisection over all float64, which takes 64 questions.
 
-A split is a question that numbers answer with yes up to some point, and with no beyond it. Where that point
-is can be found without knowing how the question is asked (with < or <=, after a cast, behind a scaler): by
-bisection over all float64, which takes 64 questions.
+Splits that are no single threshold (by a set of categories, or with a number that counts as missing and has a
+way of its own) cut the line of one feature into pieces, each of which goes left or right. A binary search
+over the pieces takes the place of the split; what is below is written once for each piece, less the parts
+that cannot be reached from it. (A way on which three features are asked for five pieces each is 125 ways
+then: beyond `MOST_NODES` a model is refused.) Between two categories nothing is defined: they are told apart
+half way, and their columns must be integer.
 """
 
 from __future__ import annotations
@@ -16,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.pieces import LinePieces, threshold_piece, written_out
 
 Fold = Callable[[FloatArray], FloatArray]
 """Makes of a library's thresholds the largest float64 that it sends left."""
@@ -75,29 +79,34 @@ def assembled(
     """All trees in one list of nodes; `categories` are features, beside those that splits show to be such."""
     trees = list(trees)
     categories = {*categories, *(feature for tree in trees for feature in tree.categories())}
-    trees, fold = _without_pieces(trees, fold)
+    if any(tree.pieces for tree in trees):
+        trees, fold = [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
     base = np.atleast_1d(np.asarray(base, dtype=np.float64))
     if not trees:
-        trees = [_stump(base.size)]
+        trees = [_leaf(np.zeros(base.size))]
     sizes = np.array([len(tree.feature) for tree in trees])
     if np.any(sizes == 0):
         raise PredictorError("a tree has no nodes.")
     first = np.cumsum(sizes) - sizes
     own, start = np.arange(sizes.sum()), np.repeat(first, sizes)
-    left, right = (_joined(trees, side) for side in ("left", "right"))
+
+    def joined(part: str) -> FloatArray:
+        return np.concatenate([np.asarray(getattr(tree, part)) for tree in trees])
+
+    left, right = joined("left"), joined("right")
     leaf = left < 0
     threshold = np.full(own.size, np.inf)
-    splits = _joined(trees, "threshold")[~leaf].astype(np.float64)
+    splits = joined("threshold")[~leaf].astype(np.float64)
     if np.any(np.isnan(splits)):
         raise PredictorError("a tree has NaN for a threshold; train it again.")
     threshold[~leaf] = fold(splits)
-    value = np.where(leaf[:, None], np.concatenate([tree.value for tree in trees]), 0.0)
+    value = np.where(leaf[:, None], joined("value"), 0.0)
     size = np.repeat(sizes, sizes)
     if np.any((left >= size) | (right >= size) | (~leaf & (right < 0))):
         raise PredictorError("the trees are damaged: a child is no node.")
     return TreeEnsemble(
         features,
-        np.where(leaf, 0, _joined(trees, "feature")).astype(np.int64),
+        np.where(leaf, 0, joined("feature")).astype(np.int64),
         threshold,
         np.where(leaf, own, start + left).astype(np.int64),
         np.where(leaf, own, start + right).astype(np.int64),
@@ -109,13 +118,6 @@ def assembled(
         in_order,
         tuple(sorted(categories)),
     )
-
-
-def _without_pieces(trees: list[ReadTree], fold: Fold) -> tuple[list[ReadTree], Fold]:
-    """The same trees with thresholds alone, and what is left to fold of them."""
-    if not any(tree.pieces for tree in trees):
-        return trees, fold
-    return [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
 
 
 def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
@@ -132,14 +134,9 @@ def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
     )
 
 
-def _joined(trees: list[ReadTree], part: str) -> FloatArray:
-    return np.concatenate([np.asarray(getattr(tree, part)) for tree in trees])
-
-
-def _stump(scores: int) -> ReadTree:
-    """A leaf alone, that adds nothing."""
+def _leaf(value: FloatArray) -> ReadTree:
     none = np.full(1, -1)
-    return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, np.zeros((1, scores)))
+    return ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, value[None, :])
 
 
 def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -> TreeEnsemble:
@@ -168,9 +165,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
 
 def _alone(base: FloatArray) -> TreeEnsemble:
     """A base as a tree of one leaf: bases of several may cancel out, what each was rounded by does not."""
-    none = np.full(1, -1)
-    leaf = ReadTree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, base[None, :])
-    return assembled([leaf], features=1, base=np.zeros(base.size))
+    return assembled([_leaf(base)], features=1, base=np.zeros(base.size))
 
 
 def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int) -> FloatArray:
@@ -209,3 +204,105 @@ def _rank(number: float) -> np.int64:
 def _number(rank: np.ndarray) -> FloatArray:
     bits = np.where(rank >= 0, rank, _SIGN - rank)
     return np.asarray(bits).view(np.float64)
+
+
+MOST_NODES = 2**20
+"""Of one tree, once it is written out: some hundred megabytes; those of real models have thousands."""
+Box = dict[int, tuple[float, float]]
+"""By feature what is known of it on the way to a node: above the first, and at most the second."""
+
+
+class LinePieces(NamedTuple):
+    """(cuts[i - 1], cuts[i]] goes left where goes_left[i]; the first and the last piece have no end."""
+
+    cuts: FloatArray
+    goes_left: BoolArray
+    are_categories: bool = False
+    """Whether only whole numbers mean something."""
+
+    def but(self, low: float, high: float, goes_left: bool) -> LinePieces:
+        """The same, except that (low, high] goes to one side."""
+        cuts = np.unique(np.concatenate([self.cuts, [low, high]]))
+        ends = np.append(cuts, np.inf)
+        before = self.goes_left[np.searchsorted(self.cuts, ends)]
+        return self._replace(cuts=cuts, goes_left=np.where((ends > low) & (ends <= high), goes_left, before))
+
+    def turned(self, other_way: bool) -> LinePieces:
+        """With left for right, if so."""
+        return self._replace(goes_left=self.goes_left != other_way)
+
+    def within(self, low: float, high: float) -> LinePieces:
+        """Only what lies in (low, high]; neighbours that go the same way are one piece."""
+        inside = np.flatnonzero((self.cuts > low) & (self.cuts < high))
+        first = int(np.searchsorted(self.cuts, low, side="right"))
+        cuts, sides = self.cuts[inside], self.goes_left[first : first + inside.size + 1]
+        turns = np.flatnonzero(sides[1:] != sides[:-1])
+        return LinePieces(cuts[turns], sides[np.append(turns, sides.size - 1)])
+
+
+def threshold_piece(cut: float) -> LinePieces:
+    """An ordinary split."""
+    return LinePieces(np.array([cut]), np.array([True, False]))
+
+
+def category_pieces(categories: Iterable[int], *, goes_left: bool) -> LinePieces:
+    """A set of whole numbers goes to one side, all others to the other."""
+    numbers = np.unique(np.fromiter(categories, dtype=np.float64))
+    first = numbers[np.append(True, np.diff(numbers) > 1.0)] if numbers.size else numbers
+    last = numbers[np.append(np.diff(numbers) > 1.0, True)] if numbers.size else numbers
+    cuts = np.stack([first - 0.5, last + 0.5], axis=1).ravel()
+    inside = np.arange(cuts.size + 1) % 2 == 1
+    return LinePieces(cuts, np.where(inside, goes_left, not goes_left), are_categories=True)
+
+
+class WrittenTree(NamedTuple):
+    """A tree written out: children by number, below 0 at leaves; `source`: the node that each stands for."""
+
+    feature: list[int]
+    threshold: list[float]
+    left: list[int]
+    right: list[int]
+    source: list[int]
+
+    def grown(self) -> int:
+        """The number of a new leaf."""
+        if len(self.source) >= MOST_NODES:
+            raise UnsupportedError(
+                f"a tree takes more than {MOST_NODES} nodes once all its splits are thresholds; it could be "
+                "trained with fewer categories, or less deep, or have fewer rules."
+            )
+        for part in (self.feature, self.threshold, self.source):
+            part.append(0)
+        self.left.append(-1)
+        self.right.append(-1)
+        return len(self.source) - 1
+
+
+def written_out(
+    feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, LinePieces]
+) -> WrittenTree:
+    """The tree whose splits ask for `pieces`, with thresholds alone; several may lead to the same node."""
+    found = WrittenTree([], [], [], [], [])
+    found.grown()
+    waiting: list[tuple[int, int, Box]] = [(0, 0, {})]
+    while waiting:
+        place, node, box = waiting.pop()
+        found.source[place] = node
+        if left[node] < 0:
+            continue
+        j = int(feature[node])
+        ends = box.get(j, (-np.inf, np.inf))
+        asked = pieces[node].within(*ends)
+        limits = [ends[0], *asked.cuts.tolist(), ends[1]]
+        ways = [(0, len(asked.goes_left), place)]
+        while ways:
+            first, end, at = ways.pop()
+            if end - first == 1:
+                below = int((left if asked.goes_left[first] else right)[node])
+                waiting.append((at, below, box | {j: (limits[first], limits[end])}))
+            else:
+                middle = (first + end) // 2
+                found.feature[at], found.threshold[at], found.source[at] = j, limits[middle], node
+                found.left[at], found.right[at] = found.grown(), found.grown()
+                ways += [(first, middle, found.left[at]), (middle, end, found.right[at])]
+    return found

@@ -17,9 +17,9 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees import catboost_document, lightgbm_text, xgboost_document
+from dovetail.predictors.trees import catboost, lightgbm, xgboost
 from dovetail.predictors.trees.predictor import TreePredictor
-from dovetail.predictors.trees.ubjson import parse
+from dovetail.predictors.trees.xgboost import parse
 
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 28, seconds=60.0)
 """Half a gigabyte of text takes five times as much to read; honest models have a hundredth of it."""
@@ -63,9 +63,9 @@ def _json(file: Path, meter: Meter) -> WrittenTrees:
     meter.add_elements(text.count(",") + text.count(":"), "it has")
     document = json.loads(text)
     meter.require_time()
-    if catboost_document.is_catboost(document):
-        is_classifier = catboost_document.loss_of(document) in catboost_document.CLASSES
-        ensemble = catboost_document.catboost_ensemble(document)
+    if catboost.is_catboost(document):
+        is_classifier = catboost.loss_of(document) in catboost.CLASSES
+        ensemble = catboost.catboost_ensemble(document)
         return WrittenTrees(file.name, ensemble, is_classifier=is_classifier)
     return _xgboost(file, document)
 
@@ -82,23 +82,23 @@ def _xgboost(file: Path, document: Any) -> WrittenTrees:
         raise PredictorError(
             f"{file} is no model of XGBoost's or CatBoost's (model.save_model(path) writes one)."
         )
-    best, rounds = xgboost_document.stopped_after(document), xgboost_document.rounds_of(document)
+    best, rounds = xgboost.stopped_after(document), xgboost.rounds_of(document)
     if best is not None and best < rounds:
         raise UnsupportedError(
             f"{file} was stopped early: estimators take its first {best} rounds, boosters all {rounds}. Keep "
             f"what is meant: model.get_booster()[:{best}].save_model(path)."
         )
-    is_classifier = xgboost_document.objective_of(document) in xgboost_document.CLASSES
-    return WrittenTrees(file.name, xgboost_document.xgboost_ensemble(document), is_classifier=is_classifier)
+    is_classifier = xgboost.objective_of(document) in xgboost.CLASSES
+    return WrittenTrees(file.name, xgboost.xgboost_ensemble(document), is_classifier=is_classifier)
 
 
 def _lightgbm(file: Path, meter: Meter) -> WrittenTrees:
     text = file.read_text(encoding="utf-8")
     meter.add_elements(text.count(" ") + text.count("\n"), "it has")
-    if not lightgbm_text.is_model(text):
+    if not lightgbm.is_model(text):
         raise PredictorError(f"{file} is no model of LightGBM's (booster.save_model(path) writes one).")
-    is_classifier = lightgbm_text.objective_of(text) in lightgbm_text.CLASSES
-    return WrittenTrees(file.name, lightgbm_text.lightgbm_ensemble(text), is_classifier=is_classifier)
+    is_classifier = lightgbm.objective_of(text) in lightgbm.CLASSES
+    return WrittenTrees(file.name, lightgbm.lightgbm_ensemble(text), is_classifier=is_classifier)
 
 
 READERS: dict[str, Callable[[Path, Meter], WrittenTrees]] = {".json": _json, ".ubj": _ubj, ".txt": _lightgbm}

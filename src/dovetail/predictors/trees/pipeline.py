@@ -1,15 +1,11 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
-Behind scalers what goes left is again all numbers up to a largest one, which is found by bisection on the
-live scalers (`assembly.py`). Behind an encoder it is a set of categories: each of them is asked about.
+- A feature that passes, or an imputer's where nothing is missing, is as it is.
+- Behind scalers the numbers that go left of a cut are again all numbers up to a largest one, which is found
+  by bisection on the live scalers (`assembly.py`).
+- Behind an encoder each category goes left or right of a cut, and nothing else is asked.
 
-Steps before trees make each column of a single feature: scalers, encoders, choices of columns.
-
-    as it is    a feature that passes, or an imputer's where nothing is missing
-    rising      behind scalers: what goes left of a cut is again all numbers up to a largest one
-    category    behind an encoder: each category goes left or right of a cut, and nothing else is asked
-
-What a column is at some number is always asked of the live steps: no formula of theirs is repeated here, and
+The live steps are always asked what a column is at some number: no formula of theirs is repeated here, and
 their rounding is theirs.
 """
 
@@ -30,13 +26,19 @@ from dovetail.predictors.scikit_learn.answer import as_read, own_answer
 from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import ReadTree, assembled, largest_going_left
-from dovetail.predictors.trees.catboost_model import CatboostTrees
-from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
-from dovetail.predictors.trees.pieces import LinePieces, category_pieces, threshold_piece
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    largest_going_left,
+    threshold_piece,
+)
+from dovetail.predictors.trees.catboost import CatboostTrees
+from dovetail.predictors.trees.lightgbm import LightgbmTrees
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.xgboost_model import XgboostTrees
+from dovetail.predictors.trees.xgboost import XgboostTrees
 
 
 class PipelineTrees(ScikitLearnTrees):
@@ -65,29 +67,26 @@ class PipelineTrees(ScikitLearnTrees):
     def read(self) -> TreeEnsemble:
         """The trees of the last step, over what the first step reads."""
         *steps, last = steps_of(self._model)
-        ensemble = _live(last).read()
+        ensemble = _tree_predictor(last).read()
         features = features_of(self._model)
         sources = sources_through(steps, features)
         if len(sources) != ensemble.features:
             raise UnsupportedError(
                 f"{self.name}: its trees read {ensemble.features} columns, of which {len(sources)} are known."
             )
-        self._require_unscaled(ensemble, sources)
-        moved = _Moved(self._model, steps, ensemble, sources, features, self._found)
-        read = moved.ensemble()
-        self._found = moved.found
-        return read
-
-    def _require_unscaled(self, ensemble: TreeEnsemble, sources: list[ColumnSource]) -> None:
         scaled = [k for k in ensemble.categories if sources[k].kind is ColumnKind.RISING]
         if scaled:
             raise UnsupportedError(
                 f"{self.name}: feature {sources[scaled[0]].feature} is a category to its trees, and scaled "
                 "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
             )
+        moved = _MovedSplits(self._model, steps, ensemble, sources, features, self._found)
+        read = moved.ensemble()
+        self._found = moved.found
+        return read
 
 
-class _Moved:
+class _MovedSplits:
     """The splits of an ensemble as splits of what the pipeline reads."""
 
     def __init__(
@@ -107,7 +106,6 @@ class _Moved:
             raise UnsupportedError(f"feature {missing.pop()} is encoded behind a step that is not known")
 
     def ensemble(self) -> TreeEnsemble:
-        """Over the pipeline's features."""
         given = self._ensemble
         splits = np.flatnonzero(~given.is_leaf & np.isfinite(given.threshold))
         keys = np.stack([given.feature[splits].astype(np.float64), given.threshold[splits]])
@@ -143,11 +141,11 @@ class _Moved:
 
         if not limit.size:
             return np.empty(0)
-        if not self._still(goes_left, limit.size):
+        if not self._unchanged(goes_left, limit.size):
             self.found = largest_going_left(goes_left, limit.size)
         return self.found
 
-    def _still(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
+    def _unchanged(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
         """Whether the cuts are where they were: two questions each, where bisection takes 64."""
         if self.found.size != count or not np.all(np.isfinite(self.found)):
             return False
@@ -185,7 +183,6 @@ class _Moved:
         return rows
 
     def _through(self, rows: FloatArray) -> FloatArray:
-        """What the trees are given."""
         with silenced(NAMES):  # the first one may have been trained on a frame
             table = as_read(self._pipeline, rows)
             for step in self._steps:
@@ -223,8 +220,7 @@ def _trees(
         )
 
 
-def _live(model: Any) -> TreePredictor:
-    """The reader of the last step's library."""
+def _tree_predictor(model: Any) -> TreePredictor:
     if hasattr(model, "get_booster"):
         return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):

@@ -23,8 +23,7 @@ from dovetail.predictors.scikit_learn.answer import own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import ReadTree, assembled, float32_at_most
-from dovetail.predictors.trees.pieces import category_pieces
+from dovetail.predictors.trees.assembly import ReadTree, assembled, category_pieces, float32_at_most
 from dovetail.predictors.trees.predictor import TreePredictor
 
 LINKS: dict[str, tuple[Link, float]] = {
@@ -90,7 +89,6 @@ def _read(estimator: Any) -> TreeEnsemble:
 
 
 def _tree(estimator: Any) -> ReadTree:
-    """A fitted tree; its leaves are values, or shares of classes."""
     tree = estimator.tree_
     if is_classifier(estimator):
         if estimator.n_outputs_ > 1:
@@ -107,10 +105,6 @@ def _tree(estimator: Any) -> ReadTree:
 def _mean(trees: list[ReadTree], features: int) -> TreeEnsemble:
     parts = [tree.scaled(1.0 / len(trees)) for tree in trees]
     return assembled(parts, features=features, base=np.zeros(trees[0].value.shape[1]), fold=float32_at_most)
-
-
-def _single(estimator: Any) -> TreeEnsemble:
-    return _mean([_tree(estimator)], estimator.n_features_in_)
 
 
 def _forest(estimator: Any) -> TreeEnsemble:
@@ -215,6 +209,10 @@ def _linked(
 
 def _ada_boost(estimator: Any) -> TreeEnsemble:
     """Weighted votes: a tree adds its weight to the class of its leaf, and takes a share from all others."""
+    if is_a(estimator, "AdaBoostRegressor"):
+        raise UnsupportedError(
+            "AdaBoostRegressor answers with a weighted median of its trees, which is no sum."
+        )
     classes, weights = estimator.classes_, estimator.estimator_weights_
     count, total = len(classes), float(np.sum(weights[: len(estimator.estimators_)]))
     trees = []
@@ -230,12 +228,8 @@ def _ada_boost(estimator: Any) -> TreeEnsemble:
     return assembled(trees, features=estimator.n_features_in_, base=base, link=link, fold=float32_at_most)
 
 
-def _weighted_median(estimator: Any) -> TreeEnsemble:
-    raise UnsupportedError("AdaBoostRegressor answers with a weighted median of its trees, which is no sum.")
-
-
 READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
-    "BaseDecisionTree": _single,
+    "BaseDecisionTree": lambda estimator: _mean([_tree(estimator)], estimator.n_features_in_),
     "ForestRegressor": _forest,
     "ForestClassifier": _forest,
     "IsolationForest": _isolation,
@@ -244,7 +238,7 @@ READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
     "BaseGradientBoosting": _gradient_boosting,
     "BaseHistGradientBoosting": _histogram,
     "AdaBoostClassifier": _ada_boost,
-    "AdaBoostRegressor": _weighted_median,
+    "AdaBoostRegressor": _ada_boost,
 }
 """How each class is read; classes derived from these are read like them."""
 

@@ -62,12 +62,11 @@ def _bound(result: Result, width: int) -> Iterator[str]:
 
 
 def _no_network(result: Result) -> bool:
-    """Whether the rows are all there is."""
+    """Whether the problem has rows but no predictor."""
     return result.facts is not None and not result.facts.blocks
 
 
 def _finder(result: Result) -> str:
-    """What found the point, in which part, and when."""
     words = "the rows alone" if _no_network(result) else found_by(result.source)
     if not result.trace.incumbents:
         return words

@@ -13,7 +13,7 @@ from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.file_writing import write_file
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.gains import Gain
+from dovetail.core.names import NumberedNames
 from dovetail.report.page.chart import (
     COLOURS,
     NARROW,
@@ -33,9 +33,8 @@ from dovetail.report.page.chart import (
 from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, ValueTable
 from dovetail.report.page.headline import STATUS
-from dovetail.report.page.number_text import number, numbers, percent, seconds
+from dovetail.report.page.number_text import number, numbers, percent, seconds, visible
 from dovetail.report.page.templates import render
-from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ENDED, found_by
 
 MOST = 24
@@ -180,19 +179,16 @@ def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame)
             if places and not dashed:
                 marks += [Mark(*place, entry.colour) for place in places]
     moments = thinned(sorted({*times, end}))
-    stops = [Stop(x.place(moment), _said(compared, moment)) for moment in moments]
-    label = f"Best points of {len(compared)} results over {seconds(end)}. {_said(compared, end)}"
+    stops = [Stop(x.place(moment), _values_at(compared, moment)) for moment in moments]
+    label = f"Best points of {len(compared)} results over {seconds(end)}. {_values_at(compared, end)}"
     title = "seconds, on a logarithmic scale" if early else "seconds"
     return Chart(frame.width, frame.height, x, y, label, title, lines, marks, stops)
 
 
-def _said(compared: Sequence[Entry], moment: float) -> str:
+def _values_at(compared: Sequence[Entry], moment: float) -> str:
     values = [(entry.name, entry.course.at(moment)[0]) for entry in compared]
-    return " · ".join([seconds(moment), *(f"{name} {_value(point)}" for name, point in values)])
-
-
-def _value(point: Gain | None) -> str:
-    return "no point" if point is None else number(point.value)
+    words = [f"{name} {'no point' if point is None else number(point.value)}" for name, point in values]
+    return " · ".join([seconds(moment), *words])
 
 
 def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
@@ -210,17 +206,13 @@ def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
     if not differing.size:
         return None, "All of them are the same point."
     shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
-    first = told[0].result
-    rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
+    named = told[0].result.names or NumberedNames("x", (values.shape[1],))
+    rows = [(visible(named[j]), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
     about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
     return ValueTable(
         "Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out
     ), ""
-
-
-def _name(result: Any, column: int) -> str:
-    return visible(result.names[column]) if result.names is not None else f"x[{column}]"
 
 
 def settings_rows(compared: Sequence[Entry]) -> list[tuple[str, list[str], bool]]:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.page.chart import COLOURS
-from dovetail.report.page.number_text import number, percent, seconds
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import number, percent, seconds, visible
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 EARLY = 0.06
@@ -68,7 +67,7 @@ class Course:
         point, bound = (_last(gains, moment) for gains in (self.points, self.bounds))
         return point, bound
 
-    def said_at(self, moment: float) -> str:
+    def text_at(self, moment: float) -> str:
         """The same in words."""
         point, bound = self.at(moment)
         words = [seconds(moment)]

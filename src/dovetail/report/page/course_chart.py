@@ -1,11 +1,16 @@
-"""Point and bound as steps over the seconds, in the colours of the parts that found them."""
+"""Charts of the course: point and bound as steps over the seconds, and residuals over the iterations."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from dovetail.core.amounts import several
 from dovetail.report.gains import Gain
 from dovetail.report.page.chart import (
+    LOW_NARROW,
+    LOW_WIDE,
     NARROW,
     WIDE,
     Chart,
@@ -56,8 +61,8 @@ def _chart(
     lines += _lines(place[0], points, end, colours, dashed=False)
     marks = [Mark(*at, colours[gain.source]) for at, gain in zip(place[0], points, strict=True)]
     moments = sorted({*times, course.end})
-    stops = [Stop(x.place(moment), course.said_at(moment)) for moment in thinned(moments)]
-    label = f"Best point and proven bound over {seconds(course.end)}. {course.said_at(course.end)}"
+    stops = [Stop(x.place(moment), course.text_at(moment)) for moment in thinned(moments)]
+    label = f"Best point and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
     title = "seconds, on a logarithmic scale" if course.early else "seconds"
     return Chart(
         frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
@@ -130,3 +135,73 @@ def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) 
             until, first = seconds(off[-1].seconds), number(off[0].value)
             notes.append(f"The {what} up to {until}, from {first} on, lie off the chart.")
     return notes
+
+
+SMALLEST = 1e-12
+"""Residuals below it are 0 for every purpose, and have no logarithm."""
+MOST = 400
+"""Iterations on a chart; of more, as many at equal distances."""
+
+
+class Iteration(NamedTuple):
+    """What Algorithm 1 says of itself."""
+
+    number: int
+    primal: float
+    dual: float
+    rho: float
+
+
+def iterations(trace: Sequence[Any]) -> list[Iteration]:
+    """Those that had a coupling."""
+    rows = [row for row in trace if row.residuals]
+    return [Iteration(row.iteration, row.primal, row.dual, row.rho) for row in thinned(rows, MOST)]
+
+
+def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
+    """The residuals, and rho if it moved; nothing for methods without a coupling."""
+    rows = iterations(trace)
+    if len(rows) < 2:
+        return []
+    figures = [("residual", _figure(rows, ("primal", "dual"), "Residuals"))]
+    inexact = sum(not row.exact for row in trace)
+    if inexact:
+        figures[0][1].notes.append(
+            f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same."
+        )
+    if len({row.rho for row in rows}) > 1:
+        figures.append(("rho", _figure(rows, ("rho",), "Penalty rho")))
+    return figures
+
+
+def _figure(rows: list[Iteration], kinds: tuple[str, ...], label: str) -> Figure:
+    values = [max(getattr(row, kind), SMALLEST) for row in rows for kind in kinds]
+    values = [value for value in values if math.isfinite(value)]
+    low = 10.0 ** math.floor(math.log10(min(values, default=1.0)))
+    high = 10.0 ** math.ceil(math.log10(max(values, default=10.0)))
+    limits = low, max(high, 10.0 * low)
+    wide, narrow = (_residual_chart(rows, kinds, label, limits, frame) for frame in (LOW_WIDE, LOW_NARROW))
+    return Figure(wide, narrow)
+
+
+def _residual_chart(
+    rows: list[Iteration], kinds: tuple[str, ...], label: str, limits: tuple[float, float], frame: Frame
+) -> Chart:
+    x = frame.across(rows[0].number, rows[-1].number, whole=True)
+    y = frame.upward(*limits, log=True)
+    lines = []
+    for colour, kind in enumerate(kinds):
+        shown = [(row.number, getattr(row, kind)) for row in rows if math.isfinite(getattr(row, kind))]
+        points = [(x.place(k), y.place(max(value, SMALLEST))) for k, value in shown]
+        if points:
+            lines.append(ChartLine(path(points), colour, dashed=colour > 0))
+    stops = [
+        Stop(x.place(row.number), f"iteration {row.number} · " + _values_in_words(row, kinds))
+        for row in thinned(rows)
+    ]
+    words = f"{label} by iteration, on a logarithmic scale. Last: {_values_in_words(rows[-1], kinds)}"
+    return Chart(frame.width, frame.height, x, y, words, "iteration", lines, stops=stops)
+
+
+def _values_in_words(row: Iteration, kinds: tuple[str, ...]) -> str:
+    return " · ".join(f"{kind} {getattr(row, kind):.2e}" for kind in kinds)

@@ -1,6 +1,9 @@
-"""The decision: every family of columns as a table, values at their limits marked, what is large cut down.
+"""The decision as tables, one per family of columns; large families are cut.
 
-What is left out is said beside the table. The whole of it is in `result.x` and in the result's file.
+Values at their limits are marked. Families over the same few indices (weeks, say) stand below each other
+with a column for each index; over many indices they stand side by side. A family of two or more indices has a
+table of its own, with the last index across. Each cut table says how much it leaves out; all values are in
+`result.x` and in the result's file.
 """
 
 from __future__ import annotations
@@ -11,13 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail.core.amounts import several
+from dovetail.core.amounts import listed, several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.page.families import ColumnFamily, families
-from dovetail.report.page.grid import ACROSS, NO_COLUMN, Grid, grids
-from dovetail.report.page.number_text import NOTHING, number, numbers
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.families import ArrayIndices, ColumnFamily, Index, families
+from dovetail.report.page.number_text import NOTHING, number, numbers, visible
 
 MOST_CELLS = 8000
 """On one page: about 200 KB of text, and a browser on a phone still scrolls it."""
@@ -140,11 +141,8 @@ def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
     """A row for each family: how many, of what kind, and where its values lie."""
     point = Point.of(result)
     found = families(result.names, point.x.size)
-    return [(_label(family), _overview(family, point)) for family in found[: 2 * MOST_TABLES]]
-
-
-def _label(family: ColumnFamily) -> str:
-    return visible(family.label) if family.label else "single columns"
+    named = [visible(family.label) if family.label else "single columns" for family in found]
+    return [(name, _overview(f, point)) for name, f in zip(named, found, strict=True)][: 2 * MOST_TABLES]
 
 
 def _overview(family: ColumnFamily, point: Point) -> list[Cell]:
@@ -187,7 +185,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> ValueTable:
 
 
 def _chosen(grid: Grid, point: Point) -> ValueTable:
-    """Those that are yes, by their indices: a long column of yes and no says less."""
+    """The indices of the binaries that are 1: a long column of yes and no says less."""
     columns = grid.columns[:, 0]
     yes = np.flatnonzero(point.x[columns] > 0.5)
     about = f"{yes.size:,} of {columns.size:,} are yes"
@@ -236,14 +234,11 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
     kinds = {"": ~there, "fixed": fixed, "yes": binary & ~zero, "no": binary, "up": up, "low": low}
     marks = np.select([*kinds.values(), zero], [*kinds, "no"], "")
     texts = _texts(values, mixed)
+    words = np.where(binary & (marks != "fixed"), np.where(marks == "yes", "yes", "no"), "").tolist()
     return [
-        [_cell(*entry) for entry in zip(*line, strict=True)]
-        for line in zip(texts, marks.tolist(), binary.tolist(), strict=True)
+        [Cell(word or text, mark) for text, mark, word in zip(*line, strict=True)]
+        for line in zip(texts, marks.tolist(), words, strict=True)
     ]
-
-
-def _cell(text: str, mark: str, binary: bool) -> Cell:
-    return Cell("yes" if mark == "yes" else "no", mark) if binary and mark != "fixed" else Cell(text, mark)
 
 
 def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
@@ -253,3 +248,87 @@ def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
     if len(values) <= values.shape[1]:
         return [numbers(line) for line in values]
     return list(zip(*(numbers(line) for line in values.T), strict=True))
+
+
+ACROSS = 12
+"""Numbers that stand across on a screen, and in print."""
+NO_COLUMN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Columns in rows and across; NO_COLUMN where there is none."""
+
+    title: str
+    rows: Sequence[str]
+    across: Sequence[str]
+    columns: IntArray
+    """(rows, across)"""
+    corner: str = "index"
+    """What the rows are called."""
+    mixed: bool = False
+    """Whether the rows have nothing to do with each other: each number has its own digits then."""
+
+
+def grids(families: Sequence[ColumnFamily]) -> list[Grid]:
+    """All families, in their order; those that go together at the place of the first."""
+    together: dict[tuple[Index, ...] | int, list[ColumnFamily]] = {}
+    for place, family in enumerate(families):
+        key = tuple(family.indices) if family.depth == 1 else place
+        together.setdefault(key, []).append(family)
+    return [grid for group in together.values() for grid in _of_group(group)]
+
+
+def _of_group(group: list[ColumnFamily]) -> list[Grid]:
+    first = group[0]
+    if first.depth == 0:
+        return [_list(family) for family in group]
+    if first.depth > 1:
+        return [_of_two_ways(family) for family in group]
+    index = [entry for (entry,) in first.indices]
+    columns = np.array([family.columns for family in group])
+    labels = [family.label for family in group]
+    if len(index) <= ACROSS and (len(group) > 1 or len(index) > 1):
+        return [Grid(listed(labels, 4), labels, index, columns, "family")]
+    parts = range(0, len(group), ACROSS)
+    return [
+        Grid(listed(labels[k : k + ACROSS], 4), index, labels[k : k + ACROSS], columns[k : k + ACROSS].T)
+        for k in parts
+    ]
+
+
+def _list(family: ColumnFamily) -> Grid:
+    rows = [",".join(index) for index in family.indices]
+    title = family.label or "Single columns"
+    corner = "index" if family.label else "name"
+    return Grid(title, rows, ["value"], family.columns[:, None], corner, mixed=not family.label)
+
+
+def _of_two_ways(family: ColumnFamily) -> Grid:
+    """The last index across; if that has too many values, the first."""
+    for across in (-1, 0):
+        if family.shape is not None and family.shape[across] <= ACROSS:
+            return _of_array(family, family.shape, across)
+        if family.shape is not None:
+            continue
+        heads = list(dict.fromkeys(index[across] for index in family.indices))
+        if len(heads) <= ACROSS:
+            return _crossed(family, across, heads)
+    return _list(family)
+
+
+def _of_array(family: ColumnFamily, shape: tuple[int, ...], across: int) -> Grid:
+    """The same for an array: no index is looked at."""
+    columns = np.moveaxis(family.columns.reshape(shape), across, -1)
+    rows = [",".join(index) for index in ArrayIndices(columns.shape[:-1])]
+    return Grid(family.label, rows, [str(k) for k in range(shape[across])], columns.reshape(len(rows), -1))
+
+
+def _crossed(family: ColumnFamily, across: int, heads: list[str]) -> Grid:
+    place = {head: k for k, head in enumerate(heads)}
+    rests = [index[:-1] if across else index[1:] for index in family.indices]
+    rows = {rest: i for i, rest in enumerate(dict.fromkeys(rests))}
+    columns = np.full((len(rows), len(heads)), NO_COLUMN)
+    where = [rows[rest] for rest in rests], [place[index[across]] for index in family.indices]
+    columns[where] = family.columns
+    return Grid(family.label, [",".join(rest) for rest in rows], heads, columns)

@@ -85,9 +85,9 @@ def families(names: Sequence[str] | None, n_columns: int) -> list[ColumnFamily]:
             columns = np.arange(first, first + len(part))
             arrays.append(ColumnFamily(part.label, columns, ArrayIndices(part.shape), part.shape))
         else:
-            _sort_in(found, part, first)
+            _add_singles(found, part, first)
         first += len(part)
-    several, alone = _told_apart(found)
+    several, alone = _families_and_singles(found)
     worded = word_families({j: whole[j] for j in alone})
     several += [
         ColumnFamily(label, np.array(list(words.values())), [(word,) for word in words])
@@ -109,7 +109,7 @@ def split(name: str) -> tuple[str, Index]:
     return (match[1], tuple(re.split(r"[_.]", match[2].lstrip("_.")))) if match else (name, ())
 
 
-def _sort_in(found: dict[str, tuple[list[int], list[Index]]], names: Iterable[str], first: int) -> None:
+def _add_singles(found: dict[str, tuple[list[int], list[Index]]], names: Iterable[str], first: int) -> None:
     """Names one by one, by their labels."""
     for j, name in enumerate(names, start=first):
         label, index = split(name)
@@ -118,7 +118,9 @@ def _sort_in(found: dict[str, tuple[list[int], list[Index]]], names: Iterable[st
         indices.append(index)
 
 
-def _told_apart(found: dict[str, tuple[list[int], list[Index]]]) -> tuple[list[ColumnFamily], list[int]]:
+def _families_and_singles(
+    found: dict[str, tuple[list[int], list[Index]]],
+) -> tuple[list[ColumnFamily], list[int]]:
     """Families, and the columns that stand alone."""
     several: list[ColumnFamily] = []
     alone: list[int] = []

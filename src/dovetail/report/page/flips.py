@@ -1,6 +1,6 @@
 """What classifiers say now and said before: which samples flipped, and what was changed for it.
 
-*Before* is where nothing is done (`core/untouched.py`): the values that the rows give a sample's inputs.
+*Before* is where nothing is done (`run/problem_facts.py`): the values that the rows give a sample's inputs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.report.page.families import split
-from dovetail.report.page.number_text import NOTHING, change, number, numbers
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4
 """Of a feature's spread over the samples: smaller changes are not worth a word. A sample that flipped may
@@ -76,10 +75,17 @@ def _flips(result: Any, block: Any) -> Flips:
     moves[np.abs(moves) <= np.where(flipped, SEEN_FLIPPED, SEEN)[:, None] * spread] = 0.0
     touched = np.any(moves != 0.0, axis=1)
     names = _feature_names(result.names, untouched.inputs, block.features)
-    told = [i for i in _order(flipped, np.abs(moves) / spread).tolist() if flipped[i] or touched[i]]
+    order = np.lexsort(
+        (-(np.abs(moves) / spread).sum(axis=1), ~flipped)
+    )  # flipped ones first, then the largest
+    told = [i for i in order.tolist() if flipped[i] or touched[i]]
     samples = []
     for i in told[:MOST_SAMPLES]:
-        changes = [_change(names[k], untouched.values[i, k], moves[i, k]) for k in np.flatnonzero(moves[i])]
+        changes = [
+            (names[k], f"{number(value, 4)} → {number(value + moves[i, k], 4)}", change(moves[i, k], 3))
+            for k in np.flatnonzero(moves[i]).tolist()
+            for value in [untouched.values[i, k]]
+        ]
         said = "?" if np.isnan(before[i]) else f"{before[i]:.0f}"
         name = _sample_name(result.names, untouched, i)
         samples.append(ClassifiedSample(name, said, f"{after[i]:.0f}", bool(flipped[i]), changes))
@@ -98,19 +104,10 @@ def _class_of(one_hot: FloatArray) -> FloatArray:
 
 
 def _spread(values: FloatArray) -> FloatArray:
-    """(d,) what counts as one unit of each feature: its deviation, or its size where there is none."""
+    """(d,) the unit of each feature: its deviation, or its size if that is 0."""
     known = np.where(np.isnan(values).all(axis=0), 0.0, values)
     deviation, size = np.nanstd(known, axis=0), np.nanmax(np.abs(known), axis=0)
     return np.where(deviation > 1e-9 * size, deviation, np.where(size > 0.0, size, 1.0))
-
-
-def _order(flipped: BoolArray, sizes: FloatArray) -> IntArray:
-    """Flipped ones first, then by how much was changed."""
-    return np.lexsort((-sizes.sum(axis=1), ~flipped))
-
-
-def _change(feature: str, value: float, move: float) -> tuple[str, str, str]:
-    return feature, f"{number(value, 4)} → {number(value + move, 4)}", change(move, 3)
 
 
 def _sentence(

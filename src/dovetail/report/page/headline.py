@@ -8,8 +8,7 @@ from typing import Any
 from dovetail.core.amounts import several
 from dovetail.report.gains import gap_text
 from dovetail.report.page.course import Course
-from dovetail.report.page.number_text import number, seconds
-from dovetail.report.page.visible_text import visible
+from dovetail.report.page.number_text import number, seconds, visible
 from dovetail.report.sources import ENDED, found_by, proved_by
 
 STATUS = {

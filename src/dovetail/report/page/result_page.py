@@ -15,13 +15,11 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.report.page import decision
 from dovetail.report.page.chart import SHAPES
 from dovetail.report.page.course import Course, by_part, listed_points
-from dovetail.report.page.course_chart import course_figure
+from dovetail.report.page.course_chart import course_figure, residual_figures
 from dovetail.report.page.flips import flips
 from dovetail.report.page.headline import headline
-from dovetail.report.page.number_text import change, percent, seconds
-from dovetail.report.page.residual_chart import residual_figures
+from dovetail.report.page.number_text import change, percent, seconds, visible
 from dovetail.report.page.templates import render
-from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by, proved_by
 
 Result = Any
@@ -75,7 +73,7 @@ def result_page(result: Result) -> str:
         more_extrapolations=unnamed,
         blocks=_blocks(result),
         settings=settings_lines(result),
-        call=_call(result),
+        call="" if result.settings is None else visible(result.settings.call, 1000),
         change=change,
         shapes=[*SHAPES, SHAPES[0]],
         square=SHAPES[1],
@@ -104,10 +102,6 @@ def _blocks(result: Result) -> list[str]:
 
 MOST_BLOCKS = 12
 """Blocks with a line of their own."""
-
-
-def _call(result: Result) -> str:
-    return "" if result.settings is None else visible(result.settings.call, 1000)
 
 
 def settings_lines(result: Result) -> list[tuple[str, str]]:

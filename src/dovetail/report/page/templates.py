@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dovetail.report.page.visible_text import spelt_out
+from dovetail.report.page.number_text import spelt_out
 
 HERE = Path(__file__).parent
 
@@ -33,16 +33,11 @@ def _environment() -> Any:
     return Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
-        finalize=_shown,
+        finalize=lambda value: spelt_out(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _shown(value: Any) -> Any:
-    """What every expression of a template passes through: text that is no markup of ours is spelt out."""
-    return spelt_out(value) if type(value) is str else value
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.core.amounts import several
 from dovetail.core.errors import ModelError, PredictorError
-from dovetail.modelling.shapes import as_outputs, as_samples
+from dovetail.modelling.attachment import as_outputs, as_samples
 from dovetail.models import foreign_model
 from dovetail_peers.compat.gurobi_ml.constr import GurobiPredictorConstr
 

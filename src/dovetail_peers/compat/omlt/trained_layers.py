@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.onnx.graph import OnnxGraph
+from dovetail.predictors.onnx.graph_traits import OnnxGraph
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail_peers.compat.omlt.layers import DenseLayer, InputLayer, Layer
 from dovetail_peers.compat.omlt.layers_2d import ConvLayer2D, PoolingLayer2D, steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -11,9 +12,8 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.onnx.memory import LONGEST
-from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.activation import softplus
-from dovetail.predictors.onnx.operators.operator import Kernel, Operator
+from dovetail.predictors.onnx.node import Kernel, OnnxNode, Operator
+from dovetail.predictors.onnx.operators.elementwise import softplus
 
 Function = Callable[[Tensor], Tensor]
 
@@ -91,7 +91,7 @@ def _activations(node: OnnxNode, defaults: tuple[str, ...], directions: int) -> 
     return [functions[d * len(defaults) : (d + 1) * len(defaults)] for d in range(directions)]
 
 
-def _layer(node: OnnxNode, defaults: tuple[str, ...], gates: int, cell: Callable[..., Cell]) -> _Layer:
+def _layer(node: OnnxNode, defaults: tuple[str, ...], gates: int, cell: Callable[..., Cell]) -> Kernel:
     if len(node.inputs) > 4 and node.inputs[4]:
         raise node.refused("sequence_lens (sequences of different length)")
     for name in ("clip", "activation_alpha", "activation_beta"):
@@ -101,7 +101,14 @@ def _layer(node: OnnxNode, defaults: tuple[str, ...], gates: int, cell: Callable
     reverses = _directions(node)
     cells = [cell(*functions) for functions in _activations(node, defaults, len(reverses))]
     states = 2 if node.operator == "LSTM" else 1
-    return _Layer(cells, reverses, bool(node.integer("layout", 0)), states, gates)
+    layer = _Layer(cells, reverses, bool(node.integer("layout", 0)), states, gates)
+
+    def run(
+        x: Tensor, W: Tensor, R: Tensor, B: Tensor | None = None, _lengths: None = None, *rest: Tensor | None
+    ) -> State:
+        return layer.run(x, W, R, B, [rest[k] if k < len(rest) else None for k in range(states)])
+
+    return run
 
 
 def _lstm_cell(gate: Function, candidate: Function, out: Function) -> Cell:
@@ -114,59 +121,42 @@ def _lstm_cell(gate: Function, candidate: Function, out: Function) -> Cell:
     return cell
 
 
-def _lstm(node: OnnxNode) -> Kernel:
-    if len(node.inputs) > 7 and node.inputs[7]:
-        raise node.refused("a peephole (input P)")
-    if node.integer("input_forget", 0):
-        raise node.refused("input_forget=1")
-    return _kernel(_layer(node, ("Sigmoid", "Tanh", "Tanh"), 4, _lstm_cell))
+def _gru_cell(gate: Function, candidate: Function, resets_after: bool) -> Cell:
+    def cell(step: Tensor, state: State, R: Tensor, bias: Tensor) -> State:
+        (h,) = state
+        width = h.shape[-1]
+        step_gates, step_candidate = torch.split(step, [2 * width, width], dim=-1)
+        R_gates, R_candidate = torch.split(R, [2 * width, width])
+        bias_gates, bias_candidate = torch.split(bias, [2 * width, width])
+        z, r = gate(step_gates + F.linear(h, R_gates, bias_gates)).chunk(2, dim=-1)
+        if resets_after:
+            again = r * F.linear(h, R_candidate, bias_candidate)
+        else:
+            again = F.linear(r * h, R_candidate, bias_candidate)
+        return ((1.0 - z) * candidate(step_candidate + again) + z * h,)
 
-
-def _gru_cell(resets_after: bool) -> Callable[[Function, Function], Cell]:
-    def build(gate: Function, candidate: Function) -> Cell:
-        def cell(step: Tensor, state: State, R: Tensor, bias: Tensor) -> State:
-            (h,) = state
-            width = h.shape[-1]
-            step_gates, step_candidate = torch.split(step, [2 * width, width], dim=-1)
-            R_gates, R_candidate = torch.split(R, [2 * width, width])
-            bias_gates, bias_candidate = torch.split(bias, [2 * width, width])
-            z, r = gate(step_gates + F.linear(h, R_gates, bias_gates)).chunk(2, dim=-1)
-            if resets_after:
-                again = r * F.linear(h, R_candidate, bias_candidate)
-            else:
-                again = F.linear(r * h, R_candidate, bias_candidate)
-            return ((1.0 - z) * candidate(step_candidate + again) + z * h,)
-
-        return cell
-
-    return build
+    return cell
 
 
 def _rnn_cell(function: Function) -> Cell:
     return lambda step, state, R, bias: (function(step + F.linear(state[0], R, bias)),)
 
 
+def _lstm(node: OnnxNode) -> Kernel:
+    if len(node.inputs) > 7 and node.inputs[7]:
+        raise node.refused("a peephole (input P)")
+    if node.integer("input_forget", 0):
+        raise node.refused("input_forget=1")
+    return _layer(node, ("Sigmoid", "Tanh", "Tanh"), 4, _lstm_cell)
+
+
 def _gru(node: OnnxNode) -> Kernel:
     resets_after = bool(node.integer("linear_before_reset", 0))
-    return _kernel(_layer(node, ("Sigmoid", "Tanh"), 3, _gru_cell(resets_after)))
-
-
-def _rnn(node: OnnxNode) -> Kernel:
-    return _kernel(_layer(node, ("Tanh",), 1, _rnn_cell))
-
-
-def _kernel(layer: _Layer) -> Kernel:
-    def run(
-        x: Tensor, W: Tensor, R: Tensor, B: Tensor | None = None, _lengths: None = None, *rest: Tensor | None
-    ) -> State:
-        first = [rest[k] if k < len(rest) else None for k in range(layer.states)]
-        return layer.run(x, W, R, B, first)
-
-    return run
+    return _layer(node, ("Sigmoid", "Tanh"), 3, partial(_gru_cell, resets_after=resets_after))
 
 
 RECURRENT: dict[str, Operator] = {
     "LSTM": Operator(_lstm, 3, 8, outputs=3),
     "GRU": Operator(_gru, 3, 6, outputs=2),
-    "RNN": Operator(_rnn, 3, 6, outputs=2),
+    "RNN": Operator(lambda node: _layer(node, ("Tanh",), 1, _rnn_cell), 3, 6, outputs=2),
 }

@@ -7,18 +7,18 @@ Float tensors live where the module lives; whole numbers and booleans that do no
 from __future__ import annotations
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx.node import OnnxNode
-from dovetail.predictors.onnx.operators.activation import ACTIVATION
-from dovetail.predictors.onnx.operators.convolution import CONVOLUTION, PADDING
-from dovetail.predictors.onnx.operators.elementwise import CAST, COMPARISON, ELEMENTWISE
-from dovetail.predictors.onnx.operators.matrix import ATTENTION, MATRIX
-from dovetail.predictors.onnx.operators.normalisation import NORMALISATION
-from dovetail.predictors.onnx.operators.operator import Kernel, Operator
-from dovetail.predictors.onnx.operators.pooling import POOLING, UPSAMPLING
+from dovetail.predictors.onnx.node import Kernel, OnnxNode, Operator
+from dovetail.predictors.onnx.operators.elementwise import (
+    ACTIVATION,
+    CAST,
+    COMPARISON,
+    ELEMENTWISE,
+    REDUCTION,
+)
+from dovetail.predictors.onnx.operators.matrix import ATTENTION, MATRIX, NORMALISATION
 from dovetail.predictors.onnx.operators.recurrent import RECURRENT
-from dovetail.predictors.onnx.operators.reduction import REDUCTION
-from dovetail.predictors.onnx.operators.shape import CONSTANT, SHAPE
-from dovetail.predictors.onnx.operators.slicing import SLICING
+from dovetail.predictors.onnx.operators.shape import CONSTANT, SHAPE, SLICING
+from dovetail.predictors.onnx.operators.windows import CONVOLUTION, PADDING, POOLING, UPSAMPLING
 
 OPERATORS: dict[str, Operator] = {
     **ELEMENTWISE,

@@ -1,0 +1,158 @@
+"""Components of few kinds, each as a problem of its own: what it costs at prices, by branch and bound.
+
+All that a component has counts: its rows, its integers, its networks. One tree serves all components that are
+alike, since they cost the same at any prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from dovetail.bounds.box import Box, propagate
+from dovetail.branching.model import Model
+from dovetail.branching.root import Root
+from dovetail.branching.tree import Tree
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.problem import Problem
+from dovetail.methods.branching_model import model_of
+from dovetail.methods.component_prices.shared_rows import SharedRows, total
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
+from dovetail.structure.boxes import tightened_box
+from dovetail.structure.components import component_problem
+from dovetail.structure.relu_layers import relu_layers
+from dovetail.structure.structure import structure_of
+
+MOST_KINDS, MOST_NEURONS = 8, 120
+"""Different components, and neurons of one that may change sign: more come to nothing in a minute."""
+BOX_SECONDS = 2.0
+"""For LPs for the box of a component's inputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentKind:
+    """Components that are alike."""
+
+    problem: Problem
+    """The first of them, as it is written."""
+    columns: IntArray
+    """(members, columns) of the whole problem, in the order that they have here."""
+    owners: IntArray
+    """(members,) their numbers."""
+    box: Box
+    unstable: int
+    """Neurons that may change sign."""
+
+    @property
+    def members(self) -> int:
+        """How many components are like this."""
+        return len(self.columns)
+
+    def model(self, cost: FloatArray) -> Model:
+        """At (columns,) costs, as loose as the check."""
+        written = self.problem.derived(replace(self.problem.mip, cost=cost), self.problem.blocks)
+        loose = written.derived(written.mip.loosened(), written.blocks)
+        return model_of(loose, self.box.lower, self.box.upper, written=written)
+
+    def tree(self, cost: FloatArray, goal: float, context: SolveContext, budget: Budget) -> Tree:
+        """At (columns,) costs, its first box made smaller for points that cost less than `goal`."""
+        made = self.model(cost)
+        tree = Tree(made, seed=context.seed, threads=context.threads)
+        root = Root(made, seed=context.seed, threads=context.threads)
+        root.shrink(tree.aim(goal), budget)
+        tree.use(root.model, root.bound)
+        return tree
+
+
+def component_kinds(context: SolveContext) -> list[ComponentKind]:
+    """Of a solve; none where they are not few and small. Made once (see `SolveContext.once`)."""
+    structure = context.once(structure_of)
+    parts = structure.parts
+    if not parts.coupled or not np.all(structure.tight_box.finite[parts.shared]):
+        return []
+    kinds = structure.kinds(MOST_KINDS)
+    found = list[ComponentKind]()
+    for columns, rows in kinds or ():
+        alone = component_problem(structure.proved, columns[0], rows)
+        loose = alone.derived(alone.mip.loosened(), alone.blocks)
+        part = context.budget.part(BOX_SECONDS)
+        box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
+        layers = relu_layers(loose, box)
+        if layers is None or not layers.proves or layers.unstable > MOST_NEURONS:
+            return []
+        inside = propagate(loose.mip)
+        box = Box(np.maximum(box.lower, inside.lower), np.minimum(box.upper, inside.upper))
+        kind = ComponentKind(alone, columns, parts.owner[columns].max(axis=1), box, layers.unstable)
+        try:
+            kind.model(alone.mip.cost)
+        except UnsupportedError:
+            return []
+        found.append(kind)
+    return found
+
+
+class KindProof:
+    """All kinds at prices."""
+
+    violated = ""
+
+    def __init__(
+        self,
+        context: SolveContext,
+        rows: SharedRows,
+        kinds: list[ComponentKind],
+        prices: FloatArray,
+        known: FloatArray,
+    ) -> None:
+        self._context, self._kinds, self._known = context, kinds, known
+        self._constant, self._cost = rows.constant(prices), rows.cost_at(prices)
+        self._least = np.full(known.size, -np.inf)
+        self.nodes, self.left_out, mip, best = 0, 0, rows.mip, context.incumbent.x
+        self._point = np.clip(0.0, mip.lower, mip.upper) if best is None else best.copy()
+
+    @property
+    def lower(self) -> float:
+        """What is proved."""
+        return total(self._constant, self._least)
+
+    @property
+    def reachable(self) -> float:
+        """What can be."""
+        return total(self._constant, self._known)
+
+    current = reachable
+
+    def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool]) -> str:
+        """One tree after the other, each with its part of the time; what ended them."""
+        for turn, kind in enumerate(self._kinds):
+            part = budget.part(budget.left / (len(self._kinds) - turn))
+            with torch.inference_mode(False), torch.no_grad():
+                self._prove(kind, tolerance, part, enough)
+        return "time" if budget.over else "closed"
+
+    def _prove(
+        self, kind: ComponentKind, tolerance: float, budget: Budget, enough: Callable[[], bool]
+    ) -> None:
+        goal = float(self._known[kind.owners].min()) - tolerance
+        tree = kind.tree(self._cost[kind.columns[0]], goal, self._context, budget)
+        done = False
+        while len(tree) and not budget.over and not done:
+            points = tree.step(min(goal, tree.leaves), budget)
+            for x in (*points[:1], *tree.left):
+                self._point[kind.columns] = x[: kind.columns.shape[1]]
+            tree.left.clear()
+            self._least[kind.owners] = tree.bound
+            done = enough()
+        self._least[kind.owners] = tree.bound
+        self.nodes += tree.boxes
+
+    def point(self) -> FloatArray:
+        """The last one that the trees have met, of all components at once."""
+        mip = self._context.problem.mip
+        z = np.clip(self._point, mip.lower, mip.upper)
+        return np.where(mip.integer, np.round(z), z)

@@ -1,0 +1,238 @@
+"""Prices on the rows that components share, and a proof at them: a bound.
+
+    repeat
+        columns      points of single components, from what was searched before and from pricing by descents
+        master LP    the cheapest convex combination of columns within the shared rows  ->  prices
+        proof        every component's least cost at these prices  ->  a bound (`shared_rows.py`)
+        cheaper points that were met on the way  ->  columns
+
+Idea: an engine sees nothing of a whole problem with many networks, where one network with its own rows is
+closed soon; prices are found without any proof, and one proof at good prices is worth many at bad ones.
+Weakness: what convex combinations gain over whole columns, the bound never gets back.
+
+Who proves (an *oracle*): where components are samples of networks over closed-form sets, branching over signs
+of neurons, all components in a batch (`signs.py`); where they are of few kinds, and those sets leave out what
+counts, branch and bound of each kind as a problem of its own (`kinds.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.bounds.planes.kernels import used_kernels
+from dovetail.core.amounts import several
+from dovetail.core.arrays import FloatArray
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem, first_ones_fit
+from dovetail.methods.component_prices.kinds import KindProof, component_kinds
+from dovetail.methods.component_prices.shared_rows import SharedRows
+from dovetail.methods.component_prices.signs import SignOracle, SignProof
+from dovetail.methods.component_prices.sources import PriceSource, column_prices
+from dovetail.run.bound import Bound
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
+from dovetail.structure.structure import structure_of
+
+TOLERANCE, FINEST = 2e-3, 1e-5
+"""Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point. The
+first where objectives may be anything; as fine as the second where that brings the next whole step."""
+ENOUGH = 1e-4
+"""Relative: what is left between the bound and what columns allow is not worth another proof. Of values all
+searches together leave so much."""
+HALF = 0.5
+"""Of the gap that counts as closed: so much is left to all components."""
+SMOOTHING = 0.3
+"""Weight of the prices with the best bound so far: the master's own jump about."""
+MOST_COMPONENTS = 3000
+"""No proof of more of them ends in minutes."""
+BEGINNING_SECONDS, BEGINNING_SHARE = 3e-4, 0.3
+"""What it takes to begin with one component (water), and the most of the time left that all may take."""
+FEW_NEURONS = 50
+"""Trees of a component close with so many; more come to nothing where signs have come to their end."""
+ROUNDING = 0.01
+"""Of a logit: where the deployed network may be off by more, the outcome says so: no time closes that gap."""
+LOOK, REPORT = 0.25, 1.0
+"""Seconds from one look at the bound to the next, and from one row of the trace to the next."""
+NAME = "certified prices"
+
+
+def coupled_problem(context: SolveContext) -> CoupledProblem | None:
+    """The problem of a solve as coupled components; made once (see `SolveContext.once`)."""
+    return CoupledProblem.of(context.once(structure_of), context.device or "cpu")
+
+
+def applies(context: SolveContext) -> bool:
+    """Whether components look like samples whose least cost can be proved, and rows couple them.
+
+    All of them are looked at when a proof begins: thousands take seconds, which it may never get.
+    """
+    structure = context.once(structure_of)
+    coupled = structure.proved_parts.coupled and structure.proved_parts.count <= MOST_COMPONENTS
+    return coupled and first_ones_fit(structure, context.device or "cpu")
+
+
+@dataclass(frozen=True)
+class CertifiedPrices:
+    """Proves a bound; what it meets on the way becomes columns."""
+
+    batch: int = 1024
+    """Nodes bounded at a time, on the CPU."""
+    source: Callable[[SolveContext], PriceSource | None] = column_prices
+    """Whose prices are proved."""
+
+    name = "certified-prices"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Passes of prices and proofs until the time is over or they bring nothing."""
+        structure = context.once(structure_of)
+        if BEGINNING_SECONDS * structure.samples > BEGINNING_SHARE * context.budget.left:
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: too many components for the time")
+        if not structure.proved_parts.coupled:
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no rows tie components together")
+        coupled = context.once(coupled_problem)
+        if not (coupled or context.once(component_kinds)):
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: components are no closed-form sets")
+        source = self.source(context)
+        if source is None:
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: there are no prices")
+        run = _Run(context, coupled, source, self.batch)
+        rows, count = run.rows.sides.count, run.rows.parts.count
+        context.monitor.say(f"  proof: prices on {rows} rows, {count} components")
+        ended = ""
+        while not ended:
+            ended = context.over or run.once()
+        best = context.problem.mip.sign * run.best
+        found = f"{several(run.passes, 'pass', 'passes')}, {several(run.nodes, 'node')}, bound {best:.6g}"
+        found += "" if coupled is None else _rounding(coupled)
+        if run.left_out:
+            found += f", {several(run.left_out, 'component')} left as they were for want of memory"
+        said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
+        reason = context.over or StopReason.STALLED
+        return MethodOutcome(reason, run.passes, said, yielded=run.short)
+
+
+def _rounding(coupled: CoupledProblem) -> str:
+    """What the rounding of deployed classifiers costs, where that is much."""
+    of_classes = [group.slack for group in coupled.groups if group.block.classifies]
+    most = max((float(slack.max(initial=0.0)) for slack in of_classes), default=0.0)
+    return "" if most <= ROUNDING else f", {most:.2g} of a logit left to the network's own rounding"
+
+
+class _Run:
+    """Passes over one problem."""
+
+    def __init__(
+        self, context: SolveContext, coupled: CoupledProblem | None, source: PriceSource, batch: int
+    ) -> None:
+        self._context, self._source = context, source
+        self._signs = None if coupled is None else SignOracle(context, coupled, batch)
+        self.rows = coupled or SharedRows.of_structure(context.once(structure_of))
+        self._progress = Progress(context)
+        self._prices = self._best_prices = np.zeros(self.rows.sides.count)
+        self._violated = ""
+        """What the sets leave out and points met violate."""
+        self.best, self.nodes, self.passes, self.left_out, self.short = -np.inf, 0, 0, 0, False
+
+    def once(self) -> str:
+        """One set of prices, proved; why there is no use in another one, or nothing."""
+        context = self._context
+        prices = self._source.prices()
+        if prices is None or prices.size != self._prices.size:
+            return "there are no prices"
+        proof = self._at(prices)
+        if not self._more(proof):
+            return "no prices prove more"
+        if np.isfinite(self.best):
+            smooth = SMOOTHING * self._best_prices + (1.0 - SMOOTHING) * prices
+            steady = self._at(smooth)
+            prices, proof = (smooth, steady) if self._more(steady) else (prices, proof)
+        self._prices = prices
+        before, watch = context.budget.left, _Watch(self, proof)
+        ended = proof.run(self._tolerance(proof.reachable), context.budget, watch.enough)
+        spent = before - context.budget.left
+        self.nodes, self.left_out = self.nodes + proof.nodes, self.left_out + proof.left_out
+        self.passes += 1
+        before_it = self.best
+        self.raise_bound(proof.lower)
+        added = self._source.add(proof.point())
+        self._violated = proof.violated or self._violated
+        self.short = context.budget.left < spent
+        if ended != "closed":
+            return ended
+        if self.short:
+            return "another proof would take longer than is left"
+        if added or self.best > before_it:
+            return ""
+        if not self._violated:
+            return "no cheaper point is left"
+        kinds = context.once(component_kinds)
+        if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
+            self._signs, self._violated = None, ""  # what signs leave out is looked at from here on
+            return ""
+        return f"given up: the sets leave out {self._violated}, which cheaper points violate"
+
+    def _at(self, prices: FloatArray) -> SignProof | KindProof:
+        known = self._source.known_costs(prices)
+        if self._signs is not None:
+            return self._signs.at(prices, known)
+        return KindProof(self._context, self.rows, self._context.once(component_kinds), prices, known)
+
+    def _more(self, proof: SignProof | KindProof) -> bool:
+        """Whether a proof may bring more than is proved."""
+        reachable, known = self.rows.stepped(proof.reachable), max(self.best, self._context.incumbent.bound)
+        room = 0.0 if self.rows.step or not np.isfinite(reachable) else ENOUGH * (1.0 + abs(reachable))
+        return reachable > known + room
+
+    @property
+    def over(self) -> StopReason | None:
+        """Why nothing more is to be proved."""
+        return self._context.over
+
+    def _tolerance(self, reachable: float) -> float:
+        """Fine enough for the next whole step, if that is not too fine."""
+        rows, count = self.rows, self.rows.parts.count
+        if not np.isfinite(reachable):
+            return TOLERANCE
+        if rows.step == 0.0:
+            if self._context.once(structure_of).classes:
+                return TOLERANCE
+            left, incumbent = ENOUGH * (1.0 + abs(reachable)), self._context.incumbent
+            if self._signs is None and incumbent.x is not None:  # trees close as far as is asked for
+                left = HALF * incumbent.allowed_gap
+            return left / count
+        room = reachable - (rows.stepped(reachable) - rows.step)
+        return float(np.clip(0.5 * room / count, FINEST, TOLERANCE))
+
+    def raise_bound(self, value: float) -> None:
+        """Tell the incumbent, in whole steps where objectives have them."""
+        if not np.isfinite(value):
+            return
+        value = self.rows.stepped(value)
+        if value > self.best:
+            self.best, self._best_prices = value, self._prices
+        row_prices = None if self._signs is None else self.rows.row_prices(self._prices)
+        self._context.incumbent.raise_bound(Bound(value, "prices", prices=row_prices))
+        self._progress.record(value)
+
+
+class _Watch:
+    """Says when a proof has done enough, and reports now and then."""
+
+    def __init__(self, run: _Run, proof: SignProof | KindProof) -> None:
+        self._run, self._proof = run, proof
+        self._looked = self._reported = time.perf_counter()
+
+    def enough(self) -> bool:
+        """Whether all is proved that can be at these prices, up to a whole step."""
+        now, run, proof = time.perf_counter(), self._run, self._proof
+        if now - self._looked < LOOK:
+            return False
+        self._looked, lower = now, proof.lower
+        if now - self._reported > REPORT:
+            self._reported = now
+            run.raise_bound(lower)
+        return bool(run.over) or run.rows.stepped(lower) >= run.rows.stepped(proof.current)

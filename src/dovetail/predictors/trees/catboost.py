@@ -1,0 +1,242 @@
+"""CatBoost's models, asked as they are and read off the JSON that they export.
+
+x goes right where float32(x) > border, a category where it is the one that is asked for. Oblivious trees ask
+the same question on a whole level: bit b of a leaf's number is the answer to the b-th. Grown trees
+(Depthwise, Lossguide) are nested as they are.
+
+Of categories a model keeps no more than a hash of their text: the lower half of CityHash64 (version 1.0; Pike
+and Alakuijala, 2011). Numbers of categories are looked for among the first ones, with all that share a hash.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.trees.assembly import (
+    LinePieces,
+    ReadTree,
+    assembled,
+    category_pieces,
+    float32_at_most,
+)
+from dovetail.predictors.trees.predictor import TreePredictor
+
+LINKS: dict[str, Link] = {
+    "Logloss": "sigmoid",
+    "CrossEntropy": "sigmoid",
+    "MultiClass": "softmax",
+    "Poisson": "exp",
+    "Tweedie": "exp",
+}
+"""What estimators make of the sum, by the loss they were trained for; all others give it as it is."""
+CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+DEEPEST = 16
+"""Levels of an oblivious tree that CatBoost grows at most: leaves are two to this power."""
+
+
+NUMBERS = 2**16
+"""0, 1, 2, ... that are looked for; another number has the hash of one of a thousand categories once in four
+million."""
+
+_WORD = 2**64 - 1
+_SHORT, _LAST, _PAIR = 0x9AE16A3B2F90404F, 0xC949D7C7509E6557, 0x9DDFEA08EB382D69
+"""The hash's own constants: of short texts, of their ends, of two words."""
+
+
+def is_catboost(document: Any) -> bool:
+    """Whether a JSON document looks like a model of CatBoost's."""
+    return isinstance(document, dict) and {"features_info", "scale_and_bias"} <= document.keys()
+
+
+def loss_of(document: Any) -> str:
+    """What it was trained for, by CatBoost's name."""
+    return str(document["model_info"]["params"]["loss_function"]["type"])
+
+
+def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
+    """Its trees; `raw`: the sum alone, as a plain `CatBoost` object gives it."""
+    loss = loss_of(document)
+    if loss == "MultiClassOneVsAll" and not raw:
+        raise UnsupportedError(
+            "CatBoost's MultiClassOneVsAll gives a sigmoid for each class; train MultiClass."
+        )
+    scale, bias = document["scale_and_bias"]
+    base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    places = _places(document["features_info"])
+    if "oblivious_trees" in document:
+        trees = [_oblivious(tree, places, base.size) for tree in document["oblivious_trees"]]
+    else:
+        trees = [_grown(tree, places, base.size) for tree in document["trees"]]
+    return assembled(
+        (tree.scaled(float(scale)) for tree in trees),
+        features=places.features,
+        base=base,
+        categories=places.categories.values(),
+        link="identity" if raw else LINKS.get(loss, "identity"),
+        fold=float32_at_most,
+    )
+
+
+class FeaturePlaces(NamedTuple):
+    """The columns of features, by CatBoost's numbers for them."""
+
+    numbers: dict[int, int]
+    categories: dict[int, int]
+    features: int
+    """How many there are of any kind."""
+
+
+def _places(info: Any) -> FeaturePlaces:
+    kinds = [info.get(kind, []) for kind in ("float_features", "categorical_features", "text_features")]
+    columns = [int(one["flat_feature_index"]) for kind in kinds for one in kind]
+    numbers, categories, _ = (
+        {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kind} for kind in kinds
+    )
+    return FeaturePlaces(numbers, categories, 1 + max(columns, default=-1))
+
+
+def _question(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces | None]:
+    """The column of a split and its border, or the category that goes right."""
+    kind = split["split_type"]
+    if kind == "FloatFeature":
+        return places.numbers[int(split["float_feature_index"])], float(split["border"]), None
+    if kind != "OneHotFeature":
+        raise UnsupportedError(
+            f"CatBoost's split {kind} is no threshold of a number: it asks for statistics of a category. "
+            "Train it with one_hot_max_size= as large as there are categories."
+        )
+    column = places.categories[int(split["cat_feature_index"])]
+    numbers = numbers_of(int(split["value"]))
+    if not numbers:
+        raise UnsupportedError(
+            f"CatBoost's feature {column} has categories that are no whole numbers below {NUMBERS}; train it "
+            "with categories numbered from 0."
+        )
+    return column, 0.0, category_pieces(numbers, goes_left=False)
+
+
+def _oblivious(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
+    """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
+    questions = [_question(split, places) for split in tree.get("splits") or []]
+    depth = len(questions)
+    value = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, scores)
+    if depth > DEEPEST or len(value) != 2**depth:
+        raise UnsupportedError(f"CatBoost's tree of {depth} splits has {len(value)} leaves.")
+    inner, level = 2**depth - 1, np.repeat(np.arange(depth), 2 ** np.arange(depth))
+    at = np.arange(inner) - (2**level - 1)
+    feature, border = (np.array([question[k] for question in questions]) for k in (0, 1))
+    leaf = np.full(len(value), -1)
+    left = 2 ** (level + 1) - 1 + at
+    return ReadTree(
+        np.concatenate([feature[level], 0 * leaf]).astype(np.int64),
+        np.concatenate([border[level], np.zeros(leaf.size)]),
+        np.concatenate([left, leaf]).astype(np.int64),
+        np.concatenate([left + 2**level, leaf]).astype(np.int64),
+        np.concatenate([np.zeros((inner, scores)), value]),
+        {node: asked for node, asked in enumerate(questions[d][2] for d in level) if asked is not None},
+    )
+
+
+def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
+    """Nested nodes in a list; a child comes after its parent."""
+    nodes, number = [tree], 0
+    rows: list[tuple[int, float, int, int]] = []
+    values: list[np.ndarray] = []
+    pieces: dict[int, LinePieces] = {}
+    while number < len(nodes):
+        node = nodes[number]
+        if "split" in node:
+            question = _question(node["split"], places)
+            rows.append((*question[:2], len(nodes), len(nodes) + 1))
+            if question[2] is not None:
+                pieces[number] = question[2]
+            values.append(np.zeros(scores))
+            nodes += [node["left"], node["right"]]
+        else:
+            rows.append((0, 0.0, -1, -1))
+            values.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
+        number += 1
+    feature, border, left, right = (np.array(part) for part in zip(*rows, strict=True))
+    return ReadTree(feature, border, left, right, np.stack(values), pieces)
+
+
+def numbers_of(hashed: int) -> tuple[int, ...]:
+    """Those that a split by one category means; none where the category is no such number."""
+    return _known().get(hashed & 0xFFFFFFFF, ())
+
+
+@cache
+def _known() -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for number in range(NUMBERS):
+        found[category_hash(str(number))] += (number,)
+    return dict(found)
+
+
+def category_hash(text: str) -> int:
+    """Of at most eight bytes."""
+    content = text.encode()
+    size = len(content)
+    if size >= 4:
+        first, last = (int.from_bytes(part, "little") for part in (content[:4], content[-4:]))
+        return _of_two(size + (first << 3), last) & 0xFFFFFFFF
+    begin, end = content[0] + (content[size >> 1] << 8), size + (content[-1] << 2)
+    return (_mixed((begin * _SHORT ^ end * _LAST) & _WORD) * _SHORT) & 0xFFFFFFFF
+
+
+def _of_two(one: int, other: int) -> int:
+    first = _mixed((one ^ other) * _PAIR & _WORD)
+    return _mixed((other ^ first) * _PAIR & _WORD) * _PAIR & _WORD
+
+
+def _mixed(word: int) -> int:
+    return word ^ (word >> 47)
+
+
+class CatboostTrees(TreePredictor):
+    """A plain `CatBoost` answers with the sum of its trees, estimators with what their loss makes of it."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """If it was trained on a frame; others are called 0 and so on."""
+        names = tuple(map(str, self._model.feature_names_ or ()))
+        return None if names == tuple(map(str, range(len(names)))) else names
+
+    @property
+    def is_classifier(self) -> bool:
+        """By its method."""
+        return hasattr(self._model, "predict_proba")
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """`predict_proba` of a classifier, `predict` of all others."""
+        ask = self._model.predict_proba if self.is_classifier else self._model.predict
+        return np.asarray(ask(self._table(X)), dtype=np.float64)
+
+    def _table(self, X: FloatArray) -> Any:
+        """Categories must be integers to it, and not floats."""
+        categories = self._model.get_cat_feature_indices()
+        if not categories:
+            return X
+        table = X.astype(object)
+        table[:, categories] = np.round(X[:, categories]).astype(np.int64)
+        return table
+
+    def read(self) -> TreeEnsemble:
+        """What it exports: that is only done into files."""
+        if not self._model.is_fitted():
+            raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.json"
+            self._model.save_model(str(file), format="json")
+            document = json.loads(file.read_text(encoding="utf-8"))
+        return catboost_ensemble(document, raw=type(self._model).__name__ in ("CatBoost", "CatBoostRanker"))

@@ -1,0 +1,148 @@
+"""Computations in turns: each goes on where it rested, and none waits for long.
+
+Which of several computations will end first cannot be told beforehand. So they take turns:
+
+    next    the same again, while each of its turns halves the gap; else the one that has worked least for its
+            weight, of equals the first
+    slice   as long as it has worked so far, and FIRST at least: turns double
+    weight  1 after a turn that gained something; half of it after one that did not, LEAST at least
+
+A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
+counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
+only where the count is far off does the processor's time end a slice.
+
+A computation rests where it asks its budget whether the time is over. It runs on a stack of its own (a
+greenlet), so that no loop has to be written as one that can be left and entered again. Some work must not
+rest in the middle, since others would see it half done: `undivided` is around it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from greenlet import getcurrent, greenlet
+
+from dovetail.core.deadline import OutOfTime
+from dovetail.run import work
+
+FIRST = 100_000
+"""Microseconds of effort of a first turn."""
+LEAST = 0.25
+"""Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
+GAINED, HALF = 0.01, 0.5
+"""Of the gap: a turn that closes less has gained nothing; one that closes as much is followed by another."""
+MISCOUNTED = 4.0
+"""Times its effort, in processor seconds, that a slice may take: four of five take at most three times."""
+
+
+class Clock:
+    """The time of one computation, which stands still while others work, and the end of its slice."""
+
+    def __init__(self) -> None:
+        self._stack: Any = None
+        self._elsewhere, self._rested_at = 0.0, time.perf_counter()
+        self._slice, self._begin, self._cpu = 0.0, 0, 0.0
+        self._held, self.used = 0, 0
+        """Effort so far."""
+        self.closed = False
+        """Whether there are no more turns, so that the computation has to end."""
+
+    def now(self) -> float:
+        """Seconds, those of others left out."""
+        return time.perf_counter() - self._elsewhere
+
+    @property
+    def slice(self) -> float:
+        """Seconds of its turn that are left, and those of a first turn at least."""
+        return 1e-6 * max(FIRST, self._slice - (work.total().effort - self._begin))
+
+    def rest(self) -> None:
+        """Let others work, if the slice is used up; called by the computation itself."""
+        if self._held or self.closed or getcurrent() is not self._stack:
+            return
+        spent = work.total().effort - self._begin
+        if spent < self._slice and 1e6 * (time.process_time() - self._cpu) < MISCOUNTED * self._slice:
+            return
+        gradients = torch.is_grad_enabled()
+        try:
+            self._stack.parent.switch(None)
+        finally:
+            torch.set_grad_enabled(gradients)
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """No rest inside."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+
+    def go_on(self, stack: greenlet, effort: float) -> Any:
+        """One turn of so much effort; what the computation returns, None where it rests."""
+        self._stack, self._slice = stack, effort
+        self._begin, self._cpu = work.total().effort, time.process_time()
+        self._elsewhere += time.perf_counter() - self._rested_at
+        gradients = torch.is_grad_enabled()
+        try:
+            return stack.switch()
+        finally:
+            torch.set_grad_enabled(gradients)
+            self._rested_at = time.perf_counter()
+            # what could not be counted is charged by the processor's time
+            counted, spent = work.total().effort - self._begin, 1e6 * (time.process_time() - self._cpu)
+            self.used += max(counted, int(spent / MISCOUNTED))
+
+
+@dataclass(eq=False)
+class Computation:
+    """Something that takes turns."""
+
+    run: Callable[[], Any]
+    """Asks budgets of `clock` whether to go on; what it returns is no None."""
+    clock: Clock = field(default_factory=Clock)
+    weight: float = 1.0
+    leads: bool = False
+    """Whether its last turn halved the gap."""
+    _stack: greenlet | None = None
+
+    @property
+    def slice(self) -> float:
+        """Effort of its next turn."""
+        return max(FIRST, self.clock.used)
+
+    def turn(self, effort: float) -> Any:
+        """Let it work; what it returns, or None where it rests."""
+        if self._stack is None:
+            self._stack = greenlet(self.run)
+            self._stack.gr_context = copy_context()
+        return self.clock.go_on(self._stack, effort)
+
+    def gained(self, part: float) -> None:
+        """Say after a turn which part of the gap it closed."""
+        self.weight = 1.0 if part > GAINED else max(LEAST, 0.5 * self.weight)
+        self.leads = part >= HALF
+
+    def close(self, *, at_once: bool = False) -> Any:
+        """Let it end as if its time were over, or, `at_once`, by an `OutOfTime` where it rests. What it
+        returns; None where it never began."""
+        stack, self._stack = self._stack, None
+        if stack is None or stack.dead:
+            return None
+        self.clock.closed = True
+        return stack.throw(OutOfTime) if at_once else self.clock.go_on(stack, math.inf)
+
+
+Some = TypeVar("Some", bound=Computation)
+
+
+def next_of(computations: Sequence[Some]) -> Some:
+    """The one whose turn it is."""
+    return min(computations, key=lambda one: (not one.leads, one.clock.used / one.weight))

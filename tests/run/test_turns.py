@@ -1,0 +1,176 @@
+"""Computations in turns: who works when, that none waits for long, and what each may keep to itself."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from dovetail.run import work
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.turns import FIRST, Clock, Computation, next_of
+
+STEP = 0.01
+"""Seconds of effort that a step of these computations counts."""
+
+
+def of_steps(name: str, steps: int, done: list[str]) -> Computation:
+    """Does so many steps, and asks after each whether to go on."""
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+
+    def run() -> str:
+        for _ in range(steps):
+            if budget.over:
+                return f"{name} cut short"
+            done.append(name)
+            work.count(effort=STEP)
+        return f"{name} done"
+
+    return Computation(run, clock)
+
+
+def in_turns(computations: list[Computation], gains: Callable[[Computation], float] = lambda one: 0.0):
+    """What they return, in the order in which they end."""
+    waiting, ended = list(computations), []
+    while waiting:
+        one = next_of(waiting)
+        found = one.turn(one.slice)
+        one.gained(gains(one))
+        if found is not None:
+            waiting.remove(one)
+            ended.append(found)
+    return ended
+
+
+@pytest.mark.parametrize("short", [1, 20, 150])
+def test_the_short_one_ends_soon_whichever_comes_first(short):
+    for first in (0, 1):
+        done: list[str] = []
+        pair = [of_steps("short", short, done), of_steps("long", 2000, done)]
+        assert in_turns(pair if first == 0 else pair[::-1]) == ["short done", "long done"]
+        before = len(done) - done[::-1].index("short")  # steps of both until the short one was done
+        assert before <= 4 * short + 2e-6 * FIRST / STEP + 4
+
+
+def test_the_same_turns_each_time():
+    orders = []
+    for _ in range(2):
+        done: list[str] = []
+        in_turns([of_steps(name, 300, done) for name in "abc"])
+        orders.append("".join(done))
+    assert orders[0] == orders[1]
+    assert orders[0].startswith("a" * 10 + "b" * 10 + "c" * 10)
+
+
+def test_one_that_gains_has_more_turns():
+    done: list[str] = []
+    pair = [of_steps(name, 1000, done) for name in ("idle", "gaining")]
+    in_turns(pair, lambda one: 0.1 if one is pair[1] else 0.0)
+    half = done[: len(done) // 2]
+    assert half.count("gaining") > 2 * half.count("idle") > 0
+
+
+def test_one_that_halves_the_gap_goes_on_alone():
+    done: list[str] = []
+    pair = [of_steps(name, 500, done) for name in ("other", "closing")]
+    in_turns(pair, lambda one: 0.6 if one is pair[1] else 0.0)
+    assert done[done.index("closing") :][:500].count("closing") == 500
+
+
+def test_time_stands_still_for_one_that_rests(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+    seen = []
+
+    def run() -> str:
+        nonlocal now
+        part = budget.part(2.0)
+        now += 1.5
+        work.count(effort=1.0)
+        assert budget.over is None  # others work here
+        seen.append((part.left, budget.left))
+        return "done"
+
+    one = Computation(run, clock)
+    assert one.turn(FIRST) is None
+    now += 30.0
+    assert one.turn(FIRST) == "done"
+    assert seen == [(pytest.approx(0.5), pytest.approx(60.0 - 31.5))]
+
+
+def test_what_is_undivided_has_no_rest_inside():
+    done: list[str] = []
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+
+    def run() -> str:
+        with budget.undivided():
+            for _ in range(100):
+                work.count(effort=STEP)
+                assert budget.over is None
+                done.append("undivided")
+        assert budget.over is None
+        done.append("after")
+        return "done"
+
+    one = Computation(run, clock)
+    assert one.turn(FIRST) is None
+    assert done == ["undivided"] * 100
+    assert one.turn(FIRST) == "done"
+
+
+def test_one_that_is_closed_ends_as_if_its_time_were_over():
+    done: list[str] = []
+    one = of_steps("one", 500, done)
+    assert one.turn(FIRST) is None
+    assert one.close() == "one cut short"
+    assert of_steps("never begun", 500, done).close() is None
+    assert one.close() is None
+
+
+def test_an_error_reaches_whoever_gives_the_turn():
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+
+    def run() -> str:
+        work.count(effort=1.0)
+        assert budget.over is None
+        raise ValueError("in the second turn")
+
+    one = Computation(run, clock)
+    assert one.turn(FIRST) is None
+    with pytest.raises(ValueError, match="second turn"):
+        one.turn(FIRST)
+
+
+def test_each_keeps_its_own_mode_of_gradients():
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+
+    def run() -> str:
+        with torch.no_grad():
+            work.count(effort=1.0)
+            assert budget.over is None
+            assert not torch.is_grad_enabled()
+        return "done"
+
+    one = Computation(run, clock)
+    assert one.turn(FIRST) is None
+    assert torch.is_grad_enabled()
+    assert one.turn(FIRST) == "done"
+
+
+def test_an_interrupt_ends_one_that_rests():
+    whole, clock = Budget(60.0), Clock()
+    budget = whole.in_turns(clock)
+
+    def run() -> StopReason | str:
+        work.count(effort=1.0)
+        return budget.over or "went on"
+
+    one = Computation(run, clock)
+    assert one.turn(FIRST) is None
+    whole.stop(StopReason.INTERRUPT)
+    assert one.turn(FIRST) is StopReason.INTERRUPT
