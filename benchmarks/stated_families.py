@@ -289,6 +289,8 @@ class Answer:
     objective: float
     limit: float
     """No choice of the columns found is beyond it."""
+    bound: str
+    """With what stands behind it."""
     building: float
     solving: float
     memory: float
@@ -309,7 +311,14 @@ def answered(asked: Asked) -> Answer:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
     limit = -result.trace[-1].lagrangian
     objective = float("nan") if result.objective is None else result.objective
-    return Answer(objective, limit, building, solving, memory)
+    return Answer(objective, limit, _bound(result), building, solving, memory)
+
+
+def _bound(result: dt.Result) -> str:
+    if result.bound is None:
+        return "-"
+    error = "" if result.bound_error is None else f" ({result.bound_error:,.2f})"
+    return f"{result.bound:,.2f} {result.bound_kind.value}{error}"
 
 
 def run(
@@ -326,6 +335,7 @@ def run(
             "objective",
             "columns allow",
             "below it by",
+            "bound (standard error)",
             "model, CPU s",
             "solve, CPU s",
             "GB",
@@ -336,7 +346,7 @@ def run(
             for method in ("template pricing", *(["column generation"] if n <= MOST_COLUMNS else [])):
                 (a,) = each(answered, [Asked(family, n, method, written)], 1)
                 below = f"{100.0 * (a.limit - a.objective) / abs(a.limit):.3f} %"
-                numbers = [f"{a.objective:,.2f}", f"{a.limit:,.2f}", below]
+                numbers = [f"{a.objective:,.2f}", f"{a.limit:,.2f}", below, a.bound]
                 seconds = [f"{number:.2f}" for number in (a.building, a.solving, a.memory)]
                 table.rows.append([family, f"{n:,}", method, *numbers, *seconds])
     table.reading = "*Columns allow*: no choice of the columns found is beyond it; others may be."

@@ -5,8 +5,10 @@ import io
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
+from dovetail.decomposition.owners import columns_of
 from dovetail.decomposition.plan import template_plan
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
@@ -130,9 +132,9 @@ class AtRest:
         plan = context.once(template_plan)
         (program,), (template,) = plan.programs, plan.arrays
         x = plan.program.lower.copy()
-        moves, outputs = np.zeros((program.count, program.coordinates)), np.zeros((program.count, 1))
-        for j, values in enumerate(program.columns(moves, outputs)):
-            x[template.places.column(j, 0, program.count)] = values
+        moves, outputs = torch.zeros((program.count, program.coordinates)), torch.zeros((program.count, 1))
+        for j, values in enumerate(columns_of(program, moves, outputs)):
+            x[template.places.column(j, 0, program.count)] = values.numpy()
         context.incumbent.offer(x, "rest")
         return MethodOutcome(StopReason.STALLED, 1)
 

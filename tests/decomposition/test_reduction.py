@@ -49,13 +49,12 @@ def test_costs_uses_and_definitions_are_the_host_s(problem):
     np.add.at(use, program.use_side, (program.use * parts[:, program.use_part]).sum(axis=0))
     assert use == pytest.approx(program.sides.sign * (mip.A @ z)[program.sides.row])
 
-    conditions = program.conditions
-    value = np.einsum("nck,nk->nc", conditions.on_moves, moves)
-    value += np.einsum("ncq,nq->nc", conditions.on_outputs, outputs)
+    value = np.einsum("nck,nk->nc", program.on_moves, moves)
+    value += np.einsum("ncq,nq->nc", program.on_outputs, outputs)
     coupling = np.zeros(mip.n_rows, dtype=bool)
     coupling[program.sides.row] = True
     missed = np.maximum(mip.row_violation(z)[~coupling].max(initial=0.0), mip.bound_violation(z).max())
-    short = np.maximum(conditions.least - value, 0.0).max(initial=0.0)
+    short = np.maximum(program.least - value, 0.0).max(initial=0.0)
     assert short == pytest.approx(missed, abs=1e-9)  # what no condition sees, nothing misses
     for reading, network in zip(program.networks, template.networks, strict=True):
         u = reading.at_rest + moves @ reading.by_moves.T
@@ -87,12 +86,10 @@ def test_parts_of_a_program_are_its_blocks():
     _, program = program_of(blends(8))
     whole, part = vars(program), vars(program.part(2, 5))
     assert program.part(2, 5).count == 3
-    for name in ("lower", "upper", "cost", "use"):
+    for name in ("lower", "upper", "cost", "use", "on_moves", "on_outputs", "least"):
         assert np.array_equal(part[name], whole[name][2:5])
     for mine, column in zip(part["rest"], program.rest, strict=True):
         assert np.array_equal(mine, column if len(column) == 1 else column[2:5])
-    for name, array in vars(program.conditions).items():
-        assert np.array_equal(vars(part["conditions"])[name], array[2:5])
     for mine, reading in zip(part["networks"], program.networks, strict=True):
         assert np.array_equal(mine.at_rest, reading.at_rest[2:5])
     assert part["scale"] is whole["scale"]
@@ -104,9 +101,8 @@ def test_a_program_travels_without_what_is_the_same_in_all_blocks():
     (program,) = plan.programs
     letter = pickle.dumps(program.part(100, 300))
     there = pickle.loads(letter)
-    for name in ("lower", "upper", "cost", "use"):
+    for name in ("lower", "upper", "cost", "use", "least"):
         assert np.array_equal(getattr(there, name), getattr(program, name)[100:300]), name
-    assert np.array_equal(there.conditions.least, program.conditions.least[100:300])
     varied = [column for column in program.rest if len(column) > 1]
     assert [len(column) for column in there.rest if len(column) > 1] == [200] * len(varied)
     own = len(varied) + program.networks[0].at_rest.shape[1]

@@ -65,26 +65,15 @@ class BlockData:
         self.count, self.coordinates = program.count, program.coordinates
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
         self.whole = torch.as_tensor(program.whole, device=device)
-        self.true_limits = tuple(
-            repeated(torch.as_tensor(_writable(one_row(limit)), device=device), program.count)
-            for limit in (program.lower, program.upper)
-        )
+        self.true_limits = self._exact(program.lower), self._exact(program.upper)
         """Of moves, in float64."""
         self.cost = self._tensor(program.cost)
         """(N, parts)."""
         self.use = self._tensor(program.use)
-        self._true_use, self._true_cost = (
-            repeated(torch.as_tensor(_writable(one_row(array)), device=device), self.count)
-            for array in (program.use, program.cost)
-        )
+        self._true_use, self._true_cost = self._exact(program.use), self._exact(program.cost)
         """As they were stated, in float64: what a point uses and costs is counted so."""
         self.true_conditions = tuple(
-            repeated(torch.as_tensor(_writable(one_row(array)), device=device), self.count)
-            for array in (
-                program.conditions.on_moves,
-                program.conditions.on_outputs,
-                program.conditions.least,
-            )
+            self._exact(array) for array in (program.on_moves, program.on_outputs, program.least)
         )
         """(N, C, k) on moves, (N, C, q) on outputs, (N, C) least, in float64."""
         self.use_side = torch.as_tensor(program.use_side, device=device)
@@ -105,6 +94,11 @@ class BlockData:
         """(N, ...) of as many rows, or of one for all; a repeated one where all are the same."""
         rows = torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
         return repeated(rows, self.count)
+
+    def _exact(self, array: FloatArray) -> Tensor:
+        """The same in float64, without a copy if it can be."""
+        rows = np.require(one_row(array), requirements="W")
+        return repeated(torch.as_tensor(rows, device=self.device), self.count)
 
     def zeros(self, *shape: int) -> Tensor:
         """In the format of the search."""
@@ -178,8 +172,8 @@ class BlockData:
         y = np.zeros(q)
         y[list(classes)] = list(classes.values())
         numbers = ~self.classifies.cpu().numpy()
-        on_outputs, given_moves = one_row(program.conditions.on_outputs), one_row(program.conditions.on_moves)
-        least = one_row(program.conditions.least) - on_outputs @ y
+        on_outputs, given_moves = one_row(program.on_outputs), one_row(program.on_moves)
+        least = one_row(program.least) - on_outputs @ y
         room = FLOAT_ROOM * (1.0 + np.where(np.isfinite(least), np.abs(least), 0.0))
         by_outputs = np.any(on_outputs * numbers != 0.0, axis=2)
         spare, slipped = np.where(by_outputs, room, 0.0), np.where(by_outputs, SLIP * room, MISS * room)
@@ -216,11 +210,6 @@ class BlockData:
 def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
     """Conditions of blocks, and others that are the same for all."""
     return np.concatenate([one, np.broadcast_to(other, (len(one), *other.shape[1:]))], axis=1)
-
-
-def _writable(array: FloatArray) -> FloatArray:
-    """What torch takes without a copy, if it can be."""
-    return np.require(array, requirements="W")
 
 
 def repeated(rows: Tensor, count: int) -> Tensor:

@@ -69,9 +69,7 @@ def digits_of(program: MoveProgram) -> list[Digit]:
 
 def _groups(program: MoveProgram, binary: BoolArray) -> list[tuple[IntArray, bool]]:
     """Binaries of which at most one is 1 in every block, the largest groups first; whether one has to be."""
-    conditions = program.conditions
-    on_moves, on_outputs = one_row(conditions.on_moves), one_row(conditions.on_outputs)
-    least = one_row(conditions.least)
+    on_moves, on_outputs, least = map(one_row, (program.on_moves, program.on_outputs, program.least))
     if len(on_moves) > 1 or len(on_outputs) > 1 or np.any(one_row(program.lower)[:, binary]):
         return []
     most, some = [], set[bytes]()
@@ -101,12 +99,11 @@ def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
 
 def _allowed(program: MoveProgram, modes: FloatArray) -> BoolArray:
     """(M,) whether some block can have a mode by the conditions that ask nothing else."""
-    conditions, lower = program.conditions, one_row(program.lower)
-    on_moves, on_outputs = one_row(conditions.on_moves), one_row(conditions.on_outputs)
+    lower, on_moves, on_outputs = map(one_row, (program.lower, program.on_moves, program.on_outputs))
     allowed = np.ones(len(modes), dtype=bool)
     if len(on_moves) > 1 or len(on_outputs) > 1 or len(lower) > 1:
         return allowed
-    least = one_row(conditions.least).min(axis=0)
+    least = one_row(program.least).min(axis=0)
     for row, of_outputs, asked in zip(on_moves[0], on_outputs[0], least, strict=True):
         if not np.any(of_outputs) and not np.any(row[~program.whole]):
             start = np.where(program.whole, lower[0], 0.0)

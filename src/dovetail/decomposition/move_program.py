@@ -16,7 +16,7 @@ on_moves m + on_outputs y >= least.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,25 +25,6 @@ from dovetail.structure.components import CouplingSides
 
 FEW_ROWS = 64
 """That are looked at before all are."""
-
-
-@dataclass(frozen=True, eq=False)
-class Conditions:
-    """on_moves m + on_outputs y >= least."""
-
-    on_moves: FloatArray
-    """(N, C, k)."""
-    on_outputs: FloatArray
-    """(N, C, q)."""
-    least: FloatArray
-    """(N, C)."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _conditions, tuple(packed(array) for array in (self.on_moves, self.on_outputs, self.least))
-
-
-def _conditions(*arrays: FloatArray | Spread) -> Conditions:
-    return Conditions(*(unpacked(array) for array in arrays))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +50,6 @@ class PartGain:
     part: int
     amount: FloatArray
 
-    def of(self, which: IntArray | slice) -> FloatArray:
-        """In some blocks."""
-        return _some(self.amount, which)
-
 
 @dataclass(frozen=True, eq=False)
 class MoveProgram:
@@ -92,7 +69,12 @@ class MoveProgram:
     use_side: IntArray
     use_part: IntArray
     sides: CouplingSides
-    conditions: Conditions
+    on_moves: FloatArray
+    """(N, C, k) of the conditions on_moves m + on_outputs y >= least."""
+    on_outputs: FloatArray
+    """(N, C, q)."""
+    least: FloatArray
+    """(N, C)."""
     networks: tuple[NetworkReading, ...]
     rest: tuple[FloatArray, ...]
     """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
@@ -105,14 +87,13 @@ class MoveProgram:
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: packed(value) if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-        }
+        """Pickles of arrays that numpy broadcasts would be as large as what they stand for."""
+        return {name: Spread.of(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            object.__setattr__(self, name, unpacked(value))
+            sent = np.broadcast_to(value.row, value.shape) if isinstance(value, Spread) else value
+            object.__setattr__(self, name, sent)
 
     @property
     def count(self) -> int:
@@ -133,48 +114,33 @@ class MoveProgram:
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""
         some = slice(first, last)
-        conditions = self.conditions
+        by_block = ("lower", "upper", "cost", "use", "on_moves", "on_outputs", "least")
         return replace(
             self,
-            lower=self.lower[some],
-            upper=self.upper[some],
-            cost=self.cost[some],
-            use=self.use[some],
-            conditions=Conditions(
-                conditions.on_moves[some], conditions.on_outputs[some], conditions.least[some]
-            ),
+            **{name: getattr(self, name)[some] for name in by_block},
             networks=tuple(replace(reading, at_rest=reading.at_rest[some]) for reading in self.networks),
             rest=tuple(_some(column, some) for column in self.rest),
-            gains=tuple(replace(gain, amount=gain.of(some)) for gain in self.gains),
+            gains=tuple(replace(gain, amount=_some(gain.amount, some)) for gain in self.gains),
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """Rows that are all the same, on their way to another process: one of them, and how many there are."""
+class Spread(NamedTuple):
+    """Rows that are all the same, on their way to another process: one of them, and the shape of all."""
 
     row: FloatArray
-    count: int
+    shape: tuple[int, ...]
 
-    def unpacked(self) -> FloatArray:
-        """As they were."""
-        return np.broadcast_to(self.row, (self.count, *self.row.shape[1:]))
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """In the place of such an array; anything else as it is."""
+        if not isinstance(value, np.ndarray) or not value.ndim or len(value) < 2 or value.strides[0]:
+            return value
+        return cls(value[:1], value.shape)
 
 
-def _some(numbers: FloatArray, which: IntArray | slice) -> FloatArray:
+def _some(numbers: FloatArray, which: slice) -> FloatArray:
     """Of some blocks, where they differ."""
     return numbers if len(numbers) == 1 else numbers[which]
-
-
-def packed(array: FloatArray) -> FloatArray | Spread:
-    """To be sent: pickles of arrays that numpy broadcasts would be as large as what they stand for."""
-    same = array.ndim > 0 and len(array) > 1 and array.strides[0] == 0
-    return Spread(array[:1], len(array)) if same else array
-
-
-def unpacked(sent: FloatArray | Spread) -> FloatArray:
-    """As it was."""
-    return sent.unpacked() if isinstance(sent, Spread) else sent
 
 
 def one_row(array: FloatArray) -> FloatArray:

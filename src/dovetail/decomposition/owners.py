@@ -43,12 +43,11 @@ class Owners:
         """(N, d) what each network reads of blocks at rest."""
         self._by_moves = [uploaded(reading.by_moves, self._at) for reading in program.networks]
         self._outputs = [uploaded(reading.outputs, self._at) for reading in program.networks]
-        conditions = program.conditions
         self._conditions = [
             repeated(uploaded(one_row(array), self._at), program.count)
-            for array in (conditions.on_moves, conditions.on_outputs, conditions.least)
+            for array in (program.on_moves, program.on_outputs, program.least)
         ]
-        self._alone = uploaded(~np.any(one_row(conditions.on_outputs) != 0.0, axis=(0, 2)), self._at)
+        self._alone = uploaded(~np.any(one_row(program.on_outputs) != 0.0, axis=(0, 2)), self._at)
         """(C,) conditions that no output is in: whoever meets them in float32 passes the check."""
 
     def confirmed(self, which: Tensor, moves: Tensor, claimed: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,6 @@ from dovetail.core.pieces import piece_of, pieces
 from dovetail.core.row_part import ColumnPart
 from dovetail.core.stated_program import StatedProgram
 from dovetail.decomposition.move_program import (
-    Conditions,
     MoveProgram,
     NetworkReading,
     PartGain,
@@ -193,7 +192,7 @@ class _Assembly:
         use, side, part, use_size = self._use()
         return MoveProgram(
             lower, upper, template.integer[self._right], self._outputs, cost, use, side, part, self._sides,
-            self._conditions(), networks, tuple(self._rest), tuple(self._gains), cost_size, use_size,
+            *self._conditions(), networks, tuple(self._rest), tuple(self._gains), cost_size, use_size,
             _scale(lower, upper, networks),
         )  # fmt: skip
 
@@ -321,8 +320,8 @@ class _Assembly:
             if limited and not (column in self._classes and self._any_class(column)):
                 yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
 
-    def _conditions(self) -> Conditions:
-        """The forms, side by side."""
+    def _conditions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The forms, side by side: on moves, on outputs, and what they are at least."""
         k, q = self._k, len(self._outputs)
         moves, outputs, least = [np.zeros((1, 0, k))], [np.zeros((1, 0, q))], [np.zeros((1, 0))]
         for linear, lower, upper in self._forms():
@@ -332,7 +331,11 @@ class _Assembly:
                     outputs.append(sign * linear[:, None, 2 * k : -1])
                     asked = np.where(np.isfinite(side), side, -np.inf) - sign * linear[:, -1]
                     least.append(one_row(asked)[:, None])
-        return Conditions(*(self._everywhere(_joined(of)) for of in (moves, outputs, least)))
+        return (
+            self._everywhere(_joined(moves)),
+            self._everywhere(_joined(outputs)),
+            self._everywhere(_joined(least)),
+        )
 
     def _any_class(self, column: int) -> bool:
         lower, upper = one_row(self._template.lower)[:, column], one_row(self._template.upper)[:, column]

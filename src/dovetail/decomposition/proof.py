@@ -32,6 +32,7 @@ from dovetail.decomposition.block_data import BlockData, of
 from dovetail.decomposition.modes import Digit
 from dovetail.decomposition.move_program import MoveProgram, NetworkReading
 from dovetail.decomposition.networks import TemplateNetworks
+from dovetail.decomposition.owners import uploaded
 from dovetail.networks.graph import Affine
 from dovetail.run.budget import Budget
 from dovetail.structure.networks import required_graph
@@ -88,9 +89,14 @@ class BlockProof:
     """Of the blocks of a shard."""
 
     def __init__(
-        self, program: MoveProgram, blocks: list[Block], data: BlockData, digits: list[Digit]
+        self,
+        program: MoveProgram,
+        blocks: list[Block],
+        data: BlockData,
+        digits: list[Digit],
+        rests: list[Tensor] | None = None,
     ) -> None:
-        """An `UnsupportedError` where some network has no planes."""
+        """`rests`: as `TemplateNetworks` takes them. `UnsupportedError` where a network has no planes."""
         self._program, self._data, self._device = program, data, data.device
         self._digits = [digit for digit in digits if not digit.jumps]
         by_digits = [digit.columns for digit in self._digits]
@@ -98,10 +104,12 @@ class BlockProof:
         self._free = np.setdiff1d(np.arange(program.coordinates), held)
         """Coordinates of boxes; integers of many values among them."""
         self._whole = torch.as_tensor(program.whole[self._free], device=self._device)
-        self._networks = TemplateNetworks(program, blocks, self._device, torch.float64)
+        if rests is None:
+            rests = [uploaded(reading.at_rest, self._device) for reading in program.networks]
+        self._networks = TemplateNetworks(program, blocks, self._device, torch.float64, rests)
         self._readings = [
-            _ReadingPlanes(blocks[reading.block], reading, program, self._device)
-            for reading in program.networks
+            _ReadingPlanes(blocks[reading.block], reading, rest, program, self._device)
+            for reading, rest in zip(program.networks, rests, strict=True)
         ]
         sizes = [len(digit.levels) for digit in self._digits]
         first = np.cumsum([0, *sizes])
@@ -411,7 +419,9 @@ class _Below:
 class _ReadingPlanes:
     """One network of the blocks, as it is deployed."""
 
-    def __init__(self, block: Block, reading: NetworkReading, program: MoveProgram, device: str) -> None:
+    def __init__(
+        self, block: Block, reading: NetworkReading, rest: Tensor, program: MoveProgram, device: str
+    ) -> None:
         d, q = reading.by_moves.shape[0], len(reading.outputs)
         self.outputs, self.classifies = torch.as_tensor(reading.outputs, device=device), block.classifies
         some = slice(None, None, max(1, program.count // PROBED))
@@ -426,10 +436,7 @@ class _ReadingPlanes:
         graph = required_graph(Problem(mip), alone)
         steps = None if block.classifies and q > 1 else block_steps(alone, graph)
         self._planes, self._block, self._device = NetworkPlanes(graph, device, steps), alone, device
-        self.at_rest, self.by_moves = (
-            torch.as_tensor(np.array(array), dtype=torch.float64, device=device)
-            for array in (reading.at_rest, reading.by_moves)
-        )
+        self.at_rest, self.by_moves = rest.double(), uploaded(reading.by_moves, device)
         self._rough = gamma(16) * torch.as_tensor(reading.size, device=device)
         first = graph.steps[0].operation
         weight = np.abs(first.weights[0]).sum(axis=0) if isinstance(first, Affine) else np.ones(d)

@@ -317,9 +317,14 @@ class Shard:
 
     @cached_property
     def _proof(self) -> BlockProof | None:
-        """None where a network is not known operation by operation, or has no planes."""
+        """None where some move has no limit, or a network is not known operation by operation."""
+        if not all(np.all(np.isfinite(one_row(limit))) for limit in (self.program.lower, self.program.upper)):
+            return None
+        rests = (
+            self.owners.rests if self.owners.here or torch.device(self.data.device).type == "cpu" else None
+        )
         try:
-            return BlockProof(self.program, self._blocks, self.data, self._digits)
+            return BlockProof(self.program, self._blocks, self.data, self._digits, rests)
         except UnsupportedError:
             return None
 
