@@ -226,3 +226,11 @@ def test_boxes_are_looked_at_together_as_one_by_one():
         mine = remaining(made, box, solved[k : k + 1], [alone], sides[k], np.zeros(len(sides[k][0]), int))
         assert np.allclose(mine, left[owner == k])
         assert np.all((left >= 0.0) & (left <= 1.0 + ROUNDING))
+
+
+@pytest.mark.parametrize(("count", "smaller"), [(1, False), (2, True)])
+def test_the_first_box_is_made_smaller_where_dividing_does_not_close_it(count, smaller, monkeypatch):
+    asked, shrink = [], Root.shrink
+    monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
+    result = dt.solve(several_networks(count=count), Branching(), gap=1e-6, log=False)
+    assert result.status == "optimal" and bool(asked) is smaller

@@ -330,9 +330,13 @@ class Tree:
         if not divisions.columns.size:
             self._leave(node, lp)
             return
+        self._push_halves(node, divisions, node.bound)
+
+    def _push_halves(self, node: Node, divisions: Divisions, bound: float) -> None:
+        """A box divided by the first of some divisions, without a look at its parts."""
         lower, upper = divisions.sides(node.lower, node.upper)
         for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
-            self._push(part, node.bound, lower[side], upper[side])
+            self._push(part, bound, lower[side], upper[side])
 
     def _close(self, node: Node, bound: float = math.inf) -> None:
         """In the record, where it should prove the goal or this bound."""
@@ -356,9 +360,7 @@ class Tree:
             place.asked = True
             self._push(node, -math.inf, place.lower, place.upper)
         elif divisions.columns.size:
-            lower, upper = divisions.sides(place.lower, place.upper)
-            for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
-                self._push(part, math.inf, lower[side], upper[side])
+            self._push_halves(node, divisions, math.inf)
         else:
             self._close(node, -math.inf)
 
