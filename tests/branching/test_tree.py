@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.branching.candidates import candidates, remaining
+from dovetail.branching.divisions import NO_CUTS
 from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
@@ -200,3 +202,35 @@ def test_a_goal_that_rises_again_brings_no_box_back():
         while len(tree):
             tree.step(best - 5.0, Budget())
     assert tree.bound <= best - 5.0
+
+
+def test_boxes_are_looked_at_together_as_one_by_one():
+    tree, _ = tree_of(several_networks(seed=3))
+    made = tree.model
+    lower, upper = np.tile(made.lower, (3, 1)), np.tile(made.upper, (3, 1))
+    for k in range(3):
+        upper[k, made.networks[0].inputs[0, 1]] -= 0.5 * k
+    with torch.no_grad():
+        assert np.all(made.tighten(lower, upper, math.inf))
+        solved = tree.lp.solve(lower, upper, Budget())
+    together = candidates(made, lower, upper, solved, [NO_CUTS] * 3)
+    sides = [one.sides(*box) for one, *box in zip(together, lower, upper, strict=True)]
+    owner = np.repeat(np.arange(3), [len(low) for low, _ in sides])
+    parts = tuple(np.concatenate(ends) for ends in zip(*sides, strict=True))
+    left = remaining(made, (lower, upper), solved, together, parts, owner)
+    for k in range(3):
+        box = lower[k : k + 1], upper[k : k + 1]
+        (alone,) = candidates(made, *box, solved[k : k + 1], [NO_CUTS])
+        assert alone.columns.size and np.array_equal(alone.columns, together[k].columns)
+        assert np.allclose(alone.below, together[k].below)
+        mine = remaining(made, box, solved[k : k + 1], [alone], sides[k], np.zeros(len(sides[k][0]), int))
+        assert np.allclose(mine, left[owner == k])
+        assert np.all((left >= 0.0) & (left <= 1.0 + ROUNDING))
+
+
+@pytest.mark.parametrize(("count", "smaller"), [(1, False), (2, True)])
+def test_the_first_box_is_made_smaller_where_dividing_does_not_close_it(count, smaller, monkeypatch):
+    asked, shrink = [], Root.shrink
+    monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
+    result = dt.solve(several_networks(count=count), Branching(), gap=1e-6, log=False)
+    assert result.status == "optimal" and bool(asked) is smaller

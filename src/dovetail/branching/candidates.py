@@ -7,6 +7,8 @@ inputs and neurons of networks whose value it has wrong, cuts of trees whose val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dovetail.branching.divisions import Divisions
@@ -38,44 +40,62 @@ def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 
 def candidates(
-    model: Model, lower: FloatArray, upper: FloatArray, solved: Solved, cuts: Divisions
-) -> Divisions:
-    """Of one box whose LP was solved and whose trees may be cut so; none where nothing is left to divide."""
-    assert solved.x is not None
-    x = solved.x[: lower.size]
-    width = widths(model, lower, upper)
-    wide = width > 0.0
-    host = model.host.columns
-    integer = np.append(model.host.integer, np.zeros(lower.size - host, dtype=bool))
+    model: Model,
+    lower: FloatArray,
+    upper: FloatArray,
+    solved: Sequence[Solved],
+    cuts: Sequence[Divisions],
+) -> list[Divisions]:
+    """Of N boxes whose LPs were solved and whose trees may be cut so; none where an LP has nothing wrong."""
+    x, width = points(solved, lower, upper), widths(model, lower, upper)
+    integer = np.append(model.host.integer, np.zeros(lower.shape[1] - model.host.columns, dtype=bool))
     fraction = np.abs(x - np.round(x))
-    broken = np.flatnonzero(integer & wide & (fraction > TOLERANCE))
-    chosen = [broken[np.argsort(-fraction[broken], kind="stable")][:MOST]]
-    inputs, neurons = np.zeros(lower.size), np.zeros(lower.size)
-    for one, errors in zip(model.networks, solved.errors, strict=True):
-        few = wide[one.inputs].sum(1) <= FEW_INPUTS
-        for place, error in errors.items():
-            share = one.reach[place] * (upper - lower)[one.inputs][:, None]
-            share = share / np.maximum(share.sum(2, keepdims=True), LEAST)
-            np.add.at(inputs, one.inputs[few].ravel(), (error[..., None] * share).sum(1)[few].ravel())
-            if place:
-                neurons[one.inner[place]] += error * ~few[:, None]
-            else:
-                np.add.at(inputs, one.inputs.ravel(), (error * ~few[:, None]).ravel())
-    for score in (inputs * wide, neurons * wide):
-        first = np.argsort(-score, kind="stable")[:MOST]
-        chosen.append(first[score[first] > 0.0])
-    if cuts.open.size:
-        return cuts
-    columns = np.setdiff1d(np.concatenate(chosen), cuts.columns)
-    if not columns.size and not cuts.columns.size:
-        return anywhere(model, lower, upper, x)
-    below, above = _divided(model, columns, lower, upper, x, integer)
-    return Divisions(
-        np.append(columns, cuts.columns),
-        np.append(below, cuts.below),
-        np.append(above, cuts.above),
-        cuts.wrong,
-    )
+    inputs, neurons = np.zeros(lower.shape), np.zeros(lower.shape)
+    for one, wrong in zip(model.networks, wrongs(model, solved), strict=True):
+        wide = (upper - lower)[:, one.inputs]
+        few = (width[:, one.inputs] > 0.0).sum(2) <= FEW_INPUTS
+        for place, sources, high in one.heights(lower, upper):
+            error = wrong[place] * high if place in wrong else 0.0 * high
+            for source in sources:
+                reach = one.reach[source]
+                share = error * few[..., None] / np.maximum(wide @ reach.T, LEAST)
+                np.add.at(inputs.T, one.inputs, np.moveaxis((share @ reach) * wide, 0, -1))
+                to = neurons if source else inputs
+                np.add.at(to.T, one.column(source), np.moveaxis(error * ~few[..., None], 0, -1))
+    scores = fraction * integer * (fraction > TOLERANCE), inputs, neurons
+    best = []
+    for score in (score * (width > 0.0) for score in scores):
+        first = np.argsort(-score, axis=1, kind="stable")[:, :MOST]
+        best.append(np.where(np.take_along_axis(score, first, 1) > 0.0, first, -1))
+    found = []
+    for k, (columns, own) in enumerate(zip(np.hstack(best), cuts, strict=True)):
+        if own.open.size:
+            found.append(own)
+            continue
+        columns = np.setdiff1d(columns[columns >= 0], own.columns)
+        below, above = _divided(model, columns, lower[k], upper[k], x[k], integer)
+        found.append(
+            Divisions(
+                np.append(columns, own.columns),
+                np.append(below, own.below),
+                np.append(above, own.above),
+                own.wrong,
+            )
+        )
+    return found
+
+
+def points(solved: Sequence[Solved], lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """(N, columns) those of LPs, or what is nearest to them in the boxes."""
+    return np.clip(np.stack([one.x[: lower.shape[1]] for one in solved if one.x is not None]), lower, upper)
+
+
+def wrongs(model: Model, solved: Sequence[Solved]) -> list[dict[int, FloatArray]]:
+    """Of each network, by place: (N, samples, size) what N LPs have wrong, for each unit of height."""
+    return [
+        {place: np.stack([one.wrong[k][place] for one in solved]) for place in solved[0].wrong[k]}
+        for k in range(len(model.networks))
+    ]
 
 
 def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Divisions:
@@ -132,37 +152,38 @@ def _divided(
 
 def remaining(
     model: Model,
-    box: tuple[FloatArray, FloatArray],
-    lp: Solved,
-    divisions: Divisions,
-    lower: FloatArray,
-    upper: FloatArray,
+    boxes: tuple[FloatArray, FloatArray],
+    solved: Sequence[Solved],
+    divisions: Sequence[Divisions],
+    parts: tuple[FloatArray, FloatArray],
+    owner: IntArray,
 ) -> FloatArray:
-    """(N,) what is left over N parts of a box of what its LP has wrong, from 0 to 1: of integers that are
-    fractional, of networks' values, and of trees' (`wrong`, see `Divisions`); or of what tables have open."""
-    assert lp.x is not None
-    wrong = divisions.wrong
-    if divisions.open.size:
-        share = divisions.open / np.maximum(box[1] - box[0], LEAST)
-        return np.asarray((upper - lower) @ share / divisions.open.sum())
-    whole = np.flatnonzero(model.host.integer)
-    x = lp.x[whole]
+    """(P,) what is left over P parts of N boxes of what their LPs have wrong, from 0 to 1: of integers that
+    are fractional, of networks' values, and of trees' (`wrong`, see `Divisions`); or of what tables have
+    open. `owner` is the box that each is a part of."""
+    whole, (lower, upper) = np.flatnonzero(model.host.integer), parts
+    x = points(solved, *boxes)[:, whole]
     fraction = np.abs(x - np.round(x)) * (np.abs(x - np.round(x)) > TOLERANCE)
-    still = ((lower[:, whole] <= x) & (x <= upper[:, whole])) @ fraction
-    parts = [still / fraction.sum()] if np.any(fraction) else []
-    low, high = box[0][None], box[1][None]
-    total, left = 0.0, np.zeros(len(lower))
-    for one, error in zip(model.networks, lp.errors, strict=True):
-        for (sources, now), (_, then) in zip(one.heights(low, high), one.heights(lower, upper), strict=True):
-            weight = np.where(now[0] > 0.0, error[sources[0]], 0.0)
-            left += (then * (weight / np.maximum(now[0], LEAST))).sum((1, 2))
-            total += float(weight.sum())
-    if np.any(wrong):
-        outputs = model.trees.outputs
-        now = (box[1] - box[0])[outputs]
-        share = wrong * (now > 0.0) / np.maximum(now, LEAST)
-        left += (upper - lower)[:, outputs] @ share
-        total += float(share @ now)
-    if total > 0.0:
-        parts.append(left / total)
-    return np.asarray(np.mean(parts, axis=0)) if parts else np.ones(len(lower))
+    inside = (lower[:, whole] <= x[owner]) & (x[owner] <= upper[:, whole])
+    total, left = np.zeros(len(x)), np.zeros(len(lower))
+    for one, wrong in zip(model.networks, wrongs(model, solved), strict=True):
+        for (place, _, now), (_, _, then) in zip(one.heights(*boxes), one.heights(*parts), strict=True):
+            if place in wrong:
+                total += (now * wrong[place]).sum((1, 2))
+                left += (then * wrong[place][owner]).sum((1, 2))
+    outputs = model.trees.outputs
+    if outputs.size:
+        now = (boxes[1] - boxes[0])[:, outputs]
+        share = np.stack([one.wrong for one in divisions]) * (now > 0.0) / np.maximum(now, LEAST)
+        total += (share * now).sum(1)
+        left += (share[owner] * (upper - lower)[:, outputs]).sum(1)
+    found, count = np.zeros(len(lower)), np.zeros(len(lower))
+    for done, of in (((inside * fraction[owner]).sum(1), fraction.sum(1)), (left, total)):
+        found += np.where(of > 0.0, 1.0, 0.0)[owner] * done / np.where(of > 0.0, of, 1.0)[owner]
+        count += (of > 0.0)[owner]
+    found = np.where(count > 0.0, found / np.maximum(count, 1.0), 1.0)
+    for k, own in enumerate(divisions):
+        if own.open.size:
+            mine, share = owner == k, own.open / np.maximum(boxes[1][k] - boxes[0][k], LEAST)
+            found[mine] = (upper[mine] - lower[mine]) @ share / own.open.sum()
+    return found

@@ -29,3 +29,7 @@ class Divisions(NamedTuple):
         high[at, self.columns] = np.minimum(high[at, self.columns], self.below)
         low[count + at, self.columns] = np.maximum(low[count + at, self.columns], self.above)
         return low, high
+
+
+NO_CUTS = Divisions(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))
+"""Of a problem without trees."""

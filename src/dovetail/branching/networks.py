@@ -179,10 +179,12 @@ class NetworkSamples:
             offsets[part] = found.offset[:, 0].numpy().reshape(-1, self.samples)
         return slopes, offsets
 
-    def heights(self, lower: FloatArray, upper: FloatArray) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
-        """How far from linear the network still is over N boxes: of each nonlinear step the places that it
-        reads, and (N, samples, size) heights of triangles or widths of bands."""
-        for step in self.graph.steps:
+    def heights(
+        self, lower: FloatArray, upper: FloatArray
+    ) -> Iterator[tuple[int, tuple[int, ...], FloatArray]]:
+        """How far from linear the network still is over N boxes: of each nonlinear step its place and those
+        that it reads, and (N, samples, size) heights of triangles or widths of bands."""
+        for place, step in enumerate(self.graph.steps, start=1):
             if isinstance(step.operation, Affine):
                 continue
             between = []
@@ -193,12 +195,12 @@ class NetworkSamples:
             else:
                 (a, b), (c, d) = between
                 high = 0.25 * (b - a) * (d - c)
-            yield step.sources, high
+            yield place, step.sources, high
 
     def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N, samples) the sum of all heights."""
         total = np.zeros((len(lower), self.samples))
-        for _, high in self.heights(lower, upper):
+        for *_, high in self.heights(lower, upper):
             total += high.sum(2)
         return total
 

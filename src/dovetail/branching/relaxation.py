@@ -37,6 +37,8 @@ from dovetail.networks.graph import Affine, Elementwise
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
+LEAST_HEIGHT = 1e-12
+"""Of a triangle that is divided by."""
 LEAST_PRICE = 1e-12
 """Below it the two lines under a ReLU have no price, and its lower slope is anybody's choice."""
 
@@ -148,9 +150,11 @@ class Solved:
     multipliers: Multipliers | None
     infeasible: bool = False
     """HiGHS's word: the multipliers are of a ray, and bound nothing but the cost 0."""
-    errors: tuple[Mapping[int, FloatArray], ...] = ()
-    """Of each network, by place of the vector that a nonlinear step reads: (samples, size) how far the LP's
-    value is from the step's own, times what that costs the LP. Only of LPs with the problem's own cost."""
+    wrong: tuple[Mapping[int, FloatArray], ...] = ()
+    """Of each network, by place of the vector that a nonlinear step gives: (samples, size) how far the LP's
+    value is from the step's own, times what that costs the LP, for each unit of the step's height in the box
+    (`NetworkSamples.heights`): so it can be guessed in smaller boxes. Only of LPs with the problem's own
+    cost."""
     worth: float = -np.inf
     """About what the point costs once outputs are what the networks say."""
 
@@ -327,15 +331,13 @@ class TriangleLp:
         nothing = np.empty((len(lower), 0))
         return tuple(np.concatenate([nothing, *parts], axis=1) for parts in (entries, below, above))  # type: ignore[return-value]
 
-    def solve(
-        self, lower: FloatArray, upper: FloatArray, budget: Budget, cutoff: float = np.inf
-    ) -> list[Solved]:
+    def solve(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> list[Solved]:
         """The least cost over each of N tightened boxes."""
         lines = self._lines(lower, upper)
         solved = []
         for k in range(len(lower)):
             self._load(lower[k], upper[k], *(part[k] for part in lines))
-            solved.append(self.again(None, cutoff, budget))
+            solved.append(self.again(None, np.inf, budget))
         return solved
 
     def again(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
@@ -375,10 +377,10 @@ class TriangleLp:
         return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors, worth)
 
     def _errors(self, x: FloatArray, y: FloatArray) -> tuple[tuple[Mapping[int, FloatArray], ...], float]:
-        """How far nonlinear values are from what they should be, in cost (see `Solved`); and what the cost
-        changes by when the outputs are, at the LP's prices."""
+        """What a unit of height of nonlinear steps costs (see `Solved`); and what the cost changes by when
+        the outputs are what the networks say, at the LP's prices."""
         found, own, first, change = [], iter(self._own), self._fixed.shape[0], 0.0
-        rows = self._host.A.shape[0]
+        rows, box = self._host.A.shape[0], (self._box[0][None], self._box[1][None])
         flows = np.abs(self._host.cost) + self._host.transposed_sizes @ np.abs(y[:rows])
         for one, bends, outputs in zip(self._networks, self._bends, self._outputs, strict=True):
             errors: dict[int, FloatArray] = {}
@@ -389,11 +391,9 @@ class TriangleLp:
                 prices = np.sum(
                     [np.abs(y[first + rows.start : first + rows.stop]) for rows in next(own)], axis=0
                 )
-                error = np.abs(x[bend.gives] - value) * (LEAST_PRICE + prices.reshape(value.shape))
-                apart = np.abs(x[bend.gives] - value) * one.path_weights[bend.place]
-                for source in bend.sources:
-                    errors[source] = errors.get(source, 0.0) + error
-                    gaps[source] = gaps.get(source, 0.0) + apart
+                apart = np.abs(x[bend.gives] - value)
+                errors[bend.place] = apart * (LEAST_PRICE + prices.reshape(value.shape))
+                gaps[bend.place] = apart * one.path_weights[bend.place]
             if not errors:  # it is linear, and the LP has it right
                 found.append(errors)
                 continue
@@ -404,7 +404,16 @@ class TriangleLp:
             seen = np.sum([error.sum(1) for error in errors.values()], axis=0)
             every = np.sum([apart.sum(1) for apart in gaps.values()], axis=0)
             more = np.where(every > 0.0, (paid - seen).clip(min=0.0) / np.maximum(every, 1e-300), 0.0)
-            found.append({place: errors[place] + more[:, None] * gaps[place] for place in errors})
+            found.append(
+                {
+                    place: np.where(
+                        high[0] > 0.0,
+                        (errors[place] + more[:, None] * gaps[place]) / np.maximum(high[0], LEAST_HEIGHT),
+                        0.0,
+                    )
+                    for place, _, high in one.heights(*box)
+                }
+            )
         return tuple(found), change
 
     def load(self, lower: FloatArray, upper: FloatArray) -> None:

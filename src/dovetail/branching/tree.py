@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.bounds.box import UNIT
-from dovetail.branching.candidates import anywhere, candidates, remaining, widest
+from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.record import Place, Record, Shown
@@ -260,14 +260,15 @@ class Tree:
         made, n, solved = self.model, self.model.host.columns, list[_Solved]()
         if not nodes:
             return solved
-        lower, upper, x = (
-            np.stack(parts)[:, :n]
-            for parts in zip(*((node.lower, node.upper, lp.x) for node, lp, _ in nodes), strict=True)
-        )
-        cuts = made.trees.cuts(lower, upper, x, np.stack([prices for *_, prices in nodes]), MOST_CUTS)
-        for (node, lp, _), own in zip(nodes, cuts, strict=True):
-            own = self._by_tables(node, lp, own)
-            divisions = candidates(made, node.lower, node.upper, lp, own)
+        lower, upper = np.stack([node.lower for node, *_ in nodes]), np.stack([n.upper for n, *_ in nodes])
+        lps, prices = [lp for _, lp, _ in nodes], np.stack([prices for *_, prices in nodes])
+        x = points(lps, lower, upper)[:, :n]
+        cuts = made.trees.cuts(lower[:, :n], upper[:, :n], x, prices, MOST_CUTS)
+        cuts = [self._by_tables(node, lp, own) for (node, lp, _), own in zip(nodes, cuts, strict=True)]
+        found = candidates(made, lower, upper, lps, cuts)
+        for (node, lp, _), own, divisions in zip(nodes, cuts, found, strict=True):
+            if not divisions.columns.size:
+                divisions = anywhere(made, node.lower, node.upper, lp.x)
             if divisions.columns.size:
                 solved.append(_Solved(node, lp, divisions))
             elif not np.any(own.wrong):
@@ -330,9 +331,13 @@ class Tree:
         if not divisions.columns.size:
             self._leave(node, lp)
             return
+        self._push_halves(node, divisions, node.bound)
+
+    def _push_halves(self, node: Node, divisions: Divisions, bound: float) -> None:
+        """A box divided by the first of some divisions, without a look at its parts."""
         lower, upper = divisions.sides(node.lower, node.upper)
         for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
-            self._push(part, node.bound, lower[side], upper[side])
+            self._push(part, bound, lower[side], upper[side])
 
     def _close(self, node: Node, bound: float = math.inf) -> None:
         """In the record, where it should prove the goal or this bound."""
@@ -356,9 +361,7 @@ class Tree:
             place.asked = True
             self._push(node, -math.inf, place.lower, place.upper)
         elif divisions.columns.size:
-            lower, upper = divisions.sides(place.lower, place.upper)
-            for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
-                self._push(part, math.inf, lower[side], upper[side])
+            self._push_halves(node, divisions, math.inf)
         else:
             self._close(node, -math.inf)
 
@@ -379,22 +382,26 @@ class Tree:
                 prices[one.inner[place]] = held[0].numpy()
         return prices
 
-    def _parts(self, solved: list[_Solved], goal: float) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Of each box: its parts, tightened, and their bounds (infinite where they are empty)."""
-        sides = [one.divisions.sides(one.node.lower, one.node.upper) for one in solved]
+    def _parts(
+        self, solved: list[_Solved], goal: float
+    ) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Of each box: its parts, tightened, their bounds (infinite where they are empty), and what is left
+        in them of what its LP has wrong."""
+        made, lps = self.model, [one.lp for one in solved]
+        boxes = np.stack([one.node.lower for one in solved]), np.stack([one.node.upper for one in solved])
+        sides = [one.divisions.sides(*box) for one, *box in zip(solved, *boxes, strict=True)]
         lower, upper = (np.concatenate(ends) for ends in zip(*sides, strict=True))
-        alive = np.flatnonzero(self.model.tighten(lower, upper, goal))
+        alive = np.flatnonzero(made.tighten(lower, upper, goal))
         owner = np.repeat(np.arange(len(solved)), [len(low) for low, _ in sides])
-        multipliers = Multipliers.joined([m for one in solved if (m := one.lp.multipliers) is not None])
+        multipliers = Multipliers.joined([lp.multipliers for lp in lps if lp.multipliers is not None])
         bound = np.full(len(lower), np.inf)
         if alive.size:
             low, high = lower[alive], upper[alive]
-            found, _ = multipliers.take(owner[alive]).bound(
-                self.model.host, self.model.networks, low, high, goal
-            )
+            found, _ = multipliers.take(owner[alive]).bound(made.host, made.networks, low, high, goal)
             bound[alive] = found
+        left = remaining(made, boxes, lps, [one.divisions for one in solved], (lower, upper), owner)
         ends = np.cumsum([len(low) for low, _ in sides])[:-1]
-        return list(zip(*(np.split(part, ends) for part in (lower, upper, bound)), strict=True))
+        return list(zip(*(np.split(part, ends) for part in (lower, upper, bound, left)), strict=True))
 
     def _divide(
         self,
@@ -402,6 +409,7 @@ class Tree:
         lower: FloatArray,
         upper: FloatArray,
         bound: FloatArray,
+        still: FloatArray,
         goal: float,
     ) -> None:
         """A box into what its parts show of it: nothing, a smaller box, or two."""
@@ -420,8 +428,7 @@ class Tree:
                 node = parts[1 if dead[0, k] else 0]
             self._push(node, float(bound[left].max()), lower[left].max(0), upper[left].min(0))
             return
-        left = remaining(self.model, (node.lower, node.upper), one.lp, one.divisions, lower, upper)
-        gain = AREA * (1.0 - left)
+        gain = AREA * (1.0 - still)
         if math.isfinite(node.bound):
             rise = bound - node.bound
             gain += np.minimum(

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from dovetail.branching.divisions import Divisions
+from dovetail.branching.divisions import NO_CUTS, Divisions
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import joined_ranges
 from dovetail.structure.trees import InputCells, TreeSample
@@ -176,7 +176,7 @@ class TreeSamples:
         """Of N boxes with the points of their LPs and (N, columns) reduced costs there, at most so many each:
         what separates most of what the LP has wrong."""
         if not self.samples:
-            return [Divisions(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))] * len(x)
+            return [NO_CUTS] * len(x)
         x = np.clip(x, lower, upper)
         low, high, cells = self.cells_of(lower), self.cells_of(upper), self.cells_of(x)
         price = np.abs(prices[:, self.outputs])

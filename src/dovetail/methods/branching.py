@@ -20,7 +20,9 @@ from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Tree
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.methods.box_points import RARER, BoxPoints
+from dovetail.linearised.descent import DescentOptions
+from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.out_of_reach import out_of_reach
@@ -33,12 +35,18 @@ from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
+FIRST = 8
+"""Boxes before the first one is made smaller, which takes hundreds of LPs; then that waits for as long as
+more of them close than are open (adversarial examples of 64 inputs: 0.8 s where it took 2.5 and 1.6)."""
 POINT_SHARE = 0.1
 """Of the time left, for a point of tables."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 MOST_BOXES = 4_000_000
 """Open boxes: beyond that memory is short and the end is not near."""
+RARER = 4
+"""After a point that brings nothing, the tree has so many times as many boxes before the next: a MIP that
+completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 NO_POINT = "proved by {name} over {boxes}: nowhere do the predictors give what rows and bounds ask for"
@@ -97,14 +105,14 @@ def _by_planes(context: SolveContext) -> _Run:
         return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
 
     tree = PlanesTree(plan, context.device or "cpu", allowed)
-    return _Run(context, tree, "input branching", BoxPoints(source="boxes"))
+    return _Run(context, tree, "input branching", _BoxPoints(source="boxes"))
 
 
 class _Run:
     """One tree, and the incumbent that gives it its goal."""
 
     def __init__(
-        self, context: SolveContext, tree: Tree | PlanesTree, name: str, points: BoxPoints | _CellPoints
+        self, context: SolveContext, tree: Tree | PlanesTree, name: str, points: _BoxPoints | _CellPoints
     ) -> None:
         self._context, self._boxes, self._scope = context, tree, Scope.CHECKED
         self._name, self._points = name, points
@@ -169,7 +177,7 @@ class _LpRun(_Run):
         if made.trees.samples:
             self._tree.tables = TableRows()
         trees = context.once(structure_of).trees is not None
-        points = _CellPoints(SOURCE) if trees else BoxPoints(SOURCE)
+        points = _CellPoints(SOURCE) if trees else _BoxPoints(SOURCE)
         super().__init__(context, self._tree, "branching", points)
 
     def _offer(self, points: Sequence[FloatArray]) -> None:
@@ -192,7 +200,8 @@ class _LpRun(_Run):
             self._offer([] if point is None else [point])
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
-        if self._root is not None and not self._root.done:
+        closing = tree.boxes < FIRST or 2 * len(tree) <= tree.boxes
+        if self._root is not None and not self._root.done and not closing:
             self._shrink(self._root)
 
     def _write(self) -> None:
@@ -211,6 +220,45 @@ class _LpRun(_Run):
             self._raise()
             return
         root.done = True
+
+
+class _BoxPoints:
+    """Points of boxes, for the incumbent: that of a box's LP, or where a descent from there ends."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._descent: MixedIntegerDescent | None = None
+        self._due, self._kept = 1, True
+
+    def offer(
+        self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False
+    ) -> None:
+        """The first of some points over the problem's columns, when so many boxes were seen; or when it seems
+        to be `better` than all before, and the last such point was."""
+        if boxes < self._due and not (better and self._kept):
+            return
+        before, point = context.incumbent.x, points[0]
+        context.incumbent.offer(point.copy(), self.source)
+        if context.incumbent.x is before:
+            self.descend(context, point)
+        self._kept = context.incumbent.x is not before
+        if not self._kept:
+            self._due = RARER * boxes
+
+    def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
+        """That of a box which nothing can divide; the bound may hang on it."""
+        context.incumbent.offer(point.copy(), self.source)
+        if decides:
+            self.descend(context, point)
+
+    def descend(self, context: SolveContext, point: FloatArray) -> None:
+        """With integers held; where no point is known, with all that a descent can do."""
+        with torch.enable_grad():  # boxes are bounded without
+            scaled = context.once(scaled_problem)
+            if self._descent is None:
+                self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
+            thorough = context.incumbent.x is None
+            self._descent.from_box(point, context.budget, self.source, thorough=thorough)
 
 
 class _CellPoints:
