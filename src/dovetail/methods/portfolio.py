@@ -1,7 +1,7 @@
 """Moves that take turns: the loop, the stopping rule and the choice of the next move, for every search.
 
     repeat
-        choose:  the move that has had least time for its credit
+        choose:  the move that has done least work for its credit
         turn:    it works for a slice of the time and offers what it finds
         credit:  full after a better point, half of what it was after none, never nothing
 
@@ -19,15 +19,18 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
+from dovetail.run import work
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 from dovetail.run.stopping import worthwhile
 
 LEAST_CREDIT = 0.125
-"""Of a move that has brought nothing for long: an eighth of the time of one that brings something."""
+"""Of a move that has brought nothing for long: an eighth of the work of one that brings something."""
 SLICE, LEAST_SLICE = 0.25, 0.2
 """Of the time since the solve began, and seconds: what a turn takes at most, once a point is known."""
+LPS_OF_NODE, EVALUATIONS_OF_LP = 10.0, 1000.0
+"""What counts as much as a linear program of a millisecond, whatever the clock says."""
 LEAST_IDLE = 0.2
 """Seconds that a search may at least bring nothing before it leaves its time to others."""
 NOTHING = "search: no gain for as long as it took to the last one"
@@ -54,8 +57,8 @@ class Move(ABC):
         self.patience = patience
         self.idle = 0
         """Turns in a row that brought nothing."""
-        self.seconds = 0.0
-        """That it has had so far."""
+        self.work = 0.0
+        """That it has had so far, in linear programs."""
         self.credit = 1.0
 
     @abstractmethod
@@ -113,6 +116,12 @@ def idleness(context: SolveContext) -> Idleness:
     return Idleness()
 
 
+def _work(context: SolveContext) -> float:
+    """What the solve has done so far, in linear programs."""
+    done = work.total()
+    return done.lps + LPS_OF_NODE * done.nodes + context.monitor.evaluations / EVALUATIONS_OF_LP
+
+
 def take_turns(
     context: SolveContext,
     moves: Sequence[Move],
@@ -142,12 +151,13 @@ def take_turns(
         able = [move for move in playing if move.ready(context)]
         if not able:
             return MethodOutcome(context.over or stopped, progress.done)
-        move = min(able, key=lambda move: turns[move] if rounds is not None else move.seconds / move.credit)
-        before, began = context.incumbent.objective, perf_counter()
-        limit = max(LEAST_SLICE, SLICE * context.monitor.elapsed) if known and len(moves) > 1 else math.inf
+        move = min(able, key=lambda move: turns[move] if rounds is not None else move.work / move.credit)
+        before, began, spent = context.incumbent.objective, perf_counter(), _work(context)
+        sliced = known and len(moves) > 1 and (rounds is None or renews)
+        limit = max(LEAST_SLICE, SLICE * context.monitor.elapsed) if sliced else math.inf
         turn = move.turn(context.turn(min(limit, context.budget.left)))
         seconds, objective = perf_counter() - began, context.incumbent.objective
-        move.seconds, turns[move] = move.seconds + seconds, turns[move] + 1
+        move.work, turns[move] = move.work + _work(context) - spent + 1.0, turns[move] + 1
         idle.add(objective, seconds)
         if worthwhile(before, objective):
             move.credit = 1.0
