@@ -1,9 +1,11 @@
 """The loop of every search: moves in turns, each of which goes on where it was.
 
-repeat
-    choose:  the move that has had fewest turns for its credit
-    turn:    it offers what it finds
-    credit:  full after a better point, half of what it was after none, never nothing
+    repeat
+        choose:  the move that has had fewest turns for its credit
+        turn:    it offers what it finds
+        credit:  full after a better point, half of what it was after none, never nothing
+
+With a number of rounds nothing depends on the clock.
 """
 
 from __future__ import annotations
@@ -97,7 +99,8 @@ def take_turns(
             return MethodOutcome(context.over or stopped, progress.done)
         move = min(able, key=lambda move: turns[move] / (move.credit if rounds is None else 1.0))
         before = context.incumbent.objective
-        limit = max(LEAST_SLICE, SLICE * context.monitor.elapsed) if known and len(moves) > 1 else math.inf
+        sliced = known and rounds is None and len(moves) > 1
+        limit = max(LEAST_SLICE, SLICE * context.monitor.elapsed) if sliced else math.inf
         turn = move.turn(context.turn(min(limit, context.budget.left)))
         turns[move] += 1
         if worthwhile(before, context.incumbent.objective):
