@@ -63,7 +63,7 @@ def names_of(**facts):
         ),
         (
             {"blocks": 400, "components": 400, "priced": True},
-            ["descents", "template pricing", "column generation", *LAST],
+            ["template pricing", "descents", "column generation", *LAST],
         ),
     ],
 )

@@ -85,6 +85,13 @@ PHASES = (
         of_blocks=True,
     ),
     Phase(
+        "template pricing",
+        "50 blocks or more that are the same up to their data",
+        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
+        lambda options: TemplatePricing(),
+        "{blocks} blocks that are the same up to their data: all priced at once",
+    ),
+    Phase(
         "descents",
         f"not for trees alone, nor for more than {MANY_INTEGERS:,} integers",
         lambda facts: not facts.many and facts.slopes,
@@ -115,13 +122,6 @@ PHASES = (
         lambda facts: facts.many and facts.slopes,
         lambda options: Neighbourhood(rounds=options.effort, patience=2 * options.patience),
         "{integers} integers: relax, fix, then neighbourhoods",
-    ),
-    Phase(
-        "template pricing",
-        "50 blocks or more that are the same up to their data",
-        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
-        lambda options: TemplatePricing(),
-        "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
         "column generation",
@@ -164,8 +164,10 @@ PHASES = (
     ),
     Phase(
         "input branching",
-        f"networks that read at most {MOST_INPUTS} inputs together",
-        lambda facts: 0 < facts.joint_inputs <= MOST_INPUTS,
+        f"networks that read at most {MOST_INPUTS} inputs together, or have too many neurons for an exact MIP",
+        lambda facts: (
+            facts.joint_inputs > 0 and (facts.joint_inputs <= MOST_INPUTS or facts.unstable > MOST_NEURONS)
+        ),
         lambda options: InputBranching(),
         "{joint_inputs} inputs of all networks together: branch and bound over them",
     ),
