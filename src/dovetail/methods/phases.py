@@ -164,7 +164,7 @@ PHASES = (
     ),
     Phase(
         "input branching",
-        f"networks that read at most {MOST_INPUTS} inputs together, or have too many neurons for an exact MIP",
+        f"networks that read at most {MOST_INPUTS} inputs together, or are too large for an exact MIP",
         lambda facts: (
             facts.joint_inputs > 0 and (facts.joint_inputs <= MOST_INPUTS or facts.unstable > MOST_NEURONS)
         ),
