@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.tree_runs import Answer, Asked, Steps
 from dovetail.report.gains import relative_gap
-from dovetail.run.record import number, sayable
+from dovetail.run import record
 from dovetail_study.table import NOTHING, ResultTable
 
 MOMENTS = (5.0, 30.0, 60.0)
@@ -28,7 +28,7 @@ Runs = dict[Asked, Answer]
 
 def written(asked: Asked, answer: Answer) -> str:
     """One line."""
-    return json.dumps({"asked": asdict(asked), "answer": sayable(asdict(answer))})
+    return json.dumps({"asked": asdict(asked), "answer": record.sayable(asdict(answer))})
 
 
 def read(path: Path) -> Runs:
@@ -36,18 +36,20 @@ def read(path: Path) -> Runs:
     runs = Runs()
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            record = json.loads(line)
+            told = json.loads(line)
         except ValueError:
             continue
-        answer = Answer(**record["answer"])
-        numbers = {name: number(name, getattr(answer, name)) for name in ("objective", "bound", "cpu")}
+        answer = Answer(**told["answer"])
+        numbers = {
+            name: record.read(name, getattr(answer, name), float) for name in ("objective", "bound", "cpu")
+        }
         steps = {name: _steps(name, getattr(answer, name)) for name in ("points", "bounds")}
-        runs[Asked(**record["asked"])] = replace(answer, **numbers, **steps)
+        runs[Asked(**told["asked"])] = replace(answer, **numbers, **steps)
     return runs
 
 
 def _steps(name: str, rows: Iterable[Iterable[float]]) -> Steps:
-    return [(number(name, seconds), number(name, value)) for seconds, value in rows]
+    return [(record.read(name, seconds, float), record.read(name, value, float)) for seconds, value in rows]
 
 
 def value_at(steps: Steps, moment: float) -> float:
