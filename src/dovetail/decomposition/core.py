@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
 from dovetail.decomposition.share import CoreColumns, Slopes
 from dovetail.decomposition.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
@@ -31,7 +32,7 @@ GAP = 1e-6
 SWAPS = 400
 """At most, for the rows and then for the objective."""
 LITTLE = 1e-9
-"""Relative to a row's limit: a miss that is none."""
+"""Relative to a row's limit: a miss that is none, if it is half of what the check forgives at most."""
 POLISHED, POLISHES, REACH = 400, 6, 0.2
 """Blocks that take small steps, how often, and the reach of a step in usual moves."""
 
@@ -105,7 +106,7 @@ class Core:
     def _beyond(self, use: FloatArray) -> FloatArray:
         """How far (..., R) uses are beyond the limits, at the highest prices, in all."""
         over = use - self.left - self.band
-        return np.asarray((np.where(over > LITTLE * (1.0 + np.abs(self._limit)), over, 0.0)) @ self._highest)
+        return np.asarray(np.where(over > _forgiven(self._limit), over, 0.0) @ self._highest)
 
     def missed(self) -> float:
         """Of the columns that are chosen."""
@@ -204,12 +205,17 @@ class Core:
         return [(self.block[of_one], self.place[of_one]) for of_one in mine]
 
 
+def _forgiven(limit: FloatArray) -> FloatArray:
+    """(R,) by how much limits may be missed."""
+    return np.minimum(LITTLE * (1.0 + np.abs(limit)), 0.5 * TOLERANCE)
+
+
 def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budget) -> None:
     """The shortest steps of some blocks that make up for what rows miss, to first order. Blocks whose step
     breaks a condition stay where they were, and the next LP does without them."""
     use, reach = shares.uses(), REACH
     for _ in range(POLISHES):
-        if not np.any(use > limit + LITTLE * (1.0 + np.abs(limit))):
+        if not np.any(use > limit + _forgiven(limit)):
             return
         steps = _steps(shares.slopes(POLISHED, reach), limit - use, highest, budget)
         if steps is None:

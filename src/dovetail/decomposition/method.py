@@ -124,7 +124,7 @@ class _Pricing:
         for done in self._rounds.all(most):
             bound = self._bound() if done.last else None
             if done.last or (done.number == 0 and self._slow):
-                self._offer(last=done.number > 0)
+                self._offer(last=done.last and (done.number > 0 or done.over is None))
             if bound is not None:
                 self._tell(bound)
             outcome = progress.record(done.value + program.sign * self._plan.constant)

@@ -187,13 +187,15 @@ class Shard:
         unit: float,
         rng: np.random.Generator,
         budget: Budget,
+        most: int | None = None,
     ) -> None:
         """Ask blocks for columns at the first of the prices: descents from rest, from their best ones, or
-        from the best of many points, each at shaken prices. Columns are kept for the other prices as well."""
+        from the best of many points, each at shaken prices, `most` of a block. Columns are kept for the other
+        prices as well."""
         prices = anchors[0]
         shaken = prices * np.exp(noise * rng.standard_normal((len(COLD) + WARM, len(prices))))
         anchors = np.concatenate([anchors, shaken[: ANCHORS - len(anchors)]])
-        starts = self._tried if self._roams else len(COLD) + WARM
+        starts = self._tried if self._roams else min(len(COLD) + WARM, most or len(COLD) + WARM)
         for target in self._targets:
             left = self._worth_asking(self._tensor(which), target)
             while len(left) and not budget.over:
@@ -201,15 +203,17 @@ class Shard:
                 some = left[:size]
                 if budget.left < self._pace * len(some):
                     return  # it would end too late
-                if self._priced(some, target, self._floats(shaken), self._floats(anchors), unit):
+                if self._priced(some, target, self._floats(shaken), self._floats(anchors), unit, most):
                     left = left[size:]
                     pace = (perf_counter() - begin) / len(some)
                     self._pace = min(pace, self._pace) if self._pace else pace
 
-    def _priced(self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float) -> bool:
+    def _priced(
+        self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float, most: int | None
+    ) -> bool:
         """Whether so many blocks fit the memory; with too many, the next time there are half as many."""
         try:
-            self._price_some(which, target, shaken, anchors, unit)
+            self._price_some(which, target, shaken, anchors, unit, most)
             return True
         except torch.OutOfMemoryError:
             if len(which) == 1:
@@ -244,7 +248,7 @@ class Shard:
         return which[~(no_less & torch.isfinite(self.pool.cost[which, 0]))]
 
     def _price_some(
-        self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float
+        self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float, most: int | None
     ) -> None:
         n, little = len(which), LITTLE * unit
         prices = torch.cat([anchors[:1], shaken[1:]]) if self._roams else shaken
@@ -261,6 +265,7 @@ class Shard:
             starts, priced = torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1), range(len(costs))
             radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM], device=self.data.device)
             radius = radius[: starts.shape[1]]
+        starts, radius = starts[:, :most], radius[:most]
         count = starts.shape[1]
         costs = [costs[p] for p in priced][:count]
         if self._common_costs and n > self._few:

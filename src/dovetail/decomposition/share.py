@@ -155,13 +155,14 @@ class Share:
         )
 
     def price(
-        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
-    ) -> None:
+        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
         """Ask blocks for columns at the first of the prices; with the same seed all shares shake prices
         alike."""
         self._sampled_columns = None
         blocks = self._blocks(which, anchors[0], HOPELESS * noise * unit)
-        self._shard.price(blocks, anchors, noise, unit, np.random.default_rng(seed), budget)
+        self._shard.price(blocks, anchors, noise, unit, np.random.default_rng(seed), budget, most)
 
     def _blocks(self, which: Which, prices: FloatArray, border: float) -> IntArray:
         if isinstance(which, BlockSample):

@@ -95,11 +95,12 @@ class Shares:
         return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
 
     def price(
-        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
-    ) -> None:
-        """New columns at the first of the prices, kept for all of them."""
+        self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
+        """New columns at the first of the prices, kept for all of them, by `most` descents of a block."""
         self.renew_at(which, anchors, noise, unit, seed, budget)
-        self._same("price", which, anchors, noise, unit, seed, budget)
+        self._same("price", which, anchors, noise, unit, seed, budget, most)
 
     def renew_at(
         self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
