@@ -43,18 +43,22 @@ class CompletedMerit:
     """The cost of points whose outputs are true, plus what they miss rows and bounds by."""
 
     def __init__(self, scaled: ScaledProblem) -> None:
-        self._host = host = scaled.host
+        self.host = host = scaled.host
         size = abs(host.A).max(axis=1).toarray().ravel() if host.n_rows else np.empty(0)
-        self._row_scale = np.where(size > 0, size, 1.0)
+        self.row_scale = np.where(size > 0, size, 1.0)
         at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(scaled.width, WIDEST)) ** 2)))
         self._penalty = ROW_PENALTY * (at_stake or 1.0)
 
     def of(self, Z: FloatArray) -> FloatArray:
         """(T,) one for each row of `Z`; infinite where a network gave no number."""
-        host = self._host
+        host = self.host
         violation = np.sum(np.maximum(0.0, host.bound_violation(Z) - ROUNDING), axis=1)
         if host.n_rows:
-            beyond = host.row_violation(Z) / self._row_scale
+            beyond = host.row_violation(Z) / self.row_scale
             violation += np.sum(np.maximum(0.0, beyond - ROUNDING), axis=1)
-        merit = Z @ host.cost + self._penalty * (violation + (violation > MISSED))
+        return self.with_missed(Z @ host.cost, violation)
+
+    def with_missed(self, cost: FloatArray, missed: FloatArray) -> FloatArray:
+        """The merit of points that cost so much and miss rows and bounds by so much in sum."""
+        merit = cost + self._penalty * (missed + (missed > MISSED))
         return np.where(np.isfinite(merit), merit, np.inf)

@@ -42,10 +42,11 @@ class _Predicted:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pushed:
+class Pushed:
     """A column that goes as far as its rows and bounds let it, in the direction its cost wants."""
 
     column: int
+    row_numbers: IntArray
     rows: sp.csr_array
     coefficient: FloatArray
     row_lower: FloatArray
@@ -55,12 +56,16 @@ class _Pushed:
     cost: float
 
     def fill(self, Z: FloatArray) -> None:
-        others = times(self.rows, Z) - np.outer(Z[:, self.column], self.coefficient)
-        one, two = (self.row_lower - others) / self.coefficient, (self.row_upper - others) / self.coefficient
-        least = np.max(np.minimum(one, two), axis=1, initial=self.lower)
-        most = np.min(np.maximum(one, two), axis=1, initial=self.upper)
-        best = least if self.cost > 0 else most
+        """Fill in the column, where it has an end to go to."""
+        best = self.best(times(self.rows, Z) - np.outer(Z[:, self.column], self.coefficient))
         Z[:, self.column] = np.where(np.isfinite(best), best, Z[:, self.column])
+
+    def best(self, others: FloatArray) -> FloatArray:
+        """The column beside such activities, (..., rows), of the other columns."""
+        one, two = (self.row_lower - others) / self.coefficient, (self.row_upper - others) / self.coefficient
+        if self.cost > 0:
+            return np.asarray(np.max(np.minimum(one, two), axis=-1, initial=self.lower))
+        return np.asarray(np.min(np.maximum(one, two), axis=-1, initial=self.upper))
 
 
 class Propagation:
@@ -70,7 +75,9 @@ class Propagation:
         self._scaled, host = scaled, scaled.host
         known = host.integer | (host.lower == host.upper)
         known[scaled.networks.outputs] = False
-        self._levels: list[_Defined | _Predicted | _Pushed] = []
+        self._levels: list[_Defined | _Predicted] = []
+        self.pushed_levels: list[Pushed] = []
+        """The last ones."""
         self._equal = np.flatnonzero(host.row_lower == host.row_upper)
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
         is_output = np.zeros(host.n_columns, dtype=bool)
@@ -118,9 +125,10 @@ class Propagation:
             rows, coefficient = entries_of(by_column, j)
             alone = (abs(host.A[rows]) > 0).astype(np.float64) @ (~known).astype(np.float64) == 1.0
             if rows.size and np.all(alone):
-                self._levels.append(
-                    _Pushed(
+                self.pushed_levels.append(
+                    Pushed(
                         int(j),
+                        np.asarray(rows),
                         sp.csr_array(host.A[rows]),
                         coefficient,
                         host.row_lower[rows],
@@ -131,9 +139,12 @@ class Propagation:
                     )
                 )
 
-    def fill(self, Z: FloatArray, *, predict: bool = True) -> None:
-        """Fill in every column that the integers (and what is held) decide; without `predict`, outputs are
-        taken as they are."""
-        for level in self._levels:
-            if predict or not isinstance(level, _Predicted):
-                level.fill(Z)
+    def fill(self, Z: FloatArray) -> None:
+        """Fill in every column that the integers (and what is held) decide."""
+        for level in (*self._levels, *self.pushed_levels):
+            level.fill(Z)
+
+    @property
+    def pushed(self) -> IntArray:
+        """Columns that are pushed."""
+        return np.array([level.column for level in self.pushed_levels], dtype=np.int64)
