@@ -9,7 +9,7 @@ import torch
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import integer_search
-from dovetail.methods.integer_search import IntegerLocalSearch, LocalSearch, settled
+from dovetail.methods.integer_search import IntegerLocalSearch, LocalSearch, Sums, settled
 from dovetail.run.budget import StopReason
 from dovetail_study.zoo import build
 from tests.blends import blend
@@ -238,3 +238,42 @@ def test_chains_find_what_no_single_exchange_does():
     z[1:12:2] = 1.0
     LocalSearch(context, context.once(scaled_problem)).run(z, 0, context.budget, "test")
     assert context.incumbent.x is not None
+
+
+def test_sums_of_changes_are_exact_where_networks_are_linear():
+    """Two exchanges in a row, beside a pushed column: the merit that the point after both has."""
+    weights = np.array([3.0, 2.0, 1.0, 1.5])
+    rows = np.zeros((7, 12))  # four jobs on two machines, their loads, efficiencies, and the least of these
+    for j in range(4):
+        rows[j, [2 * j, 2 * j + 1]] = 1.0
+    for m in range(2):
+        rows[4 + m, np.arange(4) * 2 + m], rows[4 + m, 8 + m] = weights, -1.0
+    rows[6, :8:2] = 1.0
+    least = np.zeros((2, 12))
+    least[[0, 1], [10, 11]] = 1.0
+    A = np.hstack([np.vstack([rows, least]), np.array([[0.0]] * 7 + [[-1.0]] * 2)])
+    mip = dt.Mip(
+        cost=[0.0] * 12 + [-1.0], A=A, row_lower=[1.0] * 4 + [0.0] * 2 + [2.0] + [0.0] * 2,
+        row_upper=[1.0] * 4 + [0.0] * 2 + [2.0] + [np.inf] * 2, lower=[0.0] * 10 + [-9.0] * 3,
+        upper=[1.0] * 8 + [5.0] * 2 + [9.0] * 3, integer=[True] * 8 + [False] * 5,
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: 4.0 - X, inputs=[[8], [9]], outputs=[[10], [11]])
+    context = context_of(problem)
+    search = LocalSearch(context, context.once(scaled_problem))
+    z = np.zeros(13)
+    z[[0, 2, 5, 7]] = 1.0  # 5 and 2.5
+    Z = z[None].copy()
+    search._merits(Z)
+    columns, changes = search._moves(Z[0])
+    near = np.repeat(Z, len(columns), axis=0)
+    for side in range(4):
+        near[np.arange(len(columns)), columns[:, side]] += changes[:, side]
+    search._merits(near)
+    by_move = near - Z[0]
+    by_move[:, search._propagation.pushed] = 0.0
+    sums = Sums(search._merit, search._propagation, by_move, (columns, changes))
+    before, move, expected = sums.likely(near, len(near) ** 2)
+    truly = search._merits(near[before] + by_move[move])
+    assert len(near) == 8
+    assert expected == pytest.approx(truly)
