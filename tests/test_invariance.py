@@ -65,7 +65,7 @@ def test_check_does_not_care_for_the_order_of_columns(seed, power):
 
 def l1_ball(form, seed, price):
     """min f(x) + price |x - w|_1 over |x - w|_1 <= 1, with the distance written in several ways."""
-    d, rng = 24, np.random.default_rng(seed)
+    d, width, rng = 24 if FULL else 12, 16 if FULL else 8, np.random.default_rng(seed)
     w, one, nothing = rng.uniform(0.2, 0.8, d), np.eye(d), np.zeros((d, d))
     total, none = np.ones((1, d)), np.zeros((1, d))
     endless, free = np.full(d, np.inf), np.zeros(d)
@@ -95,11 +95,11 @@ def l1_ball(form, seed, price):
     )
     torch.manual_seed(seed)
     net = torch.nn.Sequential(
-        torch.nn.Linear(d, 16),
+        torch.nn.Linear(d, width),
         torch.nn.ReLU(),
-        torch.nn.Linear(16, 16),
+        torch.nn.Linear(width, width),
         torch.nn.ReLU(),
-        torch.nn.Linear(16, 1),
+        torch.nn.Linear(width, 1),
     ).double()
     with torch.no_grad():
         net[0].weight *= 3
@@ -158,8 +158,8 @@ def doses_by_levels(form, seed, *, even):
 
 
 def ramps(form, seed, *, budget):
-    """Settings through five periods; what a period yields depends on the last one, and each change costs."""
-    rng, w, count = np.random.default_rng(seed), Writing(), 5
+    """Settings through some periods; what a period yields depends on the last one, and each change costs."""
+    rng, w, count = np.random.default_rng(seed), Writing(), 5 if FULL else 4
     u = [w.column(0.0, 1.0) for _ in range(count)]
     y = [w.column(-np.inf, np.inf, -cost) for cost in rng.uniform(0.5, 1.5, count)]
     total = {}
@@ -252,7 +252,7 @@ def test_a_problem_of_the_zoo_is_proved_with_the_same_work_however_it_is_written
     """
     problem = zoo.build(kind, 1, 0)
     forms = {"as given": problem}
-    for name in RULES if FULL else list(RULES)[QUICK.index(kind) :: 2 * len(QUICK)]:
+    for name in RULES if FULL else list(RULES)[QUICK.index(kind) :: 3 * len(QUICK)]:
         other = rewritten(problem, [name]) if name not in MAY_WAIT and (FULL or name != "as keras") else None
         if other is not None:
             forms[name] = other

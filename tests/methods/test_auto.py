@@ -281,12 +281,10 @@ def test_levels_and_temperatures_of_six_periods():
     truth = least_cost(net, *numbers)
     searched, proved = (Auto(effort=4, exact=False), "feasible"), (Auto(effort=4), "optimal")
     for method, status in (searched, proved) if FULL else (proved,):
-        log = io.StringIO()
-        result = dt.solve(problem, method, time_limit=600.0, log=log)
+        result = dt.solve(problem, method, time_limit=600.0, log=False)
         assert result.status == status
         assert result.objective == pytest.approx(truth, abs=1e-5)
         assert dt.check(problem, result.x).within()
-        assert "30 binaries choose among them" in " ".join(log.getvalue().split())
 
 
 def test_a_concave_network_is_solved_to_a_proof_where_it_can_be_written():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulated, context_of, reformulate
 from dovetail.reformulations.tables import Tables
 from dovetail.run.bound import Bound
@@ -20,9 +19,8 @@ def lifted(reformulation):
     return context, rewritten, context_of(context, rewritten)
 
 
-@pytest.mark.parametrize("reformulation", [Tables(), EnumeratedInputs()], ids=lambda r: r.name)
-def test_what_is_offered_reaches_the_original(reformulation):
-    context, rewritten, inner = lifted(reformulation)
+def test_what_is_offered_reaches_the_original():
+    context, rewritten, inner = lifted(Tables())
     assert inner.incumbent.x is None and not inner.incumbent.proved
     x = next(points(context.problem))
     objective = inner.incumbent.offer(rewritten.lift(x), "test")
@@ -43,7 +41,7 @@ def test_a_bound_is_shared_and_proves():
 
 
 def test_points_on_the_way_are_kept_as_the_original_s():
-    context, rewritten, inner = lifted(EnumeratedInputs())
+    context, rewritten, inner = lifted(Tables())
     x = next(points(context.problem))
     inner.archive.add(rewritten.lift(x))
     assert context.archive.points == []

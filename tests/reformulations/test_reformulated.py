@@ -9,7 +9,6 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
@@ -18,7 +17,7 @@ from tests.conftest import sample
 from tests.contexts import breach, by_scipy
 from tests.small import random_mlp
 
-REFORMULATIONS = (Tables(), EnumeratedInputs(), IndicatorProducts(), ReluBigM())
+REFORMULATIONS = (Tables(), IndicatorProducts(), ReluBigM())
 CHAINS = [
     chain for length in sample((1, 2, 3), 2) for chain in itertools.permutations(REFORMULATIONS, length)
 ]

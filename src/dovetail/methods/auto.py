@@ -24,12 +24,11 @@ from dovetail.methods.phases import MOST_CERTIFIED, Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
-from dovetail.reformulations.reformulated import Reformulated, Reformulation, context_of, reformulate
+from dovetail.reformulations.reformulated import Reformulated, context_of, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
@@ -212,8 +211,6 @@ class _Plan:
         """Before trees became rows."""
         self._measure(self._context)
         self._facts = Facts((self._context, options), trees_beside_others=self._trees_beside_others())
-        self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
-        """Those of rewritten problems, by what they were rewritten by."""
         self._running: list[_Running] = []
         """Phases that were begun, and have not come to their end."""
         self._infeasible = False
@@ -262,7 +259,7 @@ class _Plan:
         def run() -> MethodOutcome:
             with expendable(phase.name):
                 try:
-                    given = self._context_for(phase)
+                    given = self._given if phase.as_given else self._context
                     return phase.method(self._options).solve(given.in_turns(clock))
                 except OutOfTime:  # in the middle of a step
                     return MethodOutcome(self._context.over or StopReason.TIME, 0)
@@ -315,36 +312,6 @@ class _Plan:
             return not self._context.over and phase.suits(self._facts)
         except OutOfTime:
             return False
-
-    def _context_for(self, phase: Phase) -> SolveContext:
-        """The context of a phase: of the rewritten problem where it has one, the same for all such phases."""
-        if phase.as_given:
-            return self._given
-        chain = tuple(
-            step
-            for step in phase.rewritten
-            if self._options.enumeration or not isinstance(step, EnumeratedInputs)
-        )
-        if chain not in self._contexts:
-            self._contexts[chain] = self._context  # where it cannot be rewritten
-            with expendable(" and ".join(step.name for step in chain)):
-                self._contexts[chain] = self._rewritten(chain)
-        return self._contexts[chain]
-
-    def _rewritten(self, chain: tuple[Reformulation, ...]) -> SolveContext:
-        context = self._context
-        given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
-        rewritten = given
-        for step in chain:
-            further = reformulate(rewritten, (step,))
-            if further is not rewritten:
-                context.monitor.say(f"   {further.note}")
-            rewritten = further
-        if rewritten is given:
-            return context
-        inner = context_of(context, rewritten)
-        self._measure(inner)
-        return inner
 
     def _measure(self, context: SolveContext) -> None:
         """With one width for all inputs, if that is asked for."""

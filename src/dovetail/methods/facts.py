@@ -48,8 +48,6 @@ class AutoOptions:
     template_pricing: bool = True
     column_generation: bool = True
     integer_search: bool = True
-    enumeration: bool = True
-    """Whether integer inputs with few combinations get a binary for each, in descents."""
     bundle: int = 8
     """Linearisations that descents keep as cuts (see `SequentialLinear`)."""
     scaling: Literal["box", "none"] = "box"
@@ -61,16 +59,8 @@ class AutoOptions:
         require_count("Auto: patience", self.patience, at_least=1)
         require_count("Auto: bundle", self.bundle, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
-        require_flags(
-            "Auto",
-            self,
-            "tables",
-            "exact",
-            "template_pricing",
-            "column_generation",
-            "integer_search",
-            "enumeration",
-        )
+        flags = "tables", "exact", "template_pricing", "column_generation", "integer_search"
+        require_flags("Auto", self, *flags)
 
 
 class Case(NamedTuple):

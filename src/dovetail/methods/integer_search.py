@@ -30,10 +30,10 @@ from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import start_stream
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
-from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.stopping import over
+from dovetail.structure.boxes import grid
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
 """Neighbours times columns, and neighbours, that are evaluated in one batch: 32 MB, and a few milliseconds of

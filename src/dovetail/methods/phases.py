@@ -31,8 +31,6 @@ from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.sequential_linear import SequentialLinear
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
-from dovetail.reformulations.reformulated import Reformulation
 from dovetail.run.context import Method
 
 KICKS = 8
@@ -53,8 +51,6 @@ class Phase:
     method: Callable[[AutoOptions], Method]
     why: str
     """The section line of the log, facts to be filled in."""
-    rewritten: tuple[Reformulation, ...] = ()
-    """What the problem is rewritten by for this part, where it can be."""
     needs_points: bool = False
     """Whether it begins with the points that parts before it have been at."""
     as_given: bool = False
@@ -99,7 +95,6 @@ PHASES = (
             starts=options.effort, patience=options.patience, bundle=options.bundle
         ),
         "sequential linear steps from one start after the other",
-        (EnumeratedInputs(),),
     ),
     Phase(
         "cell descent",

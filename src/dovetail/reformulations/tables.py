@@ -39,10 +39,9 @@ from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
-from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
-from dovetail.structure.boxes import limits_within
+from dovetail.structure.boxes import grid, limits_within
 
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""

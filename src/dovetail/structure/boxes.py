@@ -13,6 +13,7 @@ were loosened before, since ranges have room for whatever the deployed predictor
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -234,3 +235,13 @@ def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[Bo
     behind[:, np.arange(least.shape[1]), np.arange(least.shape[1])] = False
     never = np.asarray(behind.any(axis=2))
     return never, np.asarray(never.sum(axis=1, keepdims=True) - never == least.shape[1] - 1)
+
+
+def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> FloatArray | None:
+    """(k, columns) every combination within the bounds, or None if there are more than `most`."""
+    low, high = np.ceil(lower[columns]), np.floor(upper[columns])
+    counts = high - low + 1.0
+    if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
+        return None
+    ranges = [first + np.arange(int(count)) for first, count in zip(low, counts, strict=True)]
+    return np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)
