@@ -336,7 +336,7 @@ class LocalSearch:
         p, q = on[pairs].T
         r, s = column_of[first[p], second[q]], column_of[first[q], second[p]]
         apart = (first[p] != first[q]) & (second[p] != second[q]) & (r >= 0) & (s >= 0)
-        return np.stack([p, q, r, s], axis=1)[apart]
+        return np.asarray(np.stack([p, q, r, s], axis=1)[apart])
 
     def _kicked(self, z: FloatArray) -> FloatArray:
         """A few random moves away."""
