@@ -176,7 +176,7 @@ def test_the_search_leaves_the_choice_its_part_of_the_time(monkeypatch):
     monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
     monkeypatch.setattr(budget.time, "perf_counter", lambda: clock[0])
 
-    def price(self, which, anchors, noise, unit, rng, mine):
+    def price(self, which, anchors, noise, unit, rng, mine, most=None):
         clock[0] += mine.left
 
     monkeypatch.setattr(Shard, "price", price)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from torch import nn
 
 import dovetail as dt
@@ -53,6 +54,43 @@ def kinds(n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU) ->
     return problem
 
 
+def forest(n: int, *, classes: int = 0) -> dt.Problem:
+    """Blocks with an amount beside a number that is theirs, an integer and trees, a class or a number."""
+    rng, problem = np.random.default_rng(n), dt.Problem(sense="max")
+    X = rng.uniform(-1, 2, (300, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0.5)
+    if classes:
+        trees = RandomForestClassifier(6, max_depth=4, random_state=0).fit(
+            X, np.digitize(y, [0.3, 1.0])[: len(y)]
+        )
+        trees = (
+            trees if classes > 1 else RandomForestClassifier(6, max_depth=4, random_state=0).fit(X, y > 0.5)
+        )
+        cost = rng.uniform(0, 3, (n, 1)) if classes == 1 else rng.uniform(0, 3, (n, classes))
+        output = dt.Family(upper=1.0, integer=True, width=classes, cost=cost)
+    else:
+        trees = GradientBoostingRegressor(n_estimators=12, random_state=0).fit(X, y)
+        output = dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n))
+    template = problem.add_template(
+        n,
+        {
+            "about": dt.Family(fixed=rng.uniform(-1, 1, n)),
+            "before": dt.Family(fixed=rng.uniform(0, 0.5, n)),
+            "amount": dt.Family(lower=-0.5, upper=1.0, cost=-0.3),
+            "after": dt.Family(lower=-2.0, upper=3.0),
+            "count": dt.Family(upper=2.0, integer=True),
+            "said": output,
+        },
+        rows=[dt.FamilyRow({"after": 1.0, "amount": -1.0, "before": -1.0}, lower=0.0, upper=0.0)],
+        coupling=[dt.FamilyRow({"amount": 1.0, "count": 0.2}, 0.1 * n, 0.1 * n, name="amounts")],
+    )
+    problem.add_predictor(
+        trees, template["about", "after", "count"], template["said"],
+        **({"output_type": "classification"} if classes else {}),
+    )  # fmt: skip
+    return problem
+
+
 PROBLEMS = {
     "integers": lambda: offers(60),
     "an integer and a number": lambda: offers(60, continuous=True),
@@ -63,6 +101,9 @@ PROBLEMS = {
     "smooth": lambda: kinds(61, activation=nn.Tanh),
     "one class": lambda: kinds(62, classes=1),
     "several classes": lambda: kinds(63, classes=3),
+    "trees": lambda: forest(60),
+    "one class of trees": lambda: forest(61, classes=1),
+    "several classes of trees": lambda: forest(62, classes=3),
 }
 
 
@@ -108,6 +149,16 @@ def test_where_it_ends_least_costs_are_near():
         assert bool(found.better.any())  # nothing was priced before
         best = shard.pool.priced(torch.zeros(2)).min(dim=1).values.double()
         assert float((best - found.lower).max()) <= 5e-3 * unit
+
+
+def test_trees_are_searched_from_cut_to_cut():
+    """An equation over all blocks is met, and what is found is near to what all blocks prove."""
+    problem = forest(100)
+    found = dt.solve(problem, TemplatePricing(), log=False)
+    assert not found.failures
+    assert dt.check(problem, found.x).within()
+    assert found.bound_kind == "proven"
+    assert found.objective <= found.bound <= found.objective + 0.02 * abs(found.objective)
 
 
 def test_endless_inputs_are_left_alone():

@@ -46,9 +46,10 @@ def choose(
     the part of the budget for the MIP, and for more blocks where rows are missed with few."""
     if shares.begin(prices, lasting=not rough) is None:
         return False
+    room = _room(shares.slopes(POLISHED, REACH)) if np.any(shares.steerable) else np.zeros(len(limit))
     most, count, best = max(LP_BLOCKS // max(1, len(limit)), LP_BLOCKS_PER_ROW), 0, None
     while best is None or (best.missed() > 0.0 and not extra.over):
-        core = Core(shares.core(most), limit, highest, shares.steerable)
+        core = Core(shares.core(most), limit, highest, room)
         if core.count == count:
             break
         core.relax(prices, extra if best else budget)
@@ -68,9 +69,9 @@ class Core:
     """Columns of the blocks nearest to indifference, laid end to end, and one that each block has."""
 
     def __init__(
-        self, parts: list[CoreColumns], limit: FloatArray, highest: FloatArray, steerable: BoolArray
+        self, parts: list[CoreColumns], limit: FloatArray, highest: FloatArray, room: FloatArray
     ) -> None:
-        """Columns need to meet an equation by and large only where small steps are taken for it later."""
+        """Columns need to meet an equation by and large only where small steps make up for it."""
         self.owner = np.repeat(np.arange(len(parts)), [len(part.block) for part in parts])
         self.block, self.place, self.cost, self.use, self._first = (
             np.concatenate([getattr(part, name) for part in parts])
@@ -81,7 +82,7 @@ class Core:
         self.count = 0
         if not len(self.cost):
             return
-        self.band = np.where(steerable & self._equations, np.abs(self.use).max(axis=0), 0.0)
+        self.band = np.where(self._equations, np.minimum(np.abs(self.use).max(axis=0), room), 0.0)
         self.reduced = self.cost
         _, group = np.unique(np.stack([self.owner, self.block], axis=1), axis=0, return_inverse=True)
         self.group = group.ravel()
@@ -208,6 +209,15 @@ class Core:
 def _forgiven(limit: FloatArray) -> FloatArray:
     """(R,) by how much limits may be missed."""
     return np.minimum(LITTLE * (1.0 + np.abs(limit)), 0.5 * TOLERANCE)
+
+
+def _room(parts: list[Slopes]) -> FloatArray:
+    """(R,) half of what small steps of these blocks can take off the use of each side."""
+    taken = [
+        np.minimum(part.use * part.lower[:, None], part.use * part.upper[:, None]).sum(axis=(0, 2))
+        for part in parts
+    ]
+    return np.asarray(-0.5 * np.sum(taken, axis=0))
 
 
 def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budget) -> None:

@@ -15,12 +15,15 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
 from dovetail.decomposition.move_program import MoveProgram, one_row
 
 MOST_MODES = 256
 """Combinations that are all looked at; with more, one digit after the other."""
 MOST_LEVELS = 16
 """Of an integer; a wider one is tried at steps of powers of two from where it is."""
+BESIDE = 1e-6
+"""Relative: so far from a cut of a tree float32 is on the right side of it."""
 JUMPS = np.array([-16.0, -4.0, -1.0, 0.0, 1.0, 4.0, 16.0])
 
 
@@ -45,6 +48,79 @@ class Digit:
         """(n, k) moves with one level of each block, by (n,) numbers in [0, 1)."""
         levels = self.at(moves, lower, upper)
         return levels[torch.arange(len(moves), device=moves.device), (chance * levels.shape[1]).long()]
+
+
+class Ladder:
+    """One coordinate that trees read: the places on both sides of their cuts, where what they say changes.
+
+    A descent sees no slope there, and all that a point between two cuts costs beside is least at one of them.
+    """
+
+    def __init__(
+        self, program: MoveProgram, column: int, rests: list[Tensor], cuts: list[list[FloatArray]]
+    ) -> None:
+        """`rests`: what each network reads of blocks at rest; `cuts`: of each of its inputs."""
+        self.column, self._beside, self._cuts = column, 0.0, list[tuple[Tensor, Tensor]]()
+        for reading, rest, of_inputs in zip(program.networks, rests, cuts, strict=True):
+            for place in np.flatnonzero(reading.by_moves[:, column]):
+                at, slope = of_inputs[place], reading.by_moves[place, column]
+                beside = BESIDE * max(1.0, float(np.abs(at).max(initial=0.0))) / abs(slope)
+                self._beside = max(self._beside, beside)
+                self._cuts.append((torch.as_tensor(at / slope, device=rest.device), rest[:, place] / slope))
+        self.cuts = sum(len(at) for at, _ in self._cuts)
+
+    def _of(self, which: Tensor) -> Tensor:
+        """(n, cuts) moves at which blocks meet cuts, in order."""
+        return torch.cat([at - rest[which][:, None] for at, rest in self._cuts], dim=1).sort(dim=1).values
+
+    def of(self, which: Tensor, lower: Tensor, upper: Tensor) -> Rungs:
+        """Both sides of the cuts of some blocks, within (n, k) limits, and these."""
+        low, high, cuts = lower[:, self.column, None], upper[:, self.column, None], self._of(which)
+        sides = [(cuts - self._beside).to(low), (cuts + self._beside).to(low)]
+        places = torch.cat([low, high, low.clamp(min=0.0).minimum(high), *sides], dim=1)
+        return Rungs(self.column, places.clamp(low, high).sort(dim=1).values)
+
+    def between(self, which: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) how far down and up blocks may step from (n, k) moves without passing a cut."""
+        here, cuts = moves[:, self.column, None], self._of(which)
+        below = torch.where(cuts < here, cuts + self._beside - here, -torch.inf).amax(dim=1)
+        above = torch.where(cuts >= here, cuts - self._beside - here, torch.inf).amin(dim=1)
+        return below.clamp(max=0.0), above.clamp(min=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rungs:
+    """A ladder of some blocks: levels of the coordinate, (n, L) in order."""
+
+    column: int
+    places: Tensor
+
+    def at(self, moves: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+        """(n, S, k) moves as they are, and with the coordinate a power of four rungs higher or lower."""
+        count = self.places.shape[1]
+        powers = 4 ** torch.arange(max(1, (count - 1).bit_length() + 1) // 2, device=moves.device)
+        here = torch.searchsorted(self.places, moves[:, self.column, None].contiguous())
+        there = (here + torch.cat([-powers, powers])).clamp(0, count - 1)
+        changed = moves[:, None, :].repeat(1, 1 + there.shape[1], 1)
+        changed[:, 1:, self.column] = self.places.gather(1, there)
+        return changed
+
+    def by_chance(self, moves: Tensor, lower: Tensor, upper: Tensor, chance: Tensor) -> Tensor:
+        """(n, k) moves with one rung of each block, by (n,) numbers in [0, 1)."""
+        changed, place = moves.clone(), (chance * self.places.shape[1]).long()
+        changed[:, self.column] = self.places.gather(1, place[:, None])[:, 0]
+        return changed
+
+
+def ladders_of(program: MoveProgram, blocks: list[Block], rests: list[Tensor]) -> list[Ladder]:
+    """Of all coordinates that are no integers and that trees read."""
+    cuts = []
+    for reading in program.networks:
+        trees = blocks[reading.block].description.trees
+        none = [np.zeros(0)] * len(reading.by_moves)
+        cuts.append(none if trees is None else list(trees().cuts))
+    made = [Ladder(program, int(column), rests, cuts) for column in np.flatnonzero(~program.whole)]
+    return [ladder for ladder in made if ladder.cuts]
 
 
 def digits_of(program: MoveProgram) -> list[Digit]:

@@ -73,8 +73,6 @@ def plan_of(structure: Structure) -> TemplatePlan | None:
     be priced at once."""
     if structure.samples < FEWEST_BLOCKS:
         return None
-    if all(block.description.trees is not None for block in structure.problem.blocks):
-        return None  # steps: no slope leads anywhere
     found = structure.templates
     if found is None or found.count < FEWEST_BLOCKS:
         return None

@@ -21,13 +21,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import NetworkPlanes, Ranges
-from dovetail.core.arrays import IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack, block_steps, tie_slack
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.decomposition.block_data import BlockData, of
 from dovetail.decomposition.modes import Digit
 from dovetail.decomposition.move_program import MoveProgram, NetworkReading
@@ -43,6 +45,8 @@ RELATIVE = 1e-9
 """Of the terms of a condition: what rounding in float64 makes of it is far less."""
 BISECTIONS, STEEPER = 10, 64.0
 """For the multiplier of a condition, and how far from the ratio of slopes it is looked for."""
+LEAVES = 1 << 22
+"""Of all boxes that are looked at together."""
 PROBED = 64
 """Blocks whose inputs say where a network is compared with its graph."""
 
@@ -108,7 +112,7 @@ class BlockProof:
             rests = [uploaded(reading.at_rest, self._device) for reading in program.networks]
         self._networks = TemplateNetworks(program, blocks, self._device, torch.float64, rests)
         self._readings = [
-            _ReadingPlanes(blocks[reading.block], reading, rest, program, self._device)
+            _reading(blocks[reading.block], reading, rest, program, self._device)
             for reading, rest in zip(program.networks, rests, strict=True)
         ]
         sizes = [len(digit.levels) for digit in self._digits]
@@ -320,7 +324,7 @@ class _Batch:
         """(n, k) the largest size of a move in its block; boxes are finite."""
         return torch.maximum(self._lower.abs(), self._upper.abs())[cells.owner]
 
-    def _inputs_of(self, reading: _ReadingPlanes, cells: _Cells, spread: Tensor) -> Boxes:
+    def _inputs_of(self, reading: _ReadingPlanes | _ReadingTrees, cells: _Cells, spread: Tensor) -> Boxes:
         """What a network reads in each box; adds to the (n, free and digits) `spread`."""
         proof, free = self._proof, self._proof._free
         by_free = reading.by_moves[:, free]
@@ -329,7 +333,9 @@ class _Batch:
         centre, around = at + middle @ by_free.T, half @ by_free.abs().T
         size = at.abs() + torch.maximum(cells.low.abs(), cells.high.abs()) @ by_free.abs().T
         low, high = centre - around, centre + around
-        spread[:, : len(free)] += (cells.high - cells.low) * (reading.weight @ by_free.abs())
+        width = cells.high - cells.low
+        width = torch.where(width > reading.narrow, width, 0.0)
+        spread[:, : len(free)] += width * (reading.weight @ by_free.abs())
         for d, (digit, span) in enumerate(zip(proof._digits, proof._spans, strict=True)):
             given = (self._values[d] @ reading.by_moves[:, digit.columns].T)[cells.owner]
             there = cells.left[:, span, None]
@@ -416,6 +422,100 @@ class _Below:
     """(n, q) the largest size of an output."""
 
 
+class _ReadingTrees:
+    """One ensemble of trees of the blocks, as it is deployed: of each tree the leaves that a box reaches.
+
+    Boxes are wider by what the check forgives: beyond a cut trees jump.
+    """
+
+    def __init__(
+        self, block: Block, reading: NetworkReading, rest: Tensor, ensemble: TreeEnsemble, device: str
+    ) -> None:
+        self.outputs, self.classifies = torch.as_tensor(reading.outputs, device=device), block.classifies
+        self._block, self._ensemble, self._device = block, ensemble, device
+        self.at_rest, self.by_moves = rest.double(), uploaded(reading.by_moves, device)
+        self._off = TOLERANCE * (reading.by_moves != 0.0).any(axis=1) + 16 * UNIT * reading.size
+        spans = [np.ptp(cuts) if len(cuts) else 0.0 for cuts in ensemble.cuts]
+        counts = [len(cuts) for cuts in ensemble.cuts]
+        weight = np.array(counts) / np.where(np.array(spans) > 0.0, spans, 1.0)
+        self.weight = torch.as_tensor(weight, device=device)
+        """(d,) about how much an input counts: cuts by length."""
+        self.narrow = 2.0 * TOLERANCE
+        """Boxes are not divided further."""
+        self._leaves, self._low, self._high, self._first = _leaf_boxes(ensemble)
+
+    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
+        """As `_ReadingPlanes.below`, with no slopes."""
+        lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
+        some = max(1, LEAVES // max(1, len(self._leaves)))
+        found = [self._ranges(lower[i : i + some], upper[i : i + some]) for i in range(0, len(lower), some)]
+        low, high = (
+            torch.as_tensor(np.concatenate(of), device=self._device) for of in zip(*found, strict=True)
+        )
+        nothing = rows.new_zeros((*rows.shape[:2], self.by_moves.shape[1]))
+        if not self.classifies:
+            least = torch.minimum(rows * low[:, None], rows * high[:, None]).sum(dim=2)
+            most = torch.maximum(low.abs(), high.abs())
+            return _Below(nothing, nothing, least, (rows.abs() * most[:, None]).sum(dim=2), most)
+        if len(self.outputs) == 1:
+            possible = torch.cat([low < self._block.threshold, high >= self._block.threshold], dim=1)
+            costs = torch.cat([torch.zeros_like(rows), rows], dim=2)
+        else:
+            possible, costs = high >= low.amax(dim=1, keepdim=True), rows
+        value = torch.where(possible[:, None], costs, torch.inf).amin(dim=2)
+        return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
+
+    def _ranges(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n, outputs) of boxes, rounding included."""
+        reached = np.ones((len(lower), len(self._leaves)), dtype=bool)
+        for j in range(lower.shape[1]):
+            reached &= (lower[:, j, None] <= self._high[:, j]) & (upper[:, j, None] > self._low[:, j])
+        value = self._ensemble.value[self._leaves]
+        ends = [
+            reduce.reduceat(np.where(reached[:, :, None], value, nothing), self._first, axis=1)
+            for reduce, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
+        ]
+        return self._ensemble.output_range(*(self._ensemble.summed(end) for end in ends))
+
+    def classes(self, values: Tensor) -> Tensor:
+        """Of decision values."""
+        return _classes(values)
+
+
+def _leaf_boxes(ensemble: TreeEnsemble) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+    """The leaves, tree after tree; what inputs have to be above, and at most; the first leaf of each tree."""
+    low = np.full((len(ensemble.feature), ensemble.features), -np.inf)
+    high, level = -low, ensemble.roots
+    while level.size:
+        level = level[~ensemble.is_leaf[level]]
+        left, right, feature = ensemble.left[level], ensemble.right[level], ensemble.feature[level]
+        for child in (left, right):
+            low[child], high[child] = low[level], high[level]
+        at = ensemble.threshold[level]
+        high[left, feature] = np.minimum(high[left, feature], at)
+        low[right, feature] = np.maximum(low[right, feature], at)
+        level = np.concatenate([left, right])
+    leaves = np.flatnonzero(ensemble.is_leaf)
+    leaves = leaves[np.argsort(ensemble.tree_of[leaves], kind="stable")]
+    first = np.searchsorted(ensemble.tree_of[leaves], np.arange(ensemble.trees))
+    return leaves, low[leaves], high[leaves], first
+
+
+def _reading(
+    block: Block, reading: NetworkReading, rest: Tensor, program: MoveProgram, device: str
+) -> _ReadingPlanes | _ReadingTrees:
+    trees = block.description.trees
+    if trees is None:
+        return _ReadingPlanes(block, reading, rest, program, device)
+    return _ReadingTrees(block, reading, rest, trees(), device)
+
+
+def _classes(values: Tensor) -> Tensor:
+    if values.shape[1] == 1:
+        return (values >= 0.0).to(values)
+    return torch.nn.functional.one_hot(values.argmax(dim=1), values.shape[1]).to(values)
+
+
 class _ReadingPlanes:
     """One network of the blocks, as it is deployed."""
 
@@ -442,6 +542,7 @@ class _ReadingPlanes:
         weight = np.abs(first.weights[0]).sum(axis=0) if isinstance(first, Affine) else np.ones(d)
         self.weight = torch.as_tensor(weight, device=device)
         """(d,) about how much an input counts."""
+        self.narrow = 0.0
 
     def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
         """Of (n, S, q) rows of its outputs over boxes of its inputs."""
@@ -492,6 +593,4 @@ class _ReadingPlanes:
 
     def classes(self, values: Tensor) -> Tensor:
         """Of decision values."""
-        if values.shape[1] == 1:
-            return (values >= 0.0).to(values)
-        return torch.nn.functional.one_hot(values.argmax(dim=1), values.shape[1]).to(values)
+        return _classes(values)

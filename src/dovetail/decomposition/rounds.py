@@ -56,8 +56,8 @@ for which it would take all its seconds."""
 TRIES = 3
 """Of what a lost share disturbs; what the last one gives is looked at as it is."""
 
-TRIED, TRIED_BOXES = 16, 100
-"""Blocks, and boxes for each, that tell whether branching comes to an end: with nine numbers it does not."""
+TRIED = 16
+"""Blocks that tell whether branching comes to an end: with nine numbers it does not."""
 PROVED, WORTH_PROVING = 200, 20
 """Blocks that are drawn by chance and proved: their standard error is about 0.005 % of the objective. With so
 many times as many blocks this takes less than another round, which it may save: a proof of a block takes up
@@ -201,7 +201,7 @@ class Rounds:
     def _sample_proof(self) -> _SampleProof | None:
         """Of blocks drawn by chance, at the present prices; None where branching does not come to an end."""
         if not self._ends:
-            first = self._prove(self._some_of(TRIED), TRIED_BOXES) or []
+            first = self._prove(self._some_of(TRIED), MOST_BOXES) or []
             self._ends = 2 * sum(part.closed for part in first) >= sum(part.blocks for part in first) > 0
         if self._ends and self._proof is None:
             begun, known = self._budget.seconds, self._value()

@@ -19,7 +19,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import UnsupportedError
 from dovetail.decomposition.block_data import BlockData, Target, is_repeated, of, repeated, stored
-from dovetail.decomposition.modes import digits_of, modes_of
+from dovetail.decomposition.modes import Digit, Rungs, digits_of, ladders_of, modes_of
 from dovetail.decomposition.move_program import MoveProgram, one_row
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.decomposition.oracle import Oracle
@@ -85,14 +85,17 @@ class Shard:
         self.program, self._blocks = program, blocks
         self.data = BlockData(program, blocks, device)
         self._digits = digits_of(program)
-        self._modes = modes_of(program, self._digits)
+        self.owners = Owners(program, blocks, device)
+        self.ladders = ladders_of(program, blocks, self.owners.rests)
+        self._modes = None if self.ladders else modes_of(program, self._digits)
         self._free = (~self.data.whole).nonzero().ravel()
+        self._slides = len(self._free) > len(self.ladders)
+        """Whether a descent leads anywhere."""
         self._known = self._modes is not None and len(self._free) == 0 and len(self._modes) < MOST_PLACES
         """Whether all that a block can do is looked at at once, and kept."""
-        self.owners = Owners(program, blocks, device)
         rests = self.owners.rests if self.owners.here else None
         self._networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
-        self._oracle = Oracle(self.data, self._networks, options.steps if len(self._free) else 0)
+        self._oracle = Oracle(self.data, self._networks, options.steps if self._slides else 0)
         modes = 0 if self._modes is None else len(self._modes)
         places = 1 + modes if self._known else max(options.places, min(modes, FEW_MODES) + COLUMNS_BESIDE)
         self.pool = BlockPool(self.data, places, len(program.output_columns))
@@ -295,14 +298,15 @@ class Shard:
     def _roams(self) -> bool:
         """No slope leads from one whole number to the next, nor out of a number's local optimum; a class is
         reached from where the block rests, or not at all."""
-        return self._oracle.values_cost or bool(self.data.whole.any())
+        return self._oracle.values_cost or bool(self.data.whole.any()) or bool(self.ladders)
 
     @property
     def _tried(self) -> int:
         """Points of a block whose values are looked at together, at most."""
         if self._modes is not None:
             return len(self._modes) * (self._places_tried + WARM)
-        return max(len(digit.levels) for digit in self._digits)
+        rungs = [1 + (2 * ladder.cuts + 3).bit_length() for ladder in self.ladders]
+        return max([len(digit.levels) for digit in self._digits] + rungs)
 
     @property
     def _places_tried(self) -> int:
@@ -413,22 +417,26 @@ class Shard:
         lower, upper = self._limits(which)
         n, rows, chosen = len(which), torch.arange(len(which), device=self.data.device), []
         known = torch.isfinite(self.pool.cost[which, 1])[:, None]
+        digits: list[Digit | Rungs] = [
+            *self._digits,
+            *(ladder.of(which, lower, upper) for ladder in self.ladders),
+        ]
         for chain in range(CHAINS):
-            chance = torch.rand((n, lower.shape[1] + len(self._digits)), generator=self._random).to(lower)
+            chance = torch.rand((n, lower.shape[1] + len(digits)), generator=self._random).to(lower)
             moves = torch.where(self.data.whole, lower, lower + chance[:, : lower.shape[1]] * (upper - lower))
-            for number, digit in enumerate(self._digits):
+            for number, digit in enumerate(digits):
                 moves = digit.by_chance(moves, lower, upper, chance[:, lower.shape[1] + number])
             if chain == 0:
                 moves = torch.where(known, self.pool.moves[which, 1], moves)
             for _ in range(SWEEPS):
-                for digit in self._digits:
+                for digit in digits:
                     levels = digit.at(moves, lower, upper)
                     value = self._oracle.screen(which, levels, costs[chain : chain + 1], target)[:, 0]
                     moves = levels[rows, value.argmin(dim=1)]
             chosen.append(moves[:, None, :])
         priced = list(range(CHAINS))
-        if not len(self._free):
-            near = [digit.at(moves, lower, upper) for moves in (chosen[0][:, 0],) for digit in self._digits]
+        if not self._slides:
+            near = [digit.at(moves, lower, upper) for moves in (chosen[0][:, 0],) for digit in digits]
             chosen += near
             priced += [0] * sum(one.shape[1] for one in near)
         return torch.cat(chosen, dim=1), priced

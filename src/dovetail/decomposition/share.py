@@ -321,6 +321,10 @@ class Share:
         size = reach * data.scale.double() * ~data.whole
         length = (shard.stake / data.scale).expand(len(mine), k)
         back, forth = torch.maximum(lower - moves, -size), torch.minimum(upper - moves, size)
+        for ladder in shard.ladders:
+            down, up = ladder.between(mine, moves)
+            back[:, ladder.column] = torch.maximum(back[:, ladder.column], down)
+            forth[:, ladder.column] = torch.minimum(forth[:, ladder.column], up)
         by_steps = on_moves + on_outputs @ pull
         found = (mine, length, use, by_steps, least - met, back.clamp(max=0.0), forth.clamp(min=0.0))
         return Slopes(*(array.cpu().numpy() for array in found))
