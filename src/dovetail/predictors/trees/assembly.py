@@ -14,7 +14,7 @@ half way, and their columns must be integer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -146,26 +146,36 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
     """
     if any(one.link != "identity" for one in ensembles):
         raise PredictorError("a sum of what trees give behind a link is no tree ensemble.")
-    parts = [one for own in ensembles for one in (own, _alone(own.base))]
-    weights = [by for by in weights for _ in range(2)]
-    offsets = np.cumsum([0, *(len(one.feature) for one in parts[:-1])])
-    return TreeEnsemble(
+    # bases of several may cancel out, what each was rounded by does not: they are trees of one leaf
+    own = [[*trees_of(ensemble), _leaf(ensemble.base)] for ensemble in ensembles]
+    trees = [
+        tree._replace(value=tree.value @ by.T) for each, by in zip(own, weights, strict=True) for tree in each
+    ]
+    return assembled(
+        trees,
         features=ensembles[0].features,
-        feature=np.concatenate([one.feature for one in parts]),
-        threshold=np.concatenate([one.threshold for one in parts]),
-        left=np.concatenate([one.left + begin for one, begin in zip(parts, offsets, strict=True)]),
-        right=np.concatenate([one.right + begin for one, begin in zip(parts, offsets, strict=True)]),
-        value=np.concatenate([one.value @ by.T for one, by in zip(parts, weights, strict=True)]),
-        roots=np.concatenate([one.roots + begin for one, begin in zip(parts, offsets, strict=True)]),
         base=np.zeros(len(weights[0])),
         dtype="float32" if any(one.dtype == "float32" for one in ensembles) else "float64",
-        categories=tuple(sorted({feature for one in ensembles for feature in one.categories})),
+        categories={feature for one in ensembles for feature in one.categories},
     )
 
 
-def _alone(base: FloatArray) -> TreeEnsemble:
-    """A base as a tree of one leaf: bases of several may cancel out, what each was rounded by does not."""
-    return assembled([_leaf(base)], features=1, base=np.zeros(base.size))
+def trees_of(ensemble: TreeEnsemble, pieces: Mapping[int, LinePieces] | None = None) -> Iterator[ReadTree]:
+    """One by one, each with its root first; `pieces` by node of the ensemble."""
+    for number, root in enumerate(ensemble.roots.tolist()):
+        nodes = np.flatnonzero(ensemble.tree_of == number)
+        nodes = np.concatenate([[root], nodes[nodes != root]])
+        place = np.zeros(len(ensemble.feature), dtype=np.int64)
+        place[nodes] = np.arange(nodes.size)
+        leaf = ensemble.is_leaf[nodes]
+        yield ReadTree(
+            ensemble.feature[nodes],
+            ensemble.threshold[nodes],
+            np.where(leaf, -1, place[ensemble.left[nodes]]),
+            np.where(leaf, -1, place[ensemble.right[nodes]]),
+            ensemble.value[nodes],
+            {int(place[node]): pieces[node] for node in nodes.tolist() if node in pieces} if pieces else {},
+        )
 
 
 def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int) -> FloatArray:

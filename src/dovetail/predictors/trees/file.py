@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
@@ -44,9 +42,7 @@ class WrittenTrees(TreePredictor):
 
     def answer(self, X: FloatArray) -> FloatArray:
         """In the library's own arithmetic, tree by tree; of two classes, both."""
-        said = self._summed.values(X)
-        one_probability = self.is_classifier and said.shape[1] == 1
-        return np.column_stack([1.0 - said, said]) if one_probability else said
+        return self._both_shares(self._summed.values(X))
 
 
 def load_trees(file: Path, limits: FileLimits | None) -> TreePredictor:

@@ -193,14 +193,9 @@ class LightgbmTrees(TreePredictor):
 
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
-        asks = self._is_estimator and self.is_classifier
+        ask = self._model.predict_proba if self._is_estimator and self.is_classifier else self._model.predict
         with silenced(NAMES):
-            said = np.asarray(
-                self._model.predict_proba(X) if asks else self._model.predict(X), dtype=np.float64
-            )
-        if said.ndim == 1 and self.is_classifier:
-            return np.column_stack([1.0 - said, said])
-        return said
+            return self._both_shares(np.asarray(ask(X), dtype=np.float64))
 
     def read(self) -> TreeEnsemble:
         """What it saves."""

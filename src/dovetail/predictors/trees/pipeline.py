@@ -20,6 +20,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.predictor import as_predictor
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import SCALERS
 from dovetail.predictors.scikit_learn.answer import as_read, own_answer
@@ -28,17 +29,14 @@ from dovetail.predictors.scikit_learn.estimator import changed_itself, features_
 from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.assembly import (
     LinePieces,
-    ReadTree,
     assembled,
     category_pieces,
     largest_going_left,
     threshold_piece,
+    trees_of,
 )
-from dovetail.predictors.trees.catboost import CatboostTrees
-from dovetail.predictors.trees.lightgbm import LightgbmTrees
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.xgboost import XgboostTrees
 
 
 class PipelineTrees(ScikitLearnTrees):
@@ -122,10 +120,13 @@ class _MovedSplits:
             return replace(
                 given, features=self._features, feature=feature, threshold=threshold, categories=categories
             )
-        pieces = dict(enumerate(self._category_pieces(column, limit)))
-        by_node = {int(n): pieces[k] for n, k in zip(splits, which.tolist(), strict=True) if k in pieces}
+        pieces = [*self._category_pieces(column, limit)]
+        by_node = {int(n): pieces[k] for n, k in zip(splits, which.tolist(), strict=True) if not rising[k]}
+        threshold[[*by_node]] = 0.0  # which nobody asks for
         return assembled(
-            _trees(replace(given, features=self._features, feature=feature), threshold, by_node),
+            trees_of(
+                replace(given, features=self._features, feature=feature, threshold=threshold), by_node
+            ),
             features=self._features, base=given.base, link=given.link, dtype=given.dtype,
             in_order=given.in_order, categories=categories,
         )  # fmt: skip
@@ -198,34 +199,10 @@ def _numbers(categories: Any) -> FloatArray:
     return np.arange(float(len(categories)))
 
 
-def _trees(
-    ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, LinePieces]
-) -> Iterator[ReadTree]:
-    """One by one, each with its root first."""
-    for number, root in enumerate(ensemble.roots.tolist()):
-        nodes = np.flatnonzero(ensemble.tree_of == number)
-        nodes = np.concatenate([[root], nodes[nodes != root]])
-        place = np.zeros(len(ensemble.feature), dtype=np.int64)
-        place[nodes] = np.arange(nodes.size)
-        leaf = ensemble.is_leaf[nodes]
-        own = {int(place[node]): pieces[node] for node in nodes.tolist() if node in pieces}
-        asked = {at: one for at, one in own.items() if one.are_categories}
-        yield ReadTree(
-            ensemble.feature[nodes],
-            threshold[nodes],
-            np.where(leaf, -1, place[ensemble.left[nodes]]),
-            np.where(leaf, -1, place[ensemble.right[nodes]]),
-            ensemble.value[nodes],
-            asked,
-        )
-
-
 def _tree_predictor(model: Any) -> TreePredictor:
-    if hasattr(model, "get_booster"):
-        return XgboostTrees(model)
-    if hasattr(model, "get_leaf_values"):
-        return CatboostTrees(model)
-    return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)
+    predictor = as_predictor(model)
+    assert isinstance(predictor, TreePredictor), "the table of predictors sends no other pipelines here"
+    return predictor
 
 
 class ColumnKind(IntEnum):

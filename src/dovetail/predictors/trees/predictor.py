@@ -138,6 +138,11 @@ class TreePredictor(ABC):
         one_of_two = self.is_classifier and values.shape[1] == 2 and not self.both_classes
         return values[:, 1:] if one_of_two else values
 
+    def _both_shares(self, said: FloatArray) -> FloatArray:
+        """Of two classes both, where a library gives the second's share alone."""
+        one = self.is_classifier and said.size == len(said)
+        return np.column_stack([1.0 - said, said]) if one else said
+
     def _other_forms(self) -> tuple[object, ...]:
         assert self.agreed is not None
         if not self.is_classifier or self.agreed.outputs > 2:

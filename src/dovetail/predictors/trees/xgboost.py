@@ -347,8 +347,8 @@ class XgboostTrees(TreePredictor):
             ask = self._model.predict_proba if self.is_classifier else self._model.predict
             with silenced(DEVICES):
                 return np.asarray(ask(X, validate_features=False), dtype=np.float64)
-        said = np.asarray(self._model.inplace_predict(X, validate_features=False), dtype=np.float64)
-        return np.column_stack([1.0 - said, said]) if said.ndim == 1 and self.is_classifier else said
+        said = self._model.inplace_predict(X, validate_features=False)
+        return self._both_shares(np.asarray(said, dtype=np.float64))
 
     def read(self) -> TreeEnsemble:
         """The rounds that its own answer takes."""
