@@ -60,6 +60,14 @@ def test_functions_can_be_read_at_a_glance():
     assert not {name: size for name, size in functions if size > MOST_LINES_OF_A_FUNCTION}
 
 
+def test_benchmarks_import_what_is_there():
+    """Nothing else looks at those that run by hand only."""
+    for path in (ROOT.parent / "benchmarks").glob("*.py"):
+        named = {node.module for node in nodes(path) if isinstance(node, ast.ImportFrom) and node.module}
+        ours = {name for name in named if name.startswith("dovetail") and ".compat." not in name}
+        assert ours <= FILES.keys(), path.name
+
+
 def test_no_room_is_a_collection():
     """A file says by its name what idea it holds."""
     names = {part.removesuffix(".py") for path in FILES.values() for part in path.relative_to(ROOT).parts}
