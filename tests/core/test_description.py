@@ -134,9 +134,3 @@ def test_a_predictor_that_changed_is_described_anew():
     assert now is not problem and problem.blocks == (block,)
     assert (block.description.dtypes, now.blocks[0].description.dtypes) == (("float64",), ("float32",))
     assert 0.0 < dt.check(problem, problem.predict(x)).precision.amount < 1e-5  # it rounds now
-
-
-def test_a_black_box_shows_nothing_but_its_answers():
-    X = np.zeros((3, 2))
-    assert as_predictor(lambda rows: rows.sum(axis=1)).describe(X).is_black_box
-    assert not as_predictor(random_mlp(2, seed=1)).describe(X).is_black_box

@@ -17,7 +17,7 @@ from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail_study.problems.training import Training
 from dovetail_study.problems.water import FEATURES, formulate, look_alike, water
-from tests.conftest import FULL, sample
+from tests.conftest import FULL, sample, volume
 from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp
 from tests.tanh import problem_of, tanh_net
@@ -360,10 +360,9 @@ def mixed_integers():
     return problem
 
 
+@volume("the conformance suite solves such a problem twice, by every method")
 @pytest.mark.parametrize(
-    "make",
-    sample([coupled_classes, coupled_smooth_classes, mixed_integers]),
-    ids=lambda make: make.__name__,
+    "make", [coupled_classes, coupled_smooth_classes, mixed_integers], ids=lambda make: make.__name__
 )
 def test_two_solves_with_one_seed_are_the_same(make):
     def run():

@@ -328,7 +328,6 @@ REWRITTEN = {
     "rows on logits": (auto_file, "_by_logits", one_input),
     "trees as rows": (auto_file, "_by_tree_rows", one_input),
     "tables": (auto_file, "_by_tables", integers),
-    "enumerated inputs": (auto_file._Plan, "_rewritten", integers),
     "scaling": (auto_file.ScaledProblem, "of", one_input),
 }
 

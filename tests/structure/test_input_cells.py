@@ -25,11 +25,8 @@ def test_the_cell_of_a_value_is_where_a_search_in_its_cuts_says():
             for k, j in enumerate(cells.columns)
         ]
         for k in range(4):
-            low, high = (ends[cells.first[k] : cells.first[k + 1]] for ends in (cells.low, cells.high))
+            high = cells.high[cells.first[k] : cells.first[k + 1]]
             value = x[cells.columns[k]]
-            assert cells.last_from(x[cells.columns])[k] == max(
-                (i for i in range(low.size) if low[i] <= value), default=-1
-            )
             assert cells.first_up_to(x[cells.columns])[k] == min(
                 (i for i in range(high.size) if high[i] >= value), default=high.size
             )

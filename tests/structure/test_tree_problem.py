@@ -5,6 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
+from dovetail.core.sparse import joined_ranges
 from dovetail.structure.trees import InputCells, in_cells
 from tests.predictors.trees import models
 from tests.tree_problems import random_problem
@@ -61,7 +62,7 @@ def test_reachable_leaves_are_those_of_the_points_inside(seed):
             active = sample.boxes.active(rng.integers(low, high + 1))
             assert np.all(reach[active])
             met[active] = True
-        demands = sample.boxes.demands_of(np.flatnonzero(reach))
+        demands = joined_ranges(*sample.boxes.demands_from(np.flatnonzero(reach)))
         place = sample.boxes.column[demands]
         assert np.all((sample.boxes.low[demands] <= high[place]) & (sample.boxes.high[demands] >= low[place]))
         assert met.sum() > 0

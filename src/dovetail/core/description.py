@@ -99,12 +99,6 @@ class Description:
         """By how much two evaluations of the same row may differ, relative to 1 + |value|."""
         return ROUNDING.get(self.narrowest_dtype, max(ROUNDING.values()))
 
-    @property
-    def is_black_box(self) -> bool:
-        """Whether nothing but its answers is known: a plain function."""
-        said = (self.layers, self.program, self.quadratic, self.trees)
-        return all(part is None for part in said)
-
     def layers_if_known(self) -> tuple[Layer, ...] | None:
         """The layers, or None where some part is no such layer."""
         try:

@@ -23,7 +23,6 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.core.sparse import joined_ranges
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.structure.boxes import limits_within
 
@@ -92,10 +91,6 @@ class InputCells:
     def first_up_to(self, values: FloatArray) -> IntArray:
         """(J,) the first cell of each column that does not end below a value: how many do."""
         return self._count(self.high < values[self._owner])
-
-    def last_from(self, values: FloatArray) -> IntArray:
-        """(J,) the last cell of each column that does not begin, closed, above a value."""
-        return self._count(self.low <= values[self._owner]) - 1
 
     def _count(self, which: BoolArray) -> IntArray:
         if self.columns.size == 0:
@@ -196,10 +191,6 @@ class LeafBoxes:
         """(demands,) which are not met by the cells (J,) of a point."""
         cell = cells[self.column]
         return np.asarray((cell < self.low) | (cell > self.high))
-
-    def demands_of(self, leaves: IntArray) -> IntArray:
-        """All demands of some leaves."""
-        return joined_ranges(*self.demands_from(leaves))
 
     def demands_from(self, leaves: IntArray) -> tuple[IntArray, IntArray]:
         """Where the demands of each of some leaves begin, and where they end."""
