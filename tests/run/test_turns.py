@@ -7,7 +7,7 @@ import torch
 
 from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.turns import FIRST, Clock, Computation, next_of
+from dovetail.run.turns import FIRST, PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
 
 STEP = 0.01
 """Seconds of effort that a step of these computations counts."""
@@ -31,11 +31,13 @@ def of_steps(name: str, steps: int, done: list[str]) -> Computation:
 
 def in_turns(computations: list[Computation], gains: Callable[[Computation], float] = lambda one: 0.0):
     """What they return, in the order in which they end."""
-    waiting, ended = list(computations), []
-    while waiting:
-        one = next_of(waiting)
+    waiting, ended, worked = list(computations), [], 0
+    while (one := next_of(waiting)) is not None:
+        before = one.clock.used
         found = one.turn(one.slice)
-        one.gained(gains(one))
+        effort = one.clock.used - before
+        worked += effort
+        one.judge(gains(one), False, effort, worked)
         if found is not None:
             waiting.remove(one)
             ended.append(found)
@@ -59,7 +61,8 @@ def test_the_same_turns_each_time():
         in_turns([of_steps(name, 300, done) for name in "abc"])
         orders.append("".join(done))
     assert orders[0] == orders[1]
-    assert orders[0].startswith("a" * 10 + "b" * 10 + "c" * 10)
+    first = round(1e-6 * FIRST / STEP)
+    assert orders[0].startswith("a" * first + "b" * first + "c" * first)
 
 
 def test_one_that_gains_has_more_turns():
@@ -70,11 +73,32 @@ def test_one_that_gains_has_more_turns():
     assert half.count("gaining") > 1.5 * half.count("idle") > 0
 
 
-def test_one_that_halves_the_gap_goes_on_alone():
+def test_one_that_will_soon_have_closed_the_gap_goes_on_alone():
     done: list[str] = []
     pair = [of_steps(name, 500, done) for name in ("other", "closing")]
     in_turns(pair, lambda one: 0.6 if one is pair[1] else 0.0)
     assert done[done.index("closing") :][:500].count("closing") == 500
+
+
+def test_proofs_without_a_gain_go_on_for_longer_than_searches():
+    done: list[str] = []
+    pair = [of_steps(name, 1500, done) for name in ("search", "proof")]
+    pair[0].idle, pair[1].idle = SEARCH_IDLE, PROOF_IDLE
+    in_turns(pair)
+    half = done[: len(done) // 2]
+    assert half.count("proof") > 1.5 * half.count("search") > 0
+
+
+def test_another_begins_when_each_at_work_has_worked_for_it():
+    done: list[str] = []
+    pair = [of_steps(name, 500, done) for name in ("first", "second")]
+    assert next_of([], others_wait=True) is None
+    for one in pair:
+        assert next_of(pair, others_wait=True) is one
+        one.turn(2 * FIRST)
+    assert next_of(pair, others_wait=True) is None
+    pair[1].judge(0.9, False, FIRST, FIRST)
+    assert next_of(pair, others_wait=True) is pair[1]  # it leads
 
 
 def test_time_stands_still_for_one_that_rests(monkeypatch):

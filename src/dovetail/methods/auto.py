@@ -36,7 +36,7 @@ from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
 from dovetail.run.stopping import worthwhile
-from dovetail.run.turns import GAINED, Clock, Computation, next_of
+from dovetail.run.turns import PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -192,7 +192,7 @@ class _Running(Computation):
     """A phase at work."""
 
     def __init__(self, phase: Phase, part: SolvePart, run: Callable[[], MethodOutcome], clock: Clock) -> None:
-        super().__init__(run, clock)
+        super().__init__(run, clock, PROOF_IDLE if phase.proves else SEARCH_IDLE)
         self.phase, self.part = phase, part
 
 
@@ -211,6 +211,8 @@ class _Plan:
         """Before trees became rows."""
         self._measure(self._context)
         self._facts = Facts((self._context, options), trees_beside_others=self._trees_beside_others())
+        self._worked = 0
+        """Effort of all phases."""
         self._running: list[_Running] = []
         """Phases that were begun, and have not come to their end."""
         self._infeasible = False
@@ -226,19 +228,18 @@ class _Plan:
     def run(self) -> MethodOutcome:
         """Phases in turns, until something is proved, the time is over, or none has anything left to do.
 
-        Each phase is looked at, and begun, when the ones before it have had a first turn.
+        Each phase is looked at, and begun, when `next_of` says that it is time for another.
         """
         context, waiting, last = self._context, list(phases.PHASES), None
         self._archive.keeps = True
         while (waiting or self._running) and not context.over and not self._infeasible:
-            if waiting:
+            one = next_of(self._running, others_wait=bool(waiting))
+            if one is None:
                 phase = waiting.pop(0)
                 if not self._suits(phase):
                     continue
                 one = self._begun(phase)
                 self._archive.keeps = any(later.needs_points for later in waiting)
-            else:
-                one = next_of(self._running)
             outcome = self._turn(one)
             context.hear()
             if outcome is not None:
@@ -273,6 +274,7 @@ class _Plan:
         """One turn of a phase; what it came to, if that was its end."""
         context, incumbent, phase = self._context, self._context.incumbent, one.phase
         objective, bound, apart = incumbent.objective, incumbent.bound, incumbent.cutoff - incumbent.bound
+        before = one.clock.used
         effort = math.inf if phase.of_blocks or self._options.effort is not None else one.slice
         context.stopwatch.now = one.clock.now
         try:
@@ -282,7 +284,9 @@ class _Plan:
             context.stopwatch.now = time.perf_counter
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
-        one.gained(max(closed, 2.0 * GAINED if better else 0.0))
+        effort = one.clock.used - before
+        self._worked += effort
+        one.judge(closed, better, effort, self._worked)
         return outcome
 
     def _left(self, one: _Running) -> MethodOutcome:

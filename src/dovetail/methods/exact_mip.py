@@ -175,7 +175,8 @@ class _WholeMip:
 
     def points(self, budget: Budget) -> None:
         """Look for better points."""
-        answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff)
+        answer, trouble = self._asked(self.written, budget, self.context.incumbent.cutoff)
+        self.waiting = not trouble  # no engine had any time
         if answer is not None:
             self.waiting = answer.status is MipStatus.LIMIT
             self._record(answer, answer.x, self.written)
@@ -193,6 +194,7 @@ class _WholeMip:
         written = self._tight
         answer, trouble = self._asked(written, budget, cutoff)
         if answer is None:
+            self.waiting = not trouble  # no engine had any time
             return trouble
         self.waiting = answer.status is MipStatus.LIMIT
         found = self._confirmed(answer, written, context.budget, cutoff)

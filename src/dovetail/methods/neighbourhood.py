@@ -48,7 +48,7 @@ RENS_RADIUS, NEAR_RADIUS = 1.0, 0.3
 """Trust regions of linear MILPs: the whole box towards a first point, near the best point from then on."""
 SECONDS = 2.0
 """Of a step beside the MILPs of neighbourhoods: an LP, or a descent."""
-FIRST_SIZE, GROW, SHRINK = 30, 1.2, 0.8
+FIRST_SIZE, GROW, SHRINK = 10, 1.2, 0.8
 """Integers that are free at first, and what their number is multiplied by after a turn in vain."""
 FIRST_NODES, MORE_NODES = 50, 1.5
 """Of a neighbourhood at first, and what the number is multiplied by where a MILP came to no end in vain."""

@@ -55,6 +55,8 @@ class Phase:
     """Whether it begins with the points that parts before it have been at."""
     as_given: bool = False
     """Whether it takes tree ensembles as predictors, also where they were written as rows for the others."""
+    proves: bool = False
+    """Whether it proves bounds: then it goes on for longer where it gains nothing."""
     of_blocks: bool = False
     """Whether it takes all of many equal blocks at once: it has all the time that it wants, and no turns."""
 
@@ -134,6 +136,7 @@ PHASES = (
         "class outputs, {components} components that share rows: columns and prices, then each one's least "
         "cost at these, proved",
         needs_points=True,
+        proves=True,
     ),
     Phase(
         "cell columns",
@@ -141,6 +144,7 @@ PHASES = (
         lambda facts: facts.tree_components > 0,
         lambda options: CellColumns(),
         "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+        proves=True,
     ),
     Phase(
         "quadratic MIP",
@@ -149,13 +153,7 @@ PHASES = (
         lambda facts: facts.curves > 0 and not facts.trees_beside_others,
         lambda options: QuadraticMip(),
         "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
-    ),
-    Phase(
-        "exact MIP",
-        f"at most {MOST_NEURONS} neurons can change sign",
-        lambda facts: facts.unstable <= MOST_NEURONS,
-        lambda options: ExactMip(),
-        "{unstable} neurons may change sign: few enough to be written out",
+        proves=True,
     ),
     Phase(
         "input branching",
@@ -165,6 +163,15 @@ PHASES = (
         ),
         lambda options: InputBranching(),
         "{joint_inputs} inputs of all networks together: branch and bound over them",
+        proves=True,
+    ),
+    Phase(
+        "exact MIP",
+        f"at most {MOST_NEURONS} neurons can change sign",
+        lambda facts: facts.unstable <= MOST_NEURONS,
+        lambda options: ExactMip(),
+        "{unstable} neurons may change sign: few enough to be written out",
+        proves=True,
     ),
     Phase(
         "branching",
@@ -173,6 +180,7 @@ PHASES = (
         lambda options: Branching(),
         "branch and bound over columns, neurons and cuts of trees",
         as_given=True,
+        proves=True,
     ),
     Phase(
         "block prices",
@@ -181,6 +189,7 @@ PHASES = (
         lambda options: CertifiedPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost at them, proved",
         needs_points=True,
+        proves=True,
     ),
     Phase(
         "neighbourhoods",

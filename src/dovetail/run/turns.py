@@ -2,10 +2,11 @@
 
 Which of several computations will end first cannot be told beforehand. So they take turns:
 
-    next    the same again, while each of its turns halves the gap; else the one that has worked least for its
-            weight, of equals the first
+    next    one that leads goes on; else the one that has worked least for its weight, of equals the first.
+            Another begins when each of the n at work has worked n times FIRST for its weight
     slice   as long as it has worked so far, and FIRST at least: turns double
-    weight  1 after a turn that gained something, IDLE after one that did not
+    leads   at the pace of its last turn the gap is closed before all have worked twice as much as now
+    weight  1 while it gains; then the part of its work after which it last gained, and `idle` at least
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
 counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
@@ -32,12 +33,15 @@ from greenlet import getcurrent, greenlet
 from dovetail.core.deadline import OutOfTime
 from dovetail.run import work
 
-FIRST = 100_000
-"""Microseconds of effort of a first turn."""
-IDLE = 0.5
-"""Of the turns of one that gains, those of one that does not: a proof may gain nothing until its end."""
-GAINED, HALF = 0.01, 0.5
-"""Of the gap: a turn that closes less has gained nothing; one that closes as much is followed by another."""
+FIRST = 20_000
+"""Microseconds of effort of a first turn: with 100,000 a linear predictor takes 0.4 s instead of 0.13."""
+GRACE = 100_000
+"""Microseconds of effort without a gain that lower no weight: what most parts take to prepare."""
+SEARCH_IDLE, PROOF_IDLE = 0.125, 0.5
+"""Weights of searches and of proofs that have gained nothing for long. A proof may gain nothing until its
+end: with an eighth `recourse 2 0` takes three times as long as with nothing but branching."""
+GAINED = 0.01
+"""Of the gap: a turn that closes less has gained nothing."""
 MISCOUNTED = 4.0
 """Times its effort, in processor seconds, that a slice may take: four of five take at most three times."""
 
@@ -108,15 +112,24 @@ class Computation:
     run: Callable[[], Any]
     """Asks budgets of `clock` whether to go on; what it returns is no None."""
     clock: Clock = field(default_factory=Clock)
-    weight: float = 1.0
+    idle: float = SEARCH_IDLE
+    """Its weight when it has gained nothing for long."""
     leads: bool = False
-    """Whether its last turn halved the gap."""
+    """Whether it may soon have closed the gap."""
+    _gained_at: int = 0
+    """Effort at the end of the last turn that gained something."""
     _stack: greenlet | None = None
 
     @property
     def slice(self) -> float:
         """Effort of its next turn."""
         return max(FIRST, self.clock.used)
+
+    @property
+    def due(self) -> float:
+        """Effort so far for its weight."""
+        weight = max(self.idle, (self._gained_at + GRACE) / max(GRACE, self.clock.used))
+        return self.clock.used / min(1.0, weight)
 
     def turn(self, effort: float) -> Any:
         """Let it work; what it returns, or None where it rests."""
@@ -125,10 +138,12 @@ class Computation:
             self._stack.gr_context = copy_context()
         return self.clock.go_on(self._stack, effort)
 
-    def gained(self, part: float) -> None:
-        """Say after a turn which part of the gap it closed."""
-        self.weight = 1.0 if part > GAINED else IDLE
-        self.leads = part >= HALF
+    def judge(self, closed: float, better: bool, effort: float, of_all: float) -> None:
+        """After a turn of so much `effort`: it closed a part of the gap, or made the incumbent better. All
+        have worked `of_all` so far."""
+        if better or closed > GAINED:
+            self._gained_at = self.clock.used
+        self.leads = closed > 0.0 and effort * (1.0 - closed) <= closed * of_all
 
     def close(self, *, at_once: bool = False) -> Any:
         """Let it end as if its time were over, or, `at_once`, by an `OutOfTime` where it rests. What it
@@ -143,6 +158,9 @@ class Computation:
 Some = TypeVar("Some", bound=Computation)
 
 
-def next_of(computations: Sequence[Some]) -> Some:
-    """The one whose turn it is."""
-    return min(computations, key=lambda one: (not one.leads, one.clock.used / one.weight))
+def next_of(at_work: Sequence[Some], *, others_wait: bool = False) -> Some | None:
+    """The one whose turn it is; None where it is time that another begins."""
+    one = min(at_work, key=lambda one: (not one.leads, one.due), default=None)
+    if one is not None and others_wait and not one.leads and one.due >= FIRST * len(at_work):
+        return None
+    return one
