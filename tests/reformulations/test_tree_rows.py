@@ -1,5 +1,9 @@
 """Trees beside networks and behind each other: points, and bounds that a fine grid does not refute."""
 
+from __future__ import annotations
+
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +12,100 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
+from dovetail.reformulations.tree_rows import (
+    TreeRows,
+    TreeSplits,
+    Weights,
+    _largest,
+    _one_class,
+    cells_of,
+    may_have_tree_rows,
+)
+from dovetail.reformulations.writer import Writer
 from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import context_of
+from tests.structure.test_tree_problem import trees_of
+from tests.tree_problems import random_problem
+
+
+def weights_of(trees, base):
+    """Leaf weights in the first columns; each tree is a list of leaf values, or of rows of them."""
+    value = np.concatenate([np.reshape(np.asarray(tree, dtype=float), (len(tree), -1)) for tree in trees])
+    starts = np.cumsum([0, *(len(tree) for tree in trees)])[:-1]
+    return Weights(np.arange(len(value)), value, np.asarray(base, dtype=float), starts)
+
+
+def worst(writer, weights, trees, classes_of):
+    """By how much the rows are missed at most, over all choices of leaves and the classes these may have."""
+    size = int(weights.columns.size)
+    mip = writer.extend(dt.Mip(np.zeros(writer.first)))
+    missed = 0.0
+    for choice in product(*(range(len(tree)) for tree in trees)):
+        leaves = weights.starts + np.array(choice)
+        for classes in classes_of(weights.base + weights.value[leaves].sum(axis=0)):
+            z = np.zeros(mip.n_columns)
+            z[leaves] = 1.0
+            z[size : size + len(classes)] = classes
+            missed = max(missed, float(np.max(mip.row_violation(z), initial=0.0)))
+    return missed
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [
+        [[-1.0, 1.0], [5e-10, 8e-10], [6e-10, 9e-10]],  # all leaves of a tree below what engines keep
+        [[-1.0, 1.0], [-8e-10, -5e-10]],
+        [[-1.0, 1.0], [-3.0, -1.0 + 5e-10]],  # the largest score is past the cut by next to nothing
+        [[-1.0, 1.0], [3.0, 1.0 - 5e-10]],
+    ],
+)
+def test_one_class_cuts_nothing_off(trees):
+    weights = weights_of(trees, [0.0])
+    writer = Writer(weights.columns.size + 1)
+    _one_class(writer, weights, weights.columns.size, (0.0, 0.0), float(weights.unsaid(weights.value)[0]))
+    assert worst(writer, weights, trees, lambda score: [[float(score[0] >= 0.0)]]) <= 1e-14
+
+
+def test_the_largest_of_several_cuts_nothing_off():
+    trees = [[[-1.0, 1.0], [1.0, -1.0]], [[2.0, 2.0 - 5e-10]]]
+    weights = weights_of(trees, [0.0, 0.0])
+    writer = Writer(weights.columns.size + 2)
+    _largest(writer, weights, weights.columns.size + np.arange(2), np.zeros(2))
+    assert worst(writer, weights, trees, lambda score: [np.eye(2)[int(np.argmax(score))]]) <= 1e-14
+
+
+def written(problem, trees):
+    from dovetail.bounds.box import propagate
+
+    return reformulate(Reformulated.start(problem, propagate(problem.mip)), (TreeSplits(trees),))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_points_of_the_problem_are_points_of_the_mip(seed):
+    problem = random_problem(seed)
+    trees, rng = trees_of(problem), np.random.default_rng(seed)
+    form = written(problem, trees)
+    mip, first = form.problem.mip, problem.mip.n_columns
+    assert not form.problem.blocks
+    for _ in range(20):
+        cells = rng.integers(trees.cells.counts)
+        flat, x = trees.cells.flat(cells), np.zeros(first)
+        x[trees.cells.columns] = rng.choice([trees.cells.inner[flat], trees.cells.high[flat]])
+        z = form.lift(problem.predict(x))
+        own = mip.row_violation(z)[problem.mip.n_rows :]
+        assert np.max(own, initial=0.0) <= 1e-9
+        assert np.array_equal(cells_of(trees, first, z), cells)
+
+
+def test_an_output_that_is_no_sum_stays_a_block():
+    import dovetail as dt
+    from tests.predictors.trees import models
+
+    problem = dt.Problem(dt.Mip(np.zeros(4), lower=-3.0, upper=3.0))
+    problem.add_predictor(models.model("xgboost", "XGB poisson"), [0, 1, 2], [3])
+    assert written(problem, trees_of(problem)).previous is None
+
 
 KINDS = ("beside", "class beside", "net into trees", "trees into net", "trees into trees")
 SEEDS = range(1, 30) if FULL else range(1, 2)

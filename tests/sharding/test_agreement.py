@@ -8,9 +8,9 @@ import pytest
 import dovetail as dt
 from dovetail.core.check import Violation, Worst
 from dovetail.decomposition.shard import PricingOptions
-from dovetail.sharding.agreement import Agreement
 from dovetail.sharding.own_share import OwnShare, ShardAnswer
 from dovetail.sharding.shard_source import ShardSource
+from dovetail.sharding.solve_shards import Agreement
 from dovetail.testing.problems import random_mlp
 
 SPENT = [np.linspace(0.0, 0.1, 60), np.linspace(0.0, 0.3, 50)]

@@ -12,7 +12,7 @@ from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.component_prices.master import Master
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.tree_splits import TreeSplits
+from dovetail.reformulations.tree_rows import TreeSplits
 from dovetail.structure.components import components
 from dovetail.structure.structure import structure_of
 from tests.conftest import FULL

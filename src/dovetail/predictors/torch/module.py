@@ -10,12 +10,19 @@ not done here: a module that ends in logits gives logits, and a class is decided
 
 Nothing is claimed of the arithmetic of a network that may multiply in something coarser than its dtype: under
 autocast, or where the process allows TF32 or bfloat16 inside its matrix products.
+
+As a program, the module itself is run, in its own dtype and with its hooks, on a row that has no numbers
+(`Traced`). So what is recorded is what it computes for all inputs; code that looks at numbers is refused. One
+row is enough: rows that influence each other were refused when the predictor was added.
 """
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -26,11 +33,13 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.deadline import require_time
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.networks.arithmetic import FLOAT64, FORMATS, Arithmetic
 from dovetail.networks.layers import Layer, program_of
-from dovetail.networks.program import Program
+from dovetail.networks.program import Program, Recording
+from dovetail.predictors.torch import traced_functions  # noqa: F401 - its handlers are entered as it is imported
 from dovetail.predictors.torch.frozen_copy import (
     MODES,
     CopyMode,
@@ -43,7 +52,44 @@ from dovetail.predictors.torch.frozen_copy import (
     likeliest_first,
 )
 from dovetail.predictors.torch.layers import TorchOperation, parts_of, proved_layers
-from dovetail.predictors.torch.program import recorded_program
+from dovetail.predictors.torch.traced import Constants, Traced, as_traced
+
+IMPORTS = 20.0
+"""Of the time that mpmath takes to import, for the rest: 27 where compiled files are kept, 9 where not."""
+
+
+def _import_dispatch() -> None:
+    """Torch imports sympy and its own distributed tensors when it first meets a traced one.
+
+    These imports take up to ten seconds on a busy machine, and no look at the clock interrupts them. The time
+    of mpmath, a small part of them, tells how long the rest will take.
+    """
+    if "torch.distributed.tensor" in sys.modules or not torch.distributed.is_available():
+        return
+    begin = time.perf_counter()
+    importlib.import_module("mpmath")
+    require_time(IMPORTS * (time.perf_counter() - begin))
+    importlib.import_module("torch.distributed.tensor")
+
+
+def recorded_program(
+    name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
+) -> Program:
+    """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
+    _import_dispatch()
+    recording = Recording(features)
+    row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
+    try:
+        with torch.no_grad(), Constants(row):
+            outputs = as_table(run(row), 1)
+    except UnsupportedError as reason:
+        raise UnsupportedError(f"{name} has no bound: {reason}") from reason
+    except Exception as reason:
+        raise UnsupportedError(
+            f"{name} has no bound: it cannot be followed ({type(reason).__name__}: {reason})"
+        ) from reason
+    return recording.program(as_traced(outputs, row).flat.copy())
+
 
 MODE = threading.RLock()
 """Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.onto_rows import near_equations, nearly_met, onto_rows
+from dovetail.run.completion import near_equations, nearly_met, onto_rows
 
 ALL = np.array([True, True])
 
