@@ -15,11 +15,13 @@ have an LP.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from highspy import HighsBasis
 from torch import Tensor
 
 from dovetail.bounds.box import UNIT
@@ -157,6 +159,21 @@ class Solved:
     cost."""
     worth: float = -np.inf
     """About what the point costs once outputs are what the networks say."""
+    basis: HighsBasis | None = None
+    """Where simplex ended: the LPs of parts begin there (a third of the pivots, on five kinds)."""
+
+
+class _Raw(NamedTuple):
+    """HiGHS's answer about one box."""
+
+    asked: FloatArray
+    """Cost that was minimised; 0 where the rows of the box contradict each other."""
+    own: bool
+    """Whether that is the problem's."""
+    x: FloatArray | None
+    y: FloatArray | None
+    infeasible: bool
+    basis: HighsBasis | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +250,8 @@ class TriangleLp:
         self._fixed = sp.csr_array(sp.vstack([own, A], format="csr"))
         self._fixed_columns = self._fixed.T.tocsr()
         self._shape, self._own = self._line_rows()
+        lengths = np.diff(self._shape.indptr)
+        self._line_of = np.repeat(np.arange(lengths.size), lengths)
         self._program = Program(
             self._fixed,
             np.append(host.row_lower, low),
@@ -331,90 +350,125 @@ class TriangleLp:
         nothing = np.empty((len(lower), 0))
         return tuple(np.concatenate([nothing, *parts], axis=1) for parts in (entries, below, above))  # type: ignore[return-value]
 
-    def solve(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> list[Solved]:
-        """The least cost over each of N tightened boxes."""
-        lines = self._lines(lower, upper)
-        solved = []
+    def solve(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        budget: Budget,
+        bases: Sequence[HighsBasis | None] | None = None,
+    ) -> list[Solved]:
+        """The least cost over each of N tightened boxes; simplex begins at these bases."""
+        lines, raw = self._lines(lower, upper), list[_Raw]()
         for k in range(len(lower)):
             self._load(lower[k], upper[k], *(part[k] for part in lines))
-            solved.append(self.again(None, np.inf, budget))
-        return solved
+            if bases is not None and (basis := bases[k]) is not None:
+                self._live.start_from(basis)
+            raw.append(self._tried(None, np.inf, budget))
+        return self._judged(raw, lower, upper, lines[0])
 
     def again(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
-        """The same box with another cost; `cutoff` limits the host's last row.
+        """The same box with another cost; `cutoff` limits the host's last row."""
+        lower, upper, entries, *_ = self._box
+        raw = self._tried(cost, cutoff, budget)
+        return self._judged([raw], lower[None], upper[None], entries[None])[0]
 
-        Simplex gives up now and then. It begins once more, without the basis of another box.
-        """
+    def _tried(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> _Raw:
+        """Simplex gives up now and then. It begins once more, without the basis of another box."""
         try:
-            return self._solved(cost, cutoff, budget)
+            return self._run(cost, cutoff, budget)
         except EngineError:
             self._begin()
             self._load(*self._box)
         try:
-            return self._solved(cost, cutoff, budget)
+            return self._run(cost, cutoff, budget)
         except EngineError:
-            return Solved(None, None)
+            return _Raw(np.zeros(self.columns), False, None, None, False, None)
 
-    def _solved(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
+    def _run(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> _Raw:
         host, asked = self._host, np.zeros(self.columns)
         own = host.cost if cost is None else cost
         asked[: own.size] = own
         self._live.set_row_limits(host.A.shape[0] - 1, -np.inf, cutoff - host.offset)
         self._live.set_objective(asked, 0.0)
         status, x, _ = self._live.run(budget, 0.0)
-        if status is MipStatus.INFEASIBLE:
+        infeasible = status is MipStatus.INFEASIBLE
+        if infeasible:
             y = self._live.dual_ray()
             asked[:] = 0.0
         else:
             y = None if x is None else self._live.row_duals()
-        if y is None or not np.all(np.isfinite(y)):
-            return Solved(x, None, status is MipStatus.INFEASIBLE)
-        if x is not None:
-            x[: self._boxed] = np.clip(x[: self._boxed], *self._box[:2])
-        offset = host.offset if cost is None and status is not MipStatus.INFEASIBLE else 0.0
-        errors, change = ((), 0.0) if x is None or cost is not None else self._errors(x, y)
-        worth = -np.inf if x is None else float(asked @ x) + offset + change
-        return Solved(x, self._multipliers(y, asked, offset), status is MipStatus.INFEASIBLE, errors, worth)
+        if y is not None and not np.all(np.isfinite(y)):
+            y = None
+        return _Raw(asked, cost is None, x, y, infeasible, self._live.basis)
 
-    def _errors(self, x: FloatArray, y: FloatArray) -> tuple[tuple[Mapping[int, FloatArray], ...], float]:
-        """What a unit of height of nonlinear steps costs (see `Solved`); and what the cost changes by when
-        the outputs are what the networks say, at the LP's prices."""
-        found, own, first, change = [], iter(self._own), self._fixed.shape[0], 0.0
-        rows, box = self._host.A.shape[0], (self._box[0][None], self._box[1][None])
-        flows = np.abs(self._host.cost) + self._host.transposed_sizes @ np.abs(y[:rows])
+    def _judged(
+        self, raw: Sequence[_Raw], lower: FloatArray, upper: FloatArray, entries: FloatArray
+    ) -> list[Solved]:
+        """What N answers say, of all boxes at once."""
+        solved = [Solved(one.x, None, one.infeasible, basis=one.basis) for one in raw]
+        told = [k for k, one in enumerate(raw) if one.y is not None]
+        if not told:
+            return solved
+        y, cost = np.stack([raw[k].y for k in told]), np.stack([raw[k].asked for k in told])  # type: ignore[arg-type]
+        own = np.array([raw[k].own and not raw[k].infeasible for k in told])
+        offset = np.where(own, self._host.offset, 0.0)
+        multipliers = self._multipliers(y, cost, offset, entries[told])
+        for place, k in enumerate(told):
+            solved[k] = replace(solved[k], multipliers=multipliers.take(np.array([place])))
+        with_points = [place for place, k in enumerate(told) if own[place] and raw[k].x is not None]
+        for place, k in enumerate(told):
+            if (x := raw[k].x) is not None:
+                x[: self._boxed] = np.clip(x[: self._boxed], lower[k], upper[k])
+                solved[k] = replace(solved[k], worth=float(cost[place] @ x + offset[place]))
+        if with_points:
+            boxes = [told[place] for place in with_points]
+            x = np.stack([raw[k].x for k in boxes])  # type: ignore[arg-type]
+            wrong, change = self._errors(x, y[with_points], lower[boxes], upper[boxes])
+            for place, k in enumerate(boxes):
+                parts = tuple({at: values[place] for at, values in one.items()} for one in wrong)
+                worth = solved[k].worth + float(change[place])
+                solved[k] = replace(solved[k], wrong=parts, worth=worth)
+        return solved
+
+    def _errors(
+        self, x: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[list[dict[int, FloatArray]], FloatArray]:
+        """What a unit of height of nonlinear steps costs (see `Solved`) in N boxes; and what the cost changes
+        by when the outputs are what the networks say, at the LP's prices."""
+        found, own, first, change = [], iter(self._own), self._fixed.shape[0], np.zeros(len(x))
+        rows = self._host.A.shape[0]
+        flows = np.abs(self._host.cost) + (self._host.transposed_sizes @ np.abs(y[:, :rows]).T).T
         for one, bends, outputs in zip(self._networks, self._bends, self._outputs, strict=True):
             errors: dict[int, FloatArray] = {}
             gaps: dict[int, FloatArray] = {}
             for bend in bends:
-                read = [x[columns] for columns in bend.reads]
+                read = [x[:, columns] for columns in bend.reads]
                 value = FUNCTIONS[bend.kind].value(read[0]) if bend.kind else read[0] * read[1]
-                prices = np.sum(
-                    [np.abs(y[first + rows.start : first + rows.stop]) for rows in next(own)], axis=0
-                )
-                apart = np.abs(x[bend.gives] - value)
-                errors[bend.place] = apart * (LEAST_PRICE + prices.reshape(value.shape))
+                prices = sum(np.abs(y[:, first + lines.start : first + lines.stop]) for lines in next(own))
+                apart = np.abs(x[:, bend.gives] - value)
+                errors[bend.place] = apart * (LEAST_PRICE + np.reshape(prices, value.shape))
                 gaps[bend.place] = apart * one.path_weights[bend.place]
             if not errors:  # it is linear, and the LP has it right
                 found.append(errors)
                 continue
-            m = y[rows + outputs.start : rows + outputs.stop].reshape(one.outputs.shape)
-            wrong = one.vectors(x[one.inputs])[-1] - x[one.outputs]
-            change += float((m * wrong).sum())
-            paid = (np.abs(wrong) * 0.5 * (flows[one.outputs] + np.abs(m))).sum(1)
-            seen = np.sum([error.sum(1) for error in errors.values()], axis=0)
-            every = np.sum([apart.sum(1) for apart in gaps.values()], axis=0)
+            m = y[:, rows + outputs.start : rows + outputs.stop].reshape(len(x), *one.outputs.shape)
+            wrong = one.vectors(x[:, one.inputs])[-1] - x[:, one.outputs]
+            change += (m * wrong).sum((1, 2))
+            paid = (np.abs(wrong) * 0.5 * (flows[:, one.outputs] + np.abs(m))).sum(2)
+            seen = np.sum([error.sum(2) for error in errors.values()], axis=0)
+            every = np.sum([apart.sum(2) for apart in gaps.values()], axis=0)
             more = np.where(every > 0.0, (paid - seen).clip(min=0.0) / np.maximum(every, 1e-300), 0.0)
             found.append(
                 {
                     place: np.where(
-                        high[0] > 0.0,
-                        (errors[place] + more[:, None] * gaps[place]) / np.maximum(high[0], LEAST_HEIGHT),
+                        high > 0.0,
+                        (errors[place] + more[..., None] * gaps[place]) / np.maximum(high, LEAST_HEIGHT),
                         0.0,
                     )
-                    for place, _, high in one.heights(*box)
+                    for place, _, high in one.heights(lower, upper)
                 }
             )
-        return tuple(found), change
+        return found, change
 
     def load(self, lower: FloatArray, upper: FloatArray) -> None:
         """One tightened box, for `again`."""
@@ -434,54 +488,55 @@ class TriangleLp:
             rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
             self._live.replace_rows(self._fixed.shape[0], rows, below, above)
 
-    def _multipliers(self, y: FloatArray, cost: FloatArray, offset: float) -> Multipliers:
-        """Of one box, as planes take them."""
-        host, fixed = self._host, self._fixed.shape[0]
-        reduced = cost - self._fixed_columns @ y[:fixed]
-        if y.size > fixed:
-            lines = sp.csr_array((self._box[2], *self._shape[1:]), shape=(y.size - fixed, self.columns))
-            reduced -= lines.T @ y[fixed:]
-        lined, networks, own = np.append(y[fixed:], 0.0), [], iter(self._own)
-        inside = bool(np.any(cost[host.columns :]))
+    def _multipliers(
+        self, y: FloatArray, cost: FloatArray, offset: FloatArray, entries: FloatArray
+    ) -> Multipliers:
+        """Of N boxes, as planes take them."""
+        host, fixed, count = self._host, self._fixed.shape[0], len(y)
+        reduced, lined = cost - (self._fixed_columns @ y[:, :fixed].T).T, y[:, fixed:]
+        for k, paid in enumerate(entries * lined[:, self._line_of]):
+            reduced[k] -= np.bincount(self._shape.indices, paid, self.columns)
+        networks, own = [], iter(self._own)
+        inside = bool(np.any(cost[:, host.columns :]))
         for one, bends, outputs, steeper in zip(
             self._networks, self._bends, self._outputs, self._steeper, strict=True
         ):
             first = host.A.shape[0]
-            m = y[first + outputs.start : first + outputs.stop].reshape(1, *one.outputs.shape)
-            held = {place: reduced[columns][None].copy() for place, columns in one.inner.items()}
+            m = y[:, first + outputs.start : first + outputs.stop].reshape(count, *one.outputs.shape)
+            held = {place: reduced[:, columns] for place, columns in one.inner.items()}
             slopes = {}
             for bend in bends:
-                lines = next(own)
-                above = -lined[lines[0]].clip(max=0.0)
-                steep = [-part for part in self._entries_of(lines[0], len(bend.sources))]
+                lines, shape = next(own), (count, *bend.gives.shape)
+                above = -lined[:, lines[0]].clip(max=0.0)
+                steep = [-part for part in self._entries_of(entries, lines[0], len(bend.sources))]
                 if bend.kind == "relu":
                     rows = steeper[bend.sources[0]]
-                    rising = y[first + rows.start : first + rows.stop].clip(min=0.0)
-                    below = rising + reduced[bend.gives.ravel()].clip(min=0.0)
+                    rising = y[:, first + rows.start : first + rows.stop].clip(min=0.0)
+                    below = rising + reduced[:, bend.gives.ravel()].clip(min=0.0)
                     slope = np.where(below > LEAST_PRICE, rising / np.maximum(below, LEAST_PRICE), 0.5)
-                    slopes[bend.sources[0]] = torch.from_numpy(slope.reshape(1, *bend.gives.shape))
+                    slopes[bend.sources[0]] = torch.from_numpy(slope.reshape(shape))
                     sure = (steep[0] <= 0.0) | (steep[0] >= 1.0)  # the sign is known, and both lines are one
                     under, flat = [rising], [np.where(sure, steep[0], slope)]
                 else:
-                    below = lined[lines[1]].clip(min=0.0)
-                    flat = [-part for part in self._entries_of(lines[1], len(bend.sources))]
+                    below = lined[:, lines[1]].clip(min=0.0)
+                    flat = [-part for part in self._entries_of(entries, lines[1], len(bend.sources))]
                     under = [below * part for part in flat]
                 net = below - above
                 for source, a, b, u in zip(bend.sources, steep, flat, under, strict=True):
                     if source:  # what planes carry on, less what the LP does
                         more = net * np.where(net > 0.0, b, a) - (u - above * a)
-                        held[source] += more.reshape(1, *bend.gives.shape)
-            less = {place: torch.from_numpy(-cost[c][None]) for place, c in one.inner.items() if inside}
+                        held[source] += more.reshape(shape)
+            less = {place: torch.from_numpy(-cost[:, c]) for place, c in one.inner.items() if inside}
             holds = {place: torch.from_numpy(values) for place, values in held.items()}
             networks.append(NetworkWeights(torch.from_numpy(m.copy()), slopes, less, holds))
-        given = np.array([offset])
-        return Multipliers(y[None, : host.A.shape[0]], tuple(networks), cost[None, : host.columns], given)
+        return Multipliers(y[:, : host.A.shape[0]], tuple(networks), cost[:, : host.columns], offset)
 
-    def _entries_of(self, rows: slice, sources: int) -> list[FloatArray]:
-        """(rows,) entries of the vectors that the lines of one step read, vector by vector."""
+    def _entries_of(self, entries: FloatArray, rows: slice, sources: int) -> list[FloatArray]:
+        """(N, rows) entries of the vectors that the lines of one step read, vector by vector."""
         first = self._shape.indptr[rows.start]
-        entries = self._box[2][first : first + (rows.stop - rows.start) * (1 + sources)]
-        return list(entries.reshape(-1, 1 + sources).T[1:])
+        some = entries[:, first : first + (rows.stop - rows.start) * (1 + sources)]
+        some = some.reshape(len(entries), -1, 1 + sources)
+        return [some[:, :, k] for k in range(1, 1 + sources)]
 
 
 ONE = np.ones((1, 1))

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from highspy import HighsBasis
 
 from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
@@ -79,6 +80,8 @@ class Node:
     """In the tree's record, if it keeps one."""
     shown: Shown | None = field(default=None, compare=False)
     """The multipliers that its bound is by."""
+    basis: HighsBasis | None = field(default=None, compare=False)
+    """Where the LP of a box around it ended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +230,9 @@ class Tree:
             return []
         require_time()
         ends = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
-        for node, lp in zip(nodes, self.lp.solve(*ends, budget), strict=True):
+        bases = [node.basis for node in nodes]
+        for node, lp in zip(nodes, self.lp.solve(*ends, budget, bases), strict=True):
+            node.basis = lp.basis
             if lp.multipliers is not None:
                 left.append((node, lp, lp.multipliers))
             elif budget.over:
@@ -452,7 +457,7 @@ class Tree:
             self._close(of)
             return
         box = lower.copy(), upper.copy()
-        heapq.heappush(self._heap, Node(bound, self._numbers, *box, tightened, of.place, of.shown))
+        heapq.heappush(self._heap, Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis))
         self._numbers += 1
 
 

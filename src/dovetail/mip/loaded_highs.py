@@ -158,6 +158,17 @@ class LoadedHighs:
         if basis.valid and not self.is_mip and standing == first + lower.size:
             self._highs.setBasis(basis)
 
+    @property
+    def basis(self) -> highspy.HighsBasis:
+        """Where the last LP ended, for `start_from`."""
+        return self._highs.getBasis()
+
+    def start_from(self, basis: highspy.HighsBasis) -> None:
+        """Begin the next LP there; one of a program of another size says nothing."""
+        sizes = len(basis.col_status), len(basis.row_status)
+        if basis.valid and sizes == (self._highs.getNumCol(), self._highs.getNumRow()):
+            self._highs.setBasis(basis)
+
     def add_columns(self, columns: sp.csc_array) -> None:
         """Append columns between 0 and infinity that cost nothing yet."""
         count = columns.shape[1]
