@@ -70,7 +70,7 @@ def test_no_point_of_the_rows_is_left_out(samples):
             if j % each >= INPUTS and rng.random() < 0.3:
                 part[1 if rng.random() < 0.7 else 0][j] = 0.05 * rng.random()
         boxes = Boxes(*(torch.tensor(ends[block.inputs]) for ends in part))
-        domain = sets.within(boxes, part[0][None], part[1][None])
+        domain = sets.within(boxes, *(end[None] for end in part), np.zeros(samples, int), np.arange(samples))
         slopes = torch.tensor(rng.normal(size=(samples, 5, INPUTS)))
         least = domain.minimum(slopes, torch.zeros(samples, 5, dtype=torch.float64))
         for _ in range(20):
@@ -83,7 +83,7 @@ def test_no_point_of_the_rows_is_left_out(samples):
             assert torch.all((slopes * x[:, None]).sum(2) >= least)
     assert inside > 20
     free = Boxes(torch.tensor(lower[block.inputs]), torch.tensor(upper[block.inputs]))
-    whole = sets.within(free, lower[None], upper[None])
+    whole = sets.within(free, lower[None], upper[None], np.zeros(samples, int), np.arange(samples))
     nothing = torch.zeros(samples, 5, dtype=torch.float64)
     more = whole.minimum(slopes, nothing) - free.minimum(slopes, nothing)
     assert torch.all(more >= 0.0) and more.max() > 0.5

@@ -117,7 +117,7 @@ def test_no_bound_is_above_a_point(activation, seed):
 
 
 def test_rows_of_single_networks_raise_the_bound():
-    problem = several_networks(count=3)
+    problem = several_networks(count=2)
     goal = min(problem.mip.objective(x) for x in points(problem))
     tree, root = tree_of(problem)
     smaller = Root(tree.model, seed=0, threads=1)
@@ -149,7 +149,7 @@ def test_the_first_box_holds_every_point_that_is_better(activation, seed, inputs
 
 
 def test_below_every_point_the_first_box_is_empty():
-    problem = several_networks(count=3)
+    problem = several_networks(count=2)
     tree, _ = tree_of(problem)
     goal = min(problem.mip.objective(x) for x in points(problem)) - 100.0
     smaller = Root(tree.model, seed=0, threads=1)
@@ -228,9 +228,25 @@ def test_boxes_are_looked_at_together_as_one_by_one():
         assert np.all((left >= 0.0) & (left <= 1.0 + ROUNDING))
 
 
-@pytest.mark.parametrize(("count", "smaller"), [(1, False), (2, True)])
-def test_the_first_box_is_made_smaller_where_dividing_does_not_close_it(count, smaller, monkeypatch):
+@pytest.mark.parametrize(("expected", "smaller"), [(0.0, False), (math.inf, True)])
+def test_the_first_box_is_made_smaller_where_that_takes_fewer_lps_than_boxes_to_come(
+    expected, smaller, monkeypatch
+):
     asked, shrink = [], Root.shrink
     monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
-    result = dt.solve(several_networks(count=count), Branching(), gap=1e-6, log=False)
+    monkeypatch.setattr(Tree, "expected", lambda tree, goal: expected)
+    result = dt.solve(several_networks(count=1), Branching(), gap=1e-6, log=False)
     assert result.status == "optimal" and bool(asked) is smaller
+
+
+def test_a_tree_knows_about_how_many_boxes_are_to_come():
+    problem = several_networks(count=1)
+    best, (tree, _) = min(problem.mip.objective(x) for x in points(problem)), tree_of(problem)
+    said = []
+    with torch.no_grad():
+        while len(tree):
+            tree.step(best, Budget())
+            said.append((tree.boxes, tree.expected(best)))
+    late = [(tree.boxes - seen, guess) for seen, guess in said if 8 <= seen < tree.boxes]
+    assert late and all(true / 4.0 - 1.0 <= guess <= 4.0 * true + 1.0 for true, guess in late)
+    assert said[-1][1] == 0.0

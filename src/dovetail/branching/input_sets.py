@@ -65,15 +65,17 @@ class InputSets:
     sign: FloatArray
     moves: Moves
 
-    def within(self, boxes: Domain, lower: FloatArray, upper: FloatArray) -> Domain:
-        """What is left of (N samples) boxes of inputs, in N boxes of columns."""
-        from_start = [self.sign * (ends[:, self.columns] - self.start) for ends in (lower, upper)]
-        least = np.clip(np.minimum(*from_start), 0.0, self.moves.limit.numpy())
-        most = np.clip(np.maximum(*from_start), least, self.moves.limit.numpy())
-        samples, m = self.columns.shape
-        ends = (torch.from_numpy(end.reshape(-1, m)) for end in (least, most))
-        inside, _ = self.moves.take(torch.arange(samples).repeat(len(lower))).within(*ends)
-        return Intersection(boxes, inside)
+    def within(
+        self, boxes: Domain, lower: FloatArray, upper: FloatArray, box: IntArray, sample: IntArray
+    ) -> Domain:
+        """What is left of boxes of inputs, of these samples in these of N boxes of columns."""
+        columns, start, sign = self.columns[sample], self.start[sample], self.sign[sample]
+        from_start = [sign * (ends[box[:, None], columns] - start) for ends in (lower, upper)]
+        limit = self.moves.limit.numpy()[sample]
+        least = np.clip(np.minimum(*from_start), 0.0, limit)
+        most = np.clip(np.maximum(*from_start), least, limit)
+        moves = self.moves.take(torch.from_numpy(sample))
+        return Intersection(boxes, moves.within(torch.from_numpy(least), torch.from_numpy(most))[0])
 
 
 def input_sets(problem: Problem, block: Block, lower: FloatArray, upper: FloatArray) -> InputSets | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dovetail.branching.host import HostRows
-from dovetail.branching.networks import NetworkSamples
+from dovetail.branching.networks import Around, NetworkSamples
 from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
@@ -60,16 +60,26 @@ class Model:
         low[:n], high[:n] = np.maximum(low[:n], lower), np.minimum(high[:n], upper)
         return replace(self, lower=low, upper=high)
 
-    def tighten(self, lower: FloatArray, upper: FloatArray, cutoff: float) -> BoolArray:
-        """N boxes, in place; which of them may hold a point that costs at most `cutoff`."""
+    def tighten(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        cutoff: float,
+        around: Around | None = None,
+        *,
+        probing: bool = False,
+    ) -> BoolArray:
+        """N boxes, in place; which of them may hold a point that costs at most `cutoff`. What networks say of
+        boxes around, which were tightened, is not said again (see `NetworkSamples.tighten`)."""
         np.maximum(lower, self.lower, out=lower)
         np.minimum(upper, self.upper, out=upper)
         self.host.tighten(lower, upper, cutoff)
         alive = np.flatnonzero(~(lower > upper).any(1))
         low, high = lower[alive], upper[alive]
         known = low.copy(), high.copy()
+        before = None if around is None else (around[0][alive], around[1][alive])
         for one in self.networks:
-            one.tighten(low, high)
+            one.tighten(low, high, before, probing=probing)
         self.trees.tighten(low, high)
         self.host.tighten(low, high, cutoff, known)
         for one in self.networks:

@@ -18,7 +18,7 @@ from torch import Tensor
 from dovetail.bounds.planes.domain import Boxes, Domain
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
 from dovetail.branching.input_sets import InputSets
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise, Graph
 
@@ -103,18 +103,27 @@ class NetworkSamples:
             found[place] = np.sum(sources, axis=0)
         return found
 
-    def ranges(self, lower: FloatArray, upper: FloatArray, *, settled: bool = False) -> tuple[Domain, Ranges]:
-        """Of every vector over N boxes, sample by sample, at least as tight as the boxes say.
+    def ranges(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        settled: bool = False,
+        chosen: tuple[IntArray, IntArray] | None = None,
+    ) -> tuple[Domain, Ranges]:
+        """Of every vector over N boxes, sample by sample, at least as tight as the boxes say; or of `chosen`
+        boxes and samples, by number.
 
         `settled`: the boxes of neurons are as tight as planes make them.
         """
+        box, sample = self._all(len(lower)) if chosen is None else chosen
 
         def of(columns: IntArray, bounds: FloatArray) -> Tensor:
-            return torch.from_numpy(bounds[:, columns].reshape(-1, columns.shape[1]))
+            return torch.from_numpy(bounds[box[:, None], columns[sample]])
 
         boxes: Domain = Boxes(of(self.inputs, lower), of(self.inputs, upper))
         if self.sets is not None and not settled:
-            boxes = self.sets.within(boxes, lower, upper)
+            boxes = self.sets.within(boxes, lower, upper, box, sample)
         nothing = torch.full((1, 1), torch.inf, dtype=torch.float64)
         low, high = [boxes.lower], [boxes.upper]
         for place in range(1, len(self.graph.steps) + 1):
@@ -123,41 +132,59 @@ class NetworkSamples:
             high.append(nothing if columns is None else of(columns, upper))
         return boxes, self.planes.ranges(boxes, Ranges(low, high), len(self.graph.steps) if settled else 0)
 
-    def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
+    def _all(self, boxes: int) -> tuple[IntArray, IntArray]:
+        """All samples in all boxes, by number."""
+        return np.repeat(np.arange(boxes), self.samples), np.tile(np.arange(self.samples), boxes)
+
+    def tighten(
+        self, lower: FloatArray, upper: FloatArray, around: Around | None = None, *, probing: bool = False
+    ) -> None:
         """N boxes, in place: what the network makes of its inputs bounds its neurons and outputs.
 
-        Bounds that cross say that nothing is in the box.
+        Bounds that cross say that nothing is in the box. `around`: boxes that this was done for; samples
+        whose inputs and neurons are as there are left, and those whose inputs are where it is but `probing`.
         """
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
-            boxes, ranges = self.ranges(low, high)
+            box, sample = self._all(len(low))
+            if around is not None:
+                read = self._read[: 1 if probing else 2]
+                moved = np.any([_moved(low, high, [end[part] for end in around], c) for c in read], axis=0)
+                box, sample = np.nonzero(moved)
+                if not box.size:
+                    continue
+            boxes, ranges = self.ranges(low, high, chosen=(box, sample))
             one = torch.eye(self.graph.outputs, dtype=torch.float64)
             below = self.planes.planes(torch.cat([one, -one]), ranges)
             least = boxes.minimum(below.slopes, below.offset)
             bottom = torch.fmax(ranges.lower[-1], least[:, : len(one)]).numpy()
             top = torch.fmin(ranges.upper[-1], -least[:, len(one) :]).numpy()
             for place, columns in self.inner.items():
-                self._narrow(low, high, columns, ranges.lower[place].numpy(), ranges.upper[place].numpy())
-            slack = np.tile(self.slack, (len(low), 1))
-            self._narrow(low, high, self.outputs, bottom - slack, top + slack)
+                ends = ranges.lower[place].numpy(), ranges.upper[place].numpy()
+                _narrow(low, high, box, columns[sample], *ends)
+            _narrow(
+                low, high, box, self.outputs[sample], bottom - self.slack[sample], top + self.slack[sample]
+            )
             lower[part], upper[part] = low, high
+
+    @cached_property
+    def _read(self) -> tuple[IntArray, IntArray]:
+        """(samples, size) columns that say where inputs are, and those of neurons."""
+        nothing = np.empty((self.samples, 0), dtype=np.int64)
+        sets = nothing if self.sets is None else self.sets.columns
+        return np.hstack([self.inputs, sets]), np.hstack([nothing, *self.inner.values()])
 
     def settle(self, lower: FloatArray, upper: FloatArray) -> None:
         """N boxes, in place: neurons within what intervals make of their inputs, so that the bounds of a box
         are the ranges that planes see, and reduced costs of neurons count from the same ends."""
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
+            box, sample = self._all(len(low))
             _, ranges = self.ranges(low, high, settled=True)
             for place, columns in self.inner.items():
-                self._narrow(low, high, columns, ranges.lower[place].numpy(), ranges.upper[place].numpy())
+                ends = ranges.lower[place].numpy(), ranges.upper[place].numpy()
+                _narrow(low, high, box, columns[sample], *ends)
             lower[part], upper[part] = low, high
-
-    def _narrow(
-        self, lower: FloatArray, upper: FloatArray, columns: IntArray, bottom: FloatArray, top: FloatArray
-    ) -> None:
-        shape = (len(lower), *columns.shape)
-        lower[:, columns] = np.fmax(lower[:, columns], bottom.reshape(shape))
-        upper[:, columns] = np.fmin(upper[:, columns], top.reshape(shape))
 
     def _parts(self, boxes: int) -> Sequence[slice]:
         widest = max(self.graph.sizes)
@@ -203,6 +230,37 @@ class NetworkSamples:
         for *_, high in self.heights(lower, upper):
             total += high.sum(2)
         return total
+
+
+Around = tuple[FloatArray, FloatArray]
+"""(N, columns) bounds of boxes around others."""
+
+MOVED = 1e-3
+"""Of a column's width: what shrinks by less is as it was (`HostRows` has the same for rows)."""
+
+
+def _moved(
+    lower: FloatArray, upper: FloatArray, around: Sequence[FloatArray], columns: IntArray
+) -> BoolArray:
+    """(N, samples) whether some of (samples, size) columns have moved."""
+    ends = around[0][:, columns], around[1][:, columns]
+    wide = ends[1] - ends[0]
+    with np.errstate(invalid="ignore"):
+        by = np.maximum(lower[:, columns] - ends[0], ends[1] - upper[:, columns])
+    return np.asarray((~(by <= MOVED * wide) | ~np.isfinite(wide)).any(2))
+
+
+def _narrow(
+    lower: FloatArray,
+    upper: FloatArray,
+    box: IntArray,
+    columns: IntArray,
+    bottom: FloatArray,
+    top: FloatArray,
+) -> None:
+    """Some columns of some boxes, in place."""
+    at = box[:, None], columns
+    lower[at], upper[at] = np.fmax(lower[at], bottom), np.fmin(upper[at], top)
 
 
 def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -409,25 +409,25 @@ class TriangleLp:
         told = [k for k, one in enumerate(raw) if one.y is not None]
         if not told:
             return solved
-        y, cost = np.stack([raw[k].y for k in told]), np.stack([raw[k].asked for k in told])  # type: ignore[arg-type]
+        y = np.stack([one.y for one in raw if one.y is not None])
+        cost = np.stack([raw[k].asked for k in told])
         own = np.array([raw[k].own and not raw[k].infeasible for k in told])
         offset = np.where(own, self._host.offset, 0.0)
         multipliers = self._multipliers(y, cost, offset, entries[told])
         for place, k in enumerate(told):
             solved[k] = replace(solved[k], multipliers=multipliers.take(np.array([place])))
-        with_points = [place for place, k in enumerate(told) if own[place] and raw[k].x is not None]
         for place, k in enumerate(told):
             if (x := raw[k].x) is not None:
                 x[: self._boxed] = np.clip(x[: self._boxed], lower[k], upper[k])
                 solved[k] = replace(solved[k], worth=float(cost[place] @ x + offset[place]))
-        if with_points:
-            boxes = [told[place] for place in with_points]
-            x = np.stack([raw[k].x for k in boxes])  # type: ignore[arg-type]
-            wrong, change = self._errors(x, y[with_points], lower[boxes], upper[boxes])
+        points = [(place, k, x) for place, k in enumerate(told) if own[place] and (x := raw[k].x) is not None]
+        if points:
+            boxes = [k for _, k, _ in points]
+            x, prices = np.stack([x for *_, x in points]), y[[place for place, *_ in points]]
+            wrong, change = self._errors(x, prices, lower[boxes], upper[boxes])
             for place, k in enumerate(boxes):
                 parts = tuple({at: values[place] for at, values in one.items()} for one in wrong)
-                worth = solved[k].worth + float(change[place])
-                solved[k] = replace(solved[k], wrong=parts, worth=worth)
+                solved[k] = replace(solved[k], wrong=parts, worth=solved[k].worth + float(change[place]))
         return solved
 
     def _errors(

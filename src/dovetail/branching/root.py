@@ -124,6 +124,15 @@ class Root:
         self._kept: dict[tuple[int, float], Multipliers] = {}
         self._networks: tuple[NetworkSamples, ...] | None = None
 
+    @property
+    def lps(self) -> int:
+        """About how many a round has at most: two for each column."""
+        some = widths(self.model, self.lower, self.upper) > 0.0
+        read = [one.inputs.ravel() for one in self.model.networks]
+        columns = self.model.open_neurons(self.lower, self.upper)
+        columns[np.concatenate([np.empty(0, dtype=np.int64), *read])] = True
+        return 2 * int(np.count_nonzero(columns & some))
+
     def shrink(self, goal: float, budget: Budget) -> None:
         """Until nothing helps any more. Where nothing is left, the bound is the goal."""
         try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -43,6 +44,8 @@ AREA = 2.0
 MOST_CUTS = 4
 """Of trees, that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty trees over 20
 inputs, 4 took 1,244 and the least time)."""
+MANY = 60.0
+"""Divisions one after the other that no tree is as deep as."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
 
@@ -82,6 +85,10 @@ class Node:
     """The multipliers that its bound is by."""
     basis: HighsBasis | None = field(default=None, compare=False)
     """Where the LP of a box around it ended."""
+    outer: float = field(default=-math.inf, compare=False)
+    """The bound of the box that it is a part of."""
+    around: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)
+    """The last box, this one or one around it, that networks were asked about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +98,18 @@ class _Solved:
     node: Node
     lp: Solved
     divisions: Divisions
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Of a box that was divided, or what is left of it."""
+
+    node: Node
+    bound: float
+    lower: FloatArray
+    upper: FloatArray
+    lp: Solved
+    """That of the box."""
 
 
 class Tree:
@@ -115,6 +134,8 @@ class Tree:
         self.promise = math.inf
         """About what the first of the last step's points costs."""
         self._numbers, self.boxes = 1, 0
+        self._rises, self._parted = [0.0, 0.0], [0.0, 0.0]
+        """Of bounds, from LPs of boxes to those of their parts, and how many; parts, of how many boxes."""
         self.tables: Tables | None = None
         """Rows for open boxes, where there are any."""
         self.use(made)
@@ -203,8 +224,10 @@ class Tree:
             solved = [one for one, done in zip(solved, closed, strict=True) if not done]
             if not solved:
                 return []
-        for one, parts in zip(solved, self._parts(solved, goal), strict=True):
-            self._divide(one, *parts, goal)
+        parts = list[_Part]()
+        for one, own in zip(solved, self._parts(solved, goal), strict=True):
+            parts += self._divide(one, *own, goal)
+        self._open(parts, goal)
         solved.sort(key=lambda one: one.lp.worth)
         self.promise = solved[0].lp.worth
         return [one.lp.x for one in solved if one.lp.x is not None]
@@ -215,10 +238,10 @@ class Tree:
         if not moved:
             return nodes
         lower, upper = np.stack([node.lower for node in moved]), np.stack([node.upper for node in moved])
-        alive = self.model.tighten(lower, upper, goal)
+        alive = self.model.tighten(lower, upper, goal, _around(moved))
         empty = {id(node) for node, kept in zip(moved, alive, strict=True) if not kept}
         for k, node in enumerate(moved):
-            node.lower, node.upper = lower[k], upper[k]
+            node.lower, node.upper = node.around = lower[k], upper[k]
             if not alive[k]:
                 self._close(node)
         return [node for node in nodes if id(node) not in empty]
@@ -266,6 +289,17 @@ class Tree:
         if not nodes:
             return solved
         lower, upper = np.stack([node.lower for node, *_ in nodes]), np.stack([n.upper for n, *_ in nodes])
+        self.model.host.tighten(lower, upper, goal)
+        kept = []
+        for k, one in enumerate(nodes):
+            one[0].lower, one[0].upper = lower[k], upper[k]
+            if np.any(lower[k] > upper[k]):
+                self._close(one[0])
+            else:
+                kept.append(k)
+        if not kept:
+            return solved
+        nodes, lower, upper = [nodes[k] for k in kept], lower[kept], upper[kept]
         lps, prices = [lp for _, lp, _ in nodes], np.stack([prices for *_, prices in nodes])
         x = points(lps, lower, upper)[:, :n]
         cuts = made.trees.cuts(lower[:, :n], upper[:, :n], x, prices, MOST_CUTS)
@@ -307,6 +341,8 @@ class Tree:
     ) -> bool:
         """Whether a box stays open with this bound; its reduced costs leave a part of it."""
         node.bound = max(node.bound, bound)
+        if math.isfinite(rise := min(node.bound, goal) - node.outer):
+            self._rises[0], self._rises[1] = self._rises[0] + rise, self._rises[1] + 1.0
         if node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
             all_prices = self._prices(prices, multipliers)
             room = goal - bound + 4.0 * UNIT * (abs(goal) + abs(bound))
@@ -396,8 +432,9 @@ class Tree:
         boxes = np.stack([one.node.lower for one in solved]), np.stack([one.node.upper for one in solved])
         sides = [one.divisions.sides(*box) for one, *box in zip(solved, *boxes, strict=True)]
         lower, upper = (np.concatenate(ends) for ends in zip(*sides, strict=True))
-        alive = np.flatnonzero(made.tighten(lower, upper, goal))
         owner = np.repeat(np.arange(len(solved)), [len(low) for low, _ in sides])
+        around = boxes[0][owner], boxes[1][owner]
+        alive = np.flatnonzero(made.tighten(lower, upper, goal, around, probing=True))
         multipliers = Multipliers.joined([lp.multipliers for lp in lps if lp.multipliers is not None])
         bound = np.full(len(lower), np.inf)
         if alive.size:
@@ -416,23 +453,25 @@ class Tree:
         bound: FloatArray,
         still: FloatArray,
         goal: float,
-    ) -> None:
+    ) -> list[_Part]:
         """A box into what its parts show of it: nothing, a smaller box, or two."""
         node, count = one.node, one.divisions.columns.size
         bound = np.maximum(bound, node.bound)
         dead = (bound >= goal).reshape(2, count)
+        self._parted[1] += 1.0
+        self._parted[0] += 0.0 if np.any(dead.all(0)) else 1.0 if np.any(dead) else 2.0
         if np.any(dead.all(0)):
-            for part in self._halves(node, one.divisions, int(np.argmax(dead.all(0)))):
-                self._close(part)
-            return
+            for half in self._halves(node, one.divisions, int(np.argmax(dead.all(0)))):
+                self._close(half)
+            return []
         if np.any(dead):
             left = np.concatenate([np.flatnonzero(dead[1]), count + np.flatnonzero(dead[0])])
             for k in np.flatnonzero(dead.any(0)).tolist():
-                parts = self._halves(node, one.divisions, k)
-                self._close(parts[0 if dead[0, k] else 1])
-                node = parts[1 if dead[0, k] else 0]
-            self._push(node, float(bound[left].max()), lower[left].max(0), upper[left].min(0))
-            return
+                pair = self._halves(node, one.divisions, k)
+                self._close(pair[0 if dead[0, k] else 1])
+                node = pair[1 if dead[0, k] else 0]
+            ends = lower[left].max(0), upper[left].min(0)
+            return [_Part(node, float(bound[left].max()), *ends, one.lp)]
         gain = AREA * (1.0 - still)
         if math.isfinite(node.bound):
             rise = bound - node.bound
@@ -441,8 +480,45 @@ class Tree:
             )
         gain = np.maximum(gain, TINY).reshape(2, count)
         best = int(np.argmax(gain[0] * gain[1]))
-        for side, part in zip((best, count + best), self._halves(node, one.divisions, best), strict=True):
-            self._push(part, float(bound[side]), lower[side], upper[side], (self.model, goal))
+        halves = zip((best, count + best), self._halves(node, one.divisions, best), strict=True)
+        parts = [_Part(part, float(bound[k]), lower[k], upper[k], one.lp) for k, part in halves]
+        if one.divisions.columns[best] >= self.model.host.columns:
+            return parts
+        for part in parts:  # its inputs have moved, and networks were asked
+            self._push(part.node, part.bound, part.lower, part.upper, (self.model, goal))
+        return []
+
+    def _open(self, parts: list[_Part], goal: float) -> None:
+        """What is left of boxes, tightened and bounded by the multipliers of the boxes around."""
+        if not parts:
+            return
+        lower, upper = np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts])
+        bound = np.full(len(parts), np.inf)
+        try:
+            some = np.flatnonzero(self.model.tighten(lower, upper, goal, _around([p.node for p in parts])))
+            if some.size:
+                found = [lp.multipliers for k in some if (lp := parts[k].lp).multipliers is not None]
+                model, boxes = self.model, (lower[some], upper[some])
+                bound[some], _ = Multipliers.joined(found).bound(model.host, model.networks, *boxes, goal)
+        except BaseException:
+            for part in parts:
+                self._push(part.node, part.bound, part.lower, part.upper)
+            raise
+        for k, part in enumerate(parts):
+            value = max(part.bound, float(bound[k]))
+            if value >= goal:
+                self._close(part.node)
+            else:
+                self._push(part.node, value, lower[k], upper[k], (self.model, goal))
+
+    def expected(self, goal: float) -> float:
+        """About how many boxes are still to come, if bounds rise and boxes are divided as they were."""
+        rise, boxes = self._rises
+        if not rise > 0.0 or not math.isfinite(goal):
+            return math.inf
+        parts = max(self._parted[0] / max(self._parted[1], 1.0), 1.0)
+        deep = np.array([(goal - node.bound) * boxes / rise for node in self._heap])
+        return float((deep + np.exp2(np.minimum(deep * math.log2(parts), MANY))).sum())
 
     def _push(
         self,
@@ -457,8 +533,17 @@ class Tree:
             self._close(of)
             return
         box = lower.copy(), upper.copy()
-        heapq.heappush(self._heap, Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis))
+        around = of.around if tightened is None else box
+        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis, of.bound, around)
+        heapq.heappush(self._heap, node)
         self._numbers += 1
+
+
+def _around(nodes: Sequence[Node]) -> tuple[FloatArray, FloatArray]:
+    """(N, columns) boxes around nodes that networks were asked about; without end where there is none."""
+    endless = np.full_like(nodes[0].lower, np.inf)
+    ends = [(-endless, endless) if node.around is None else node.around for node in nodes]
+    return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
 
 
 HAIR = 1e-9

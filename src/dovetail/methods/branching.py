@@ -36,8 +36,9 @@ from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
 FIRST = 8
-"""Boxes before the first one is made smaller, which takes hundreds of LPs; then that waits for as long as
-more of them close than are open (adversarial examples of 64 inputs: 0.8 s where it took 2.5 and 1.6)."""
+"""Boxes before the first one is made smaller, which takes an LP for each end of a column; then that waits
+for as long as the tree expects fewer boxes than that is LPs (adversarial examples of 64 inputs: 2.4 and
+0.5 s, 8.4 and 0.9 where more boxes had to be closed than open)."""
 POINT_SHARE = 0.1
 """Of the time left, for a point of tables."""
 HALF = 0.5
@@ -200,9 +201,11 @@ class _LpRun(_Run):
             self._offer([] if point is None else [point])
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
-        closing = tree.boxes < FIRST or 2 * len(tree) <= tree.boxes
-        if self._root is not None and not self._root.done and not closing:
-            self._shrink(self._root)
+        root = self._root
+        if root is None or root.done or tree.boxes < FIRST:
+            return
+        if tree.expected(tree.aim(self._goal)) > root.lps:
+            self._shrink(root)
 
     def _write(self) -> None:
         """A point is known, and what follows bounds the problem as it is written: points that use up the
