@@ -11,6 +11,7 @@ from dovetail.branching.candidates import candidates, remaining
 from dovetail.branching.divisions import NO_CUTS
 from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
+from dovetail.methods import branching
 from dovetail.methods.branching import Branching
 from dovetail.methods.branching_model import model_of
 from dovetail.run.budget import Budget
@@ -235,18 +236,17 @@ def test_the_first_box_is_made_smaller_where_that_takes_fewer_lps_than_boxes_to_
     asked, shrink = [], Root.shrink
     monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
     monkeypatch.setattr(Tree, "expected", lambda tree, goal: expected)
+    monkeypatch.setattr(branching, "FIRST", 0)
     result = dt.solve(several_networks(count=1), Branching(), gap=1e-6, log=False)
     assert result.status == "optimal" and bool(asked) is smaller
 
 
-def test_a_tree_knows_about_how_many_boxes_are_to_come():
+def test_a_tree_expects_fewer_boxes_the_nearer_its_end_is():
     problem = several_networks(count=1)
     best, (tree, _) = min(problem.mip.objective(x) for x in points(problem)), tree_of(problem)
-    said = []
+    assert tree.expected(math.inf) == tree.expected(best) == math.inf
     with torch.no_grad():
         while len(tree):
             tree.step(best, Budget())
-            said.append((tree.boxes, tree.expected(best)))
-    late = [(tree.boxes - seen, guess) for seen, guess in said if 8 <= seen < tree.boxes]
-    assert late and all(true / 4.0 - 1.0 <= guess <= 4.0 * true + 1.0 for true, guess in late)
-    assert said[-1][1] == 0.0
+            assert not len(tree) or len(tree) <= tree.expected(best) <= tree.expected(best + 1.0)
+    assert tree.expected(best) == 0.0

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from highspy import HighsBasis
 from torch import Tensor
 
 from dovetail.bounds.box import UNIT
@@ -32,7 +31,7 @@ from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, ModelError
-from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
+from dovetail.mip.loaded_highs import Basis, LoadedHighs, SparseRows
 from dovetail.mip.program import Program
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise
@@ -43,6 +42,10 @@ LEAST_HEIGHT = 1e-12
 """Of a triangle that is divided by."""
 LEAST_PRICE = 1e-12
 """Below it the two lines under a ReLU have no price, and its lower slope is anybody's choice."""
+
+
+Start = Basis | None
+"""Where simplex begins: at the end of another LP, if anywhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +162,7 @@ class Solved:
     cost."""
     worth: float = -np.inf
     """About what the point costs once outputs are what the networks say."""
-    basis: HighsBasis | None = None
+    basis: Start = None
     """Where simplex ended: the LPs of parts begin there (a third of the pivots, on five kinds)."""
 
 
@@ -173,7 +176,7 @@ class _Raw(NamedTuple):
     x: FloatArray | None
     y: FloatArray | None
     infeasible: bool
-    basis: HighsBasis | None
+    basis: Start
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +358,7 @@ class TriangleLp:
         lower: FloatArray,
         upper: FloatArray,
         budget: Budget,
-        bases: Sequence[HighsBasis | None] | None = None,
+        bases: Sequence[Start] | None = None,
     ) -> list[Solved]:
         """The least cost over each of N tightened boxes; simplex begins at these bases."""
         lines, raw = self._lines(lower, upper), list[_Raw]()

@@ -20,14 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from highspy import HighsBasis
 
 from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.record import Place, Record, Shown
-from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
+from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE
@@ -83,7 +82,7 @@ class Node:
     """In the tree's record, if it keeps one."""
     shown: Shown | None = field(default=None, compare=False)
     """The multipliers that its bound is by."""
-    basis: HighsBasis | None = field(default=None, compare=False)
+    basis: Start = field(default=None, compare=False)
     """Where the LP of a box around it ended."""
     outer: float = field(default=-math.inf, compare=False)
     """The bound of the box that it is a part of."""
@@ -514,6 +513,8 @@ class Tree:
     def expected(self, goal: float) -> float:
         """About how many boxes are still to come, if bounds rise and boxes are divided as they were."""
         rise, boxes = self._rises
+        if not self._heap:
+            return 0.0
         if not rise > 0.0 or not math.isfinite(goal):
             return math.inf
         parts = max(self._parted[0] / max(self._parted[1], 1.0), 1.0)

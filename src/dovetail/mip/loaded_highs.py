@@ -59,6 +59,10 @@ STATUS = {
 }
 
 
+Basis = highspy.HighsBasis
+"""Where an LP ended."""
+
+
 class SparseRows(NamedTuple):
     """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
 
@@ -159,11 +163,11 @@ class LoadedHighs:
             self._highs.setBasis(basis)
 
     @property
-    def basis(self) -> highspy.HighsBasis:
+    def basis(self) -> Basis:
         """Where the last LP ended, for `start_from`."""
         return self._highs.getBasis()
 
-    def start_from(self, basis: highspy.HighsBasis) -> None:
+    def start_from(self, basis: Basis) -> None:
         """Begin the next LP there; one of a program of another size says nothing."""
         sizes = len(basis.col_status), len(basis.row_status)
         if basis.valid and sizes == (self._highs.getNumCol(), self._highs.getNumRow()):
