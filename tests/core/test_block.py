@@ -1,10 +1,15 @@
-"""What decides a class."""
+"""What decides a class.
+
+Training ranges: read from arrays and frames, and what an answer does beyond them is named.
+"""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.core.block import classes_of
+from dovetail.core.block import TrainingRange, classes_of
+from tests.small import linear_net
 
 
 def test_a_single_value_counts_from_its_threshold_on():
@@ -43,3 +48,41 @@ def test_consecutive_columns_are_looked_at_where_they_are():
     assert not np.shares_memory(block.view(x), x)
     block.write(x, np.array([[3.0], [4.0]]))
     assert x[7:].tolist() == [3.0, 4.0]
+
+
+def beyond(x, data):
+    """The extrapolations of a problem whose only point is `x`: two samples of two features."""
+    x = np.asarray(x)
+    outputs = x.reshape(2, 2).sum(axis=1)
+    problem = dt.Problem(dt.Mip(np.zeros(6), lower=np.append(x, outputs), upper=np.append(x, outputs)))
+    problem.add_predictor(linear_net([1.0, 1.0]), [[0, 1], [2, 3]], [[4], [5]], data=data, name="net")
+    return dt.solve(problem, log=False).extrapolations
+
+
+def test_ranges_have_the_names_of_the_frame_and_pass_over_what_is_missing():
+    known = TrainingRange.of("net", pd.DataFrame({"hot": [0.0, np.nan, 2.0], "wet": [5.0, 4.0, 6.0]}), 2)
+    assert (known.lower.tolist(), known.upper.tolist()) == ([0.0, 4.0], [2.0, 6.0])
+    assert known.names == ("hot", "wet")
+    assert TrainingRange.of("net", np.ones((3, 2)), 2).names == ("feature 0", "feature 1")
+
+
+def test_the_farthest_by_its_own_range_comes_first():
+    data = pd.DataFrame({"hot": [0.0, 1.0], "wide": [0.0, 100.0]})
+    found = beyond([2.0, 50.0, 0.5, -60.0], data)
+    assert [(where.sample, where.feature) for where in found] == [(0, "hot"), (1, "wide")]
+    assert [where.amount for where in found] == [1.0, 60.0]
+    assert str(found[1]) == "net, sample 1: x[3] (wide) = -60 is 60 below 0"
+
+
+def test_the_edge_of_the_data_is_inside():
+    assert beyond([0.0, 1.0, 1.0, 0.0], np.array([[0.0, 0.0], [1.0, 1.0]])) == ()
+
+
+def test_a_block_without_data_has_no_range():
+    assert beyond([99.0, 99.0, 99.0, 99.0], None) == ()
+
+
+@pytest.mark.parametrize("data", [np.ones((3, 1)), [["a", "b"]], np.empty((0, 2)), [[np.nan, 1.0]]])
+def test_data_that_does_not_fit_is_refused(data):
+    with pytest.raises(dt.PredictorError, match="net: data"):
+        TrainingRange.of("net", data, 2)

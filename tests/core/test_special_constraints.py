@@ -1,4 +1,7 @@
-"""Special constraints as rows: what they say of whole points is what they are for."""
+"""Special constraints as rows: what they say of whole points is what they are for.
+
+An indicator that means nothing cannot be made.
+"""
 
 import itertools
 
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.special_constraints import SpecialConstraints
+from dovetail.core.special_constraints import Indicator, SpecialConstraints
 
 
 def allowed(special, own):
@@ -91,3 +94,17 @@ def test_piecewise_functions_need_a_range():
 def test_nothing_special_is_the_program_itself():
     special = binaries(2)
     assert special.program() is special.mip
+
+
+@pytest.mark.parametrize(
+    ("active", "lower", "upper"),
+    [(2, 0.0, 1.0), (1, -np.inf, np.nan), (1, np.nan, 0.0), (1, -np.inf, -np.inf), (0, np.inf, np.inf)],
+)
+def test_refuses_nonsense(active, lower, upper):
+    with pytest.raises(dt.ModelError, match="constraint c"):
+        Indicator(0, active, [1], [1.0], lower, upper, "c")
+
+
+@pytest.mark.parametrize("active", [0, 1, True, False])
+def test_one_side_or_none_is_enough(active):
+    assert Indicator(0, active, [1], [1.0], -np.inf, np.inf, "c").active == active

@@ -1,4 +1,7 @@
-"""Descents: known optima of concave kinks, equalities through networks, integers that must move."""
+"""Descents: known optima of concave kinks, equalities through networks, integers that must move.
+
+Local optima: the same one is known again, another is new.
+"""
 
 from dataclasses import replace
 
@@ -7,9 +10,10 @@ import pytest
 from torch import nn
 
 import dovetail as dt
-from dovetail.linearised.descent import Descent, DescentOptions, increase_penalty
+from dovetail.linearised.descent import Descent, DescentOptions, Iterate, increase_penalty
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import LinearStep, TrustRegionSubproblem
+from dovetail.methods.sequential_linear import LocalOptima
 from tests.contexts import context_of
 from tests.small import linear_net, random_mlp
 
@@ -163,3 +167,18 @@ def test_a_descent_without_time_is_its_start():
 def test_penalties_rise_only_where_something_was_let_pass():
     step = LinearStep(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
     assert increase_penalty(np.array([1.0, 1.0, 1e9]), step).tolist() == [3.0, 1.0, 1e9]
+
+
+def ended(value: float, feasible: bool = True) -> Iterate:
+    return Iterate(np.zeros(1), value, feasible)
+
+
+def test_an_optimum_is_new_once():
+    optima = LocalOptima()
+    assert [optima.add(ended(value)) for value in (3.0, 3.0 + 1e-7, 2.0, 3.0 - 1e-7, 2.0001)] == [
+        True, False, True, False, True,
+    ]  # fmt: skip
+
+
+def test_a_descent_that_found_no_point_teaches_nothing():
+    assert not LocalOptima().add(ended(1.0, feasible=False))

@@ -1,4 +1,7 @@
-"""The trace: one row per iteration, residuals by their worst, flat where a table needs it."""
+"""The trace: one row per iteration, residuals by their worst, flat where a table needs it.
+
+Frames are made by pandas; who has none is told by whom it is needed.
+"""
 
 import sys
 from dataclasses import replace
@@ -7,7 +10,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.run.record import read, sayable
-from dovetail.run.trace import Gain, Residual, Row, add_gain
+from dovetail.run.trace import Gain, Residual, Row, add_gain, frame
 
 ROW = Row(
     iteration=1, objective=2.0, incumbent=1.0, source="mip", rho=10.0, lagrangian=0.5, merit=0.25,
@@ -70,3 +73,13 @@ def test_gains_from_a_file():
         read("gain", {"seconds": 1, "value": 1, "source": 1}, Gain)
     with pytest.raises(ValueError, match="value"):
         read("gain", {"seconds": 1, "value": "many", "source": "host"}, Gain)
+
+
+def test_one_row_per_record():
+    assert frame("the test", [{"a": 1}, {"a": 2, "b": 3.0}])["a"].tolist() == [1, 2]
+
+
+def test_pandas_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(dt.MissingDependencyError, match="the test needs pandas: pip install pandas"):
+        frame("the test", [])

@@ -1,4 +1,7 @@
-"""A solve from the model to the result."""
+"""A solve from the model to the result.
+
+Where a solve begins.
+"""
 
 import os
 import signal
@@ -8,9 +11,11 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.run import lp_duration
 from dovetail.run.budget import StopReason
-from dovetail.run.context import MethodOutcome
+from dovetail.run.context import MethodOutcome, Start
+from dovetail.solving.job import read_start
 from tests.small import bowl, knapsack, linear_net
 
 
@@ -102,3 +107,28 @@ def test_imports_are_on_the_clock(monkeypatch):
     result = dt.solve(knapsack(), method, time_limit=1000.0, log=False)
     assert 300.0 <= method.budget.seconds < 900.0
     assert result.seconds >= 300.0
+
+
+@pytest.mark.parametrize(
+    ("start", "culprit"),
+    [
+        ([1.0, 2.0], "start has 2 entries, expected 5"),
+        ([1.0, np.nan, 0.0, 0.0, 0.0], "start is nan for b"),
+        ([1.0, np.inf, 0.0, 0.0, 0.0], "start is inf for b"),
+    ],
+)
+def test_refuses_before_any_work(start, culprit):
+    with pytest.raises(dt.OptionError, match=culprit):
+        dt.solve(knapsack(), start=start, log=False)
+
+
+def test_a_result_of_another_problem():
+    with pytest.raises(dt.OptionError, match="the result of another problem"):
+        dt.solve(knapsack(), start=dt.solve(bowl(), log=False), log=False)
+
+
+def test_a_result_brings_its_point_and_its_prices():
+    before = dt.solve(bowl(), dt.DualDecomposition(iterations=3), log=False)
+    start = read_start(take_snapshot(bowl()), before)
+    assert start.x is before.x and start.multipliers is before.multipliers
+    assert read_start(take_snapshot(bowl()), None) == Start()

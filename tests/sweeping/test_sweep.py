@@ -1,21 +1,30 @@
-"""Whole sweeps over processes: rows as they come, failures reported, gone on with, interrupted."""
+"""Whole sweeps over processes: rows as they come, failures reported, gone on with, interrupted.
+
+What builds the problems: found by other processes, and fit for every case, or refused before anything.
+
+One case in one process: its row, whatever it raises.
+
+The file: rows as they come, cut where it was killed, refused where it is not ours.
+"""
 
 import io
 import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.sweep import ResultsFile, solved
+from dovetail.sweeping.sweep import ResultsFile, name_of, solved
 from dovetail.sweeping.sweep_result import SweepRow
 from tests.conftest import FULL
 from tests.processes import gone, hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over
-from tests.sweeping.builds import plant
+from tests.sweeping.builds import nothing, pair, plant
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -171,3 +180,108 @@ def test_a_program_without_a_guard_is_told(tmp_path):
     last = errors.strip().splitlines()[-1]
     assert "OptionError: a process for build 'build' ended with exit code 1 before it began" in last
     assert '`if __name__ == "__main__":`' in last
+
+
+def test_what_other_processes_find_has_a_name():
+    for build in (nothing, partial(nothing, b=2)):
+        assert name_of(build, [{"a": 1}]) == "nothing"
+
+
+def test_what_other_processes_cannot_find_is_refused(monkeypatch):
+    def local(a):
+        return a
+
+    for build in (local, lambda a: a):
+        with pytest.raises(dt.OptionError, match=r"cannot be sent .* it has to be a function of a file"):
+            name_of(build, [{"a": 1}])
+    with pytest.raises(dt.OptionError, match="build is 3"):
+        name_of(3, [{}])
+    typed = SimpleNamespace(typed=local)  # as a notebook or `python -c` has it: no file, no spec
+    monkeypatch.setitem(sys.modules, "__main__", typed)
+    monkeypatch.setattr(local, "__module__", "__main__")
+    monkeypatch.setattr(local, "__qualname__", "typed")
+    with pytest.raises(dt.OptionError, match="build 'typed' is not in a file"):
+        name_of(local, [{"a": 1}])
+
+
+@pytest.mark.parametrize("case", [{}, {"a": 1, "c": 2}])
+def test_cases_it_does_not_take_are_refused(case):
+    with pytest.raises(dt.OptionError, match="build 'nothing' does not take case 1 of grid"):
+        name_of(nothing, [{"a": 1}, case])
+
+
+def test_functions_that_do_not_tell_what_they_take_are_taken():
+    assert name_of(max, [{"a": 1}]) == "max"
+
+
+def test_a_case_is_solved():
+    row = solved("plant", plant, {"sense": "max"}, True)
+    assert (row.status, row.objective, row.error) == ("optimal", 2.0, "")
+    assert row.result.names == ("a", "b", "c", "d", "y")
+
+
+@pytest.mark.parametrize(
+    ("build", "case", "error"),
+    [
+        (plant, {"trouble": "raise"}, "build: ValueError: no such plant (builds.py, line "),
+        (plant, {"trouble": "leave"}, "build: SystemExit: 4"),
+        (nothing, {"a": 1}, "solve: "),
+        (pair, {"a": 3}, "build: dovetail.core.errors.OptionError: build returned a tuple"),
+        (pair, {"a": {"colour": 1}}, "solve: TypeError: solve() got an unexpected keyword argument 'colour'"),
+        (pair, {"a": {"method": "guess"}}, "solve: dovetail.core.errors.OptionError: method 'guess'"),
+    ],
+)
+def test_what_goes_wrong_is_in_the_row(build, case, error):
+    row = solved("plant", build, case, True)
+    assert row.error.startswith(error)
+    assert row.status is None
+    assert row.full is None
+
+
+def row(a, error=""):
+    return SweepRow({"a": a}, "plant", error=error)
+
+
+def test_rows_are_there_again_and_the_later_one_counts(tmp_path):
+    path = tmp_path / "new" / "rows.jsonl"
+    file = ResultsFile.open(path, "plant")
+    for each in (row(1, "no memory"), row(2), row(1)):
+        file.add(each)
+    again = ResultsFile.open(path, "plant")
+    assert [(each.case, each.error) for each in again.rows.values()] == [({"a": 1}, ""), ({"a": 2}, "")]
+    assert not again.cut_off
+
+
+def test_every_cut_leaves_whole_rows_and_a_file_to_go_on_with(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    file = ResultsFile.open(path, "plant")
+    file.add(row(1))
+    first = path.stat().st_size
+    file.add(row(2))
+    whole = path.read_bytes()
+    for end in range(first, len(whole), 7):
+        path.write_bytes(whole[:end])
+        cut = ResultsFile.open(path, "plant")
+        assert len(cut.rows) == 1
+        assert cut.cut_off == (end > first)
+        cut.add(row(3))
+        assert [each.case["a"] for each in ResultsFile.open(path, "plant").rows.values()] == [1, 3]
+
+
+def test_what_cannot_be_used_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "rows.jsonl", tmp_path):
+        with pytest.raises(dt.OptionError, match="out is .* cannot be written"):
+            ResultsFile.open(path, "plant")
+
+
+def test_files_of_others_are_refused_and_left_alone(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    ResultsFile.open(path, "plant").add(row(1))
+    with pytest.raises(dt.OptionError, match="has rows of 'plant', this is a sweep of 'house'"):
+        ResultsFile.open(path, "house")
+    text = path.read_bytes() + b"\xff\n" + path.read_bytes()[:9]
+    path.write_bytes(text)
+    with pytest.raises(dt.OptionError, match="line 2: .*take the line out"):
+        ResultsFile.open(path, "plant")
+    assert path.read_bytes() == text
