@@ -37,8 +37,8 @@ from dovetail.structure.structure import structure_of
 SOURCE = "nodes"
 FIRST = 8
 """Boxes before the first one is made smaller, which takes an LP for each end of a column; then that waits
-for as long as the tree has had, and expects, fewer boxes than that is LPs (adversarial examples of 64
-inputs: 2.4 and 0.5 s, 8.4 and 0.9 where more boxes had to be closed than open)."""
+for as long as the tree has had, and expects, fewer boxes than that is LPs (an adversarial example of 64
+inputs: 2.4 s, 5.1 where more boxes had to be closed than open)."""
 POINT_SHARE = 0.1
 """Of the time left, for a point of tables."""
 HALF = 0.5
