@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail_study import theorem1, theorem1_page, theorem1_verdicts, theorem2
+from dovetail_study import theorem1, theorem1_page, theorem2
 from dovetail_study.experiment import Experiment, Rows
 from dovetail_study.families import FAMILIES
 from dovetail_study.figures import Drawing
@@ -45,7 +45,7 @@ def _tables(rows: Rows) -> list[ResultTable]:
 
 def _verdicts(rows: Rows) -> list[Verdict]:
     first, second = _halves(rows)
-    return theorem1_verdicts.verdicts(first) + theorem2.verdicts(second)
+    return theorem1_page.verdicts(first) + theorem2.verdicts(second)
 
 
 def _draw(rows: Rows) -> Drawing | None:

@@ -3,8 +3,7 @@
 import pytest
 
 from dovetail_study.families import FAMILIES
-from dovetail_study.theorem1_page import panels, tables
-from dovetail_study.theorem1_verdicts import verdicts
+from dovetail_study.theorem1_page import panels, tables, verdicts
 from dovetail_study.verdict import Word
 
 
