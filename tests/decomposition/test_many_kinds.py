@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import LinearConstraint, milp
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from torch import nn
 
 import dovetail as dt
@@ -157,6 +158,61 @@ def test_numbers_beside_integers(seed, monkeypatch):
         assert result.objective >= optimum - 0.02 * (1.0 + abs(optimum))
         assert result.bound_kind == "proven"
         assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
+
+
+def shifted(seed, *, rows):
+    """Amounts that cost by how far they are from a wish, written by two rows or by parts; trees or a network
+    decide a class or a number of them."""
+    rng, n = np.random.default_rng(seed), 60
+    torch.manual_seed(seed)
+    wish, about = rng.uniform(-0.5, 0.5, (n, 2)), rng.uniform(-1, 1, (n, 1))
+    classes, problem = bool(rng.integers(2)), dt.Problem(sense="min")
+    far = {"far": dt.Family(upper=1.2, width=2, cost=rng.uniform(0.5, 1.5, (1, 2)))}
+    parts = {"up": far["far"], "down": far["far"]}
+    slope = float(rng.choice([1.0, 2.0]))
+    as_rows = [
+        dt.FamilyRow({"far": 1.0, "amount": -1.0}, lower=-wish, name="above"),
+        dt.FamilyRow({"far": slope, "amount": slope}, lower=slope * wish, name="below"),
+    ]
+    as_parts = [dt.FamilyRow({"amount": 1.0, "up": -1.0, "down": 1.0}, wish, wish, name="parts")]
+    said = dt.Family(upper=1.0, integer=True) if classes else dt.Family(lower=-np.inf)
+    made = problem.add_template(
+        n,
+        {
+            "about": dt.Family(fixed=about),
+            "amount": dt.Family(lower=-1.0, upper=1.0, width=2),
+            **(far if rows else parts),
+            "said": said,
+        },
+        rows=as_rows if rows else as_parts,
+        coupling=[dt.FamilyRow({"said": 1.0}, lower=35.0 if classes else 12.0, name="said")],
+    )
+    if rng.integers(2):
+        X = rng.uniform(-1, 1, (300, 3))
+        y = np.sin(3 * X[:, 1]) * X[:, 2] + X[:, 0]
+        kind = RandomForestClassifier if classes else RandomForestRegressor
+        predictor = kind(8, max_depth=4, random_state=seed).fit(X, y > 0.1 if classes else y)
+    else:
+        predictor = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)).double()
+        with torch.no_grad():
+            predictor[2].weight *= 3.0
+    how = {"output_type": "classification"} if classes else {}
+    problem.add_predictor(predictor, made["about", "amount"], made["said"], **how)
+    return problem
+
+
+@pytest.mark.parametrize("seed", range(CASES // 3))
+def test_absolute_values_by_rows_and_by_parts(seed):
+    """What is proved of one form holds for the points of the other."""
+    problems = [shifted(seed, rows=True), shifted(seed, rows=False)]
+    by_rows, by_parts = (dt.solve(one, TemplatePricing(rounds=5), log=False) for one in problems)
+    for found, problem, other in ((by_rows, problems[0], by_parts), (by_parts, problems[1], by_rows)):
+        assert not found.failures
+        if found.x is not None:
+            assert dt.check(problem, found.x).within()
+        if found.bound is not None and other.objective is not None:
+            assert found.bound <= other.objective + 1e-6 * (1.0 + abs(other.objective))
+    assert (by_rows.x is None) == (by_parts.x is None)
 
 
 def test_near_is_said_of_each_side_of_the_rows():

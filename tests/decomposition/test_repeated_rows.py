@@ -102,7 +102,8 @@ def test_a_batch_is_its_rows_one_by_one(family, monkeypatch):
 
 @pytest.mark.parametrize("family", ["treated", "judged"])
 def test_a_shard_is_its_blocks_one_by_one(family, monkeypatch):
-    """Shards of one and two blocks have the columns of one shard of all; these families draw no starts."""
+    """Shards of one and two blocks have the columns of one shard of all, where no starts are drawn."""
+    monkeypatch.setattr("dovetail.decomposition.shard.FEW_FREE", 0)
     monkeypatch.setattr(BlockData, "dtype", torch.float64)
     monkeypatch.setattr(descent_rows, "LEAVING", 0.0)
     problem = FAMILIES[family](BLOCKS)

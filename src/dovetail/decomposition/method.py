@@ -31,7 +31,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
-QUICK, QUICK_PART = 5.0, 0.1
+QUICK, QUICK_PART = 1.0, 0.1
 """Seconds, and part of the time there is: where the first round is done sooner, the last is not far."""
 
 
@@ -121,10 +121,14 @@ class _Pricing:
         """All of it; rows of the trace are rounds over all blocks."""
         context, most, program = self._context, self._options.rounds, self._context.problem.stated
         progress, outcome = Progress(context, most), None
+        offered = False
         for done in self._rounds.all(most):
+            if not offered and (done.last or self._slow):
+                self._offer(last=False)
+                offered = True
             bound = self._bound() if done.last else None
-            if done.last or (done.number == 0 and self._slow):
-                self._offer(last=done.last and (done.number > 0 or done.over is None))
+            if done.last:
+                self._offer(last=done.number > 0 or done.over is None)
             if bound is not None:
                 self._tell(bound)
             outcome = progress.record(done.value + program.sign * self._plan.constant)

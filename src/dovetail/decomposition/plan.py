@@ -94,6 +94,19 @@ def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
     return int(np.count_nonzero(mine & (places.start < part.first + part.shape[1]))) == part.shape[1]
 
 
+@dataclass(frozen=True, eq=False)
+class _V:
+    """value >= corner + rises (x - at), value >= corner + falls (at - x)."""
+
+    value: int
+    input: int
+    rows: tuple[int, ...]
+    at: FloatArray
+    corner: FloatArray
+    rises: FloatArray
+    falls: FloatArray
+
+
 def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
     """The program of a template; None where networks are chained: a move goes through two of them."""
     written = {int(j) for network in template.networks for j in network.outputs}
@@ -119,7 +132,8 @@ class _Assembly:
             self._read[network.inputs[network.inputs != FIXED]] = True
         self._defined = self._definitions()
         pairs = self._pairs(self._defined)
-        behind = set(self._defined) | set(pairs.values())
+        self._vs = {v.value: v for v in self._absolute_values()}
+        behind = set(self._defined) | set(pairs.values()) | set(self._vs)
         right = [j for j in range(c) if not self._output[j] and j not in behind]
         self._right = np.array(right, dtype=np.int64)
         self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
@@ -181,6 +195,54 @@ class _Assembly:
                 pairs[one] = other
         return pairs
 
+    def _absolute_values(self) -> Iterator[_V]:
+        """Columns that two rows keep above a V over a coordinate, and that nobody wants larger."""
+        template, taken = self._template, set[int]()
+        whole = template.integer | self._output | self._read
+        coupled = template.coupling
+        for value in np.flatnonzero(~whole).tolist():
+            rows = [i for i, j in self._entry if j == value]
+            others = {j for i in rows for j in self._members[i] if j != value}
+            x = next(iter(others), NONE)
+            if len(rows) != 2 or len(others) != 1 or {value, x} & {*self._defined, *taken}:
+                continue
+            if self._output[x] or template.integer[x] or np.any(one_row(template.cost)[:, value] < 0.0):
+                continue
+            mine = coupled.column == value
+            uses = [
+                sign * one_row(coupled.entry)[:, mine & (coupled.row == row)]
+                for row, sign in zip(self._sides.row, self._sides.sign, strict=True)
+            ]
+            lines = [self._line(row, value, x) for row in rows]
+            if any(np.any(use < 0.0) for use in uses) or any(line is None for line in lines):
+                continue
+            (one, rises), (other, falls) = sorted(
+                (line for line in lines if line is not None), key=lambda line: -float(line[1][0])
+            )
+            if not (np.all(rises > 0.0) and np.all(falls < 0.0)):
+                continue
+            at = (other - one) / (rises - falls)
+            corner = one + rises * at
+            lower, upper = (one_row(limit[:, x]) for limit in (template.lower, template.upper))
+            inside = (lower <= at) & (at <= upper)
+            least, most = (one_row(limit[:, value]) for limit in (template.lower, template.upper))
+            if np.all(inside) and np.all((least <= corner) & (corner <= most)):
+                taken |= {value, x}
+                yield _V(value, x, tuple(rows), one_row(at), one_row(corner), rises, -falls)
+
+    def _line(self, row: int, value: int, x: int) -> tuple[FloatArray, FloatArray] | None:
+        """value >= constant + slope x, if a row says so and nothing else."""
+        scale = self._entry[row, value]
+        lower, upper = (
+            one_row(side[:, row]) for side in (self._template.row_lower, self._template.row_upper)
+        )
+        side, other = (lower, upper) if np.all(scale > 0.0) else (upper, lower)
+        if not (np.all(scale > 0.0) or np.all(scale < 0.0)):
+            return None
+        if np.any(np.isfinite(other)) or not np.all(np.isfinite(side)):
+            return None
+        return side / scale, -self._entry[row, x] / scale
+
     def program(self) -> MoveProgram:
         """Everything."""
         template = self._template
@@ -202,6 +264,8 @@ class _Assembly:
         for right, left in zip(self._right.tolist(), self._left.tolist(), strict=True):
             if left != NONE:
                 quiet[right], quiet[left] = limits[right][0], limits[left][0]
+        for v in self._vs.values():
+            quiet[v.input], quiet[v.value] = v.at, v.corner
         for j in (*self._outputs.tolist(), *self._defined):
             quiet[j] = np.zeros(1)
         self._rest_size = np.array([_size(values) for values in quiet])
@@ -212,6 +276,9 @@ class _Assembly:
                 PartGain(right, k + number, -one) if left == NONE else PartGain(left, k + number, one)
             )
         gains += [PartGain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
+        for v in self._vs.values():
+            number = self._right.tolist().index(v.input)
+            gains += [PartGain(v.value, number, v.rises), PartGain(v.value, k + number, v.falls)]
         for column, row in self._defined.items():
             scale = self._entry[row, column]
             others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
@@ -240,6 +307,11 @@ class _Assembly:
                 if left == NONE
                 else rest[left] - one_row(template.upper[:, left])
             )
+        places = self._right.tolist()
+        for v in self._vs.values():
+            number, room = places.index(v.input), one_row(template.upper[:, v.value]) - v.corner
+            lower[number] = np.maximum(lower[number], -room / v.falls)
+            upper[number] = np.minimum(upper[number], room / v.rises)
         return self._everywhere(_beside(lower)), self._everywhere(_beside(upper))
 
     def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
@@ -306,7 +378,7 @@ class _Assembly:
         their sides."""
         template = self._template
         for row in range(template.row_lower.shape[1]):
-            if row in self._defined.values():
+            if row in self._defined.values() or any(row in v.rows for v in self._vs.values()):
                 continue
             members = {j: entry for (i, j), entry in self._entry.items() if i == row}
             columns = np.array([*members], dtype=np.int64)
