@@ -68,9 +68,9 @@ blocks miss much, so that the spread of a sample alone is too little in one case
 fifty misses 0.4 %)."""
 BLOCK_GAP, MOST_BOXES = 2e-4, 400
 """Relative to the objective of an average block: how exactly its least cost is proved; boxes for each."""
-PROOF_PART = 2.0
-"""Of the time that the search took: a proof of all blocks may take so much. (Customers, n = 10,000: 4
-and 7 CPU s.)"""
+PROOF_PART = 1.5
+"""Of the time that the search took: a proof of all blocks may take so much. (Customers, n = 10,000: 8 CPU s
+and 7; tanh: 20 and 37, which is left at an estimate.)"""
 
 T = TypeVar("T")
 
