@@ -7,7 +7,7 @@ import torch
 
 from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.turns import FIRST, PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
+from dovetail.run.turns import BEGIN, FIRST, PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
 
 STEP = 0.01
 """Seconds of effort that a step of these computations counts."""
@@ -95,7 +95,7 @@ def test_another_begins_when_each_at_work_has_worked_for_it():
     assert next_of([], others_wait=True) is None
     for one in pair:
         assert next_of(pair, others_wait=True) is one
-        one.turn(2 * FIRST)
+        one.turn(2 * BEGIN)
     assert next_of(pair, others_wait=True) is None
     pair[1].judge(0.9, False, FIRST, FIRST)
     assert next_of(pair, others_wait=True) is pair[1]  # it leads

@@ -16,6 +16,10 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import entries_of, times
 from dovetail.linearised.networks import Networks
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.run import work
+
+LEVEL_EFFORT = 5e-5
+"""Seconds of a level, beside its networks, fitted on eight problems (see `Work.effort`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +145,10 @@ class Propagation:
 
     def fill(self, Z: FloatArray) -> None:
         """Fill in every column that the integers (and what is held) decide."""
-        for level in (*self._levels, *self.pushed_levels):
+        levels = (*self._levels, *self.pushed_levels)
+        for level in levels:
             level.fill(Z)
+        work.count(effort=len(levels) * LEVEL_EFFORT)
 
     @property
     def pushed(self) -> IntArray:
