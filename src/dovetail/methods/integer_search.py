@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
@@ -138,7 +140,7 @@ class LocalSearch:
         free[scaled.networks.outputs] = False
         self._free = free
         self._choice_rows = self._find_choice_rows()
-        self._assignment = self._find_assignment()
+        self._exchanges = self._find_exchanges()
         self._merit = CompletedMerit(scaled)
         samples = sum(block.samples for block in scaled.problem.blocks)
         fitting = min(MOST_CELLS // scaled.host.n_columns, MOST_SAMPLES // max(1, samples))
@@ -290,11 +292,13 @@ class LocalSearch:
         alone = self._free.copy()
         for row in self._choice_rows:
             alone[row] = False
-        if self._assignment is not None:
+        if self._exchanges[2].size:
             four = self._swaps(z)
             columns.append(four)
             changes.append(np.tile([-1.0, -1.0, 1.0, 1.0], (len(four), 1)))
-        for row in self._choice_rows if self._assignment is None else ():
+        for row in self._choice_rows:
+            if self._exchanges[0][row[0]] >= 0:
+                continue
             on, off = row[z[row] > 0.5], row[z[row] <= 0.5]
             pairs = np.stack(np.meshgrid(on, off, indexing="ij"), axis=-1).reshape(-1, 2)
             columns.append(np.tile(pairs, (1, 2)))
@@ -308,37 +312,58 @@ class LocalSearch:
             length *= STRIDE
         return np.concatenate(columns), np.concatenate(changes)
 
-    def _find_assignment(self) -> tuple[IntArray, IntArray, IntArray] | None:
-        """Where each binary is in two choice rows, as in an assignment (its job's, its machine's): which two.
+    def _find_exchanges(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Where binaries stand in two choice rows each, as in an assignment (a job's, a machine's).
 
-        First and second row of each column, and the column of each pair of rows, -1 where there is none.
+        Rows are the nodes of a graph whose edges are the binaries; one that stands in a single row of such a
+        graph leads to a node of its own, for a row that the presolve left out. If the nodes fall into two
+        sides, jobs and machines, each binary has a node of either side: (n,) of one, (n,) of the other, -1
+        where a binary is in no such graph, and (nodes, nodes) the binary of each pair, -1 where none is.
         """
-        count = np.zeros(self._free.size, dtype=np.int64)
-        both = np.full((self._free.size, 2), -1)
+        count, both = np.zeros(self._free.size, dtype=np.int64), np.full((self._free.size, 2), -1)
+        nodes = len(self._choice_rows)
         for number, row in enumerate(self._choice_rows):
-            if np.any(count[row] == 2):
-                return None
-            both[row, count[row]] = number
+            room = row[count[row] < 2]
+            both[room, count[room]] = number
             count[row] += 1
-        inside = np.flatnonzero(count)
-        if inside.size == 0 or np.any(count[inside] != 2):
-            return None
-        column_of = np.full((len(self._choice_rows), len(self._choice_rows)), -1)
-        column_of[both[inside, 0], both[inside, 1]] = inside
-        return both[:, 0], both[:, 1], column_of
+        linking, alone = np.flatnonzero(count == 2), np.flatnonzero(count == 1)
+        links = sp.coo_array((np.ones(linking.size), both[linking].T), shape=(nodes, nodes))
+        _, label = connected_components(links, directed=False)
+        both[alone, 1] = nodes + label[both[alone, 0]]
+        every = np.flatnonzero((count == 1) | (count == 2))
+        every = every[np.isin(label[both[every, 0]], label[both[linking, 0]])]
+        nodes += int(label.max(initial=-1)) + 1
+        graph = sp.csr_array(sp.coo_array((np.ones(every.size), both[every].T), shape=(nodes, nodes)))
+        side, one, other = np.full(nodes, -1), np.full(count.size, -1), np.full(count.size, -1)
+        for start in np.unique(both[every, 0]):
+            if side[start] < 0:
+                order, before = breadth_first_order(graph, start, directed=False)
+                side[start] = 0
+                for node in order[1:]:
+                    side[node] = 1 - side[before[node]]
+        crooked = every[side[both[every, 0]] == side[both[every, 1]]]
+        crowded = [number for number, row in enumerate(self._choice_rows) if np.any(count[row] > 2)]
+        unfit = label[np.concatenate([both[crooked, 0], np.array(crowded, dtype=np.int64)])]
+        every = every[~np.isin(label[both[every, 0]], unfit)]
+        first = side[both[every, 0]] == 0
+        one[every] = np.where(first, both[every, 0], both[every, 1])
+        other[every] = np.where(first, both[every, 1], both[every, 0])
+        column_of = np.full((nodes, nodes) if every.size else (0, 0), -1)
+        if every.size:
+            column_of[one[every], other[every]] = every
+        return one, other, column_of
 
     def _swaps(self, z: FloatArray) -> IntArray:
         """Two binaries that are on, swapped: both choice rows of each keep their sums."""
-        assert self._assignment is not None
-        first, second, column_of = self._assignment
-        on = np.flatnonzero((first >= 0) & (z > 0.5))
+        one, other, column_of = self._exchanges
+        on = np.flatnonzero((one >= 0) & (z > 0.5))
         if on.size * (on.size - 1) <= 4 * self._batch:
             pairs = np.stack(np.triu_indices(on.size, 1), axis=1)
         else:
             pairs = self._rng.integers(on.size, size=(2 * self._batch, 2))
         p, q = on[pairs].T
-        r, s = column_of[first[p], second[q]], column_of[first[q], second[p]]
-        apart = (first[p] != first[q]) & (second[p] != second[q]) & (r >= 0) & (s >= 0)
+        r, s = column_of[one[p], other[q]], column_of[one[q], other[p]]
+        apart = (one[p] != one[q]) & (other[p] != other[q]) & (r >= 0) & (s >= 0)
         return np.asarray(np.stack([p, q, r, s], axis=1)[apart])
 
     def _kicked(self, z: FloatArray) -> FloatArray:
