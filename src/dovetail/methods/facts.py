@@ -12,6 +12,8 @@ from dovetail.branching.planes.plan import Plan as InputPlan
 from dovetail.branching.planes.plan import input_plan
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.decomposition.plan import template_plan
+from dovetail.linearised.propagation import Propagation
+from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.component_prices.kinds import component_kinds
 from dovetail.methods.component_prices.prices import applies
@@ -174,6 +176,9 @@ class Facts:
     """Integer columns that can move, classes among them."""
     choices = Fact(0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0)
     """Those beside classes."""
+    decided = Fact(False, lambda at: not Propagation(at.context.once(scaled_problem)).holds_inputs)
+    """Whether integers and equality rows decide all that predictors read. Then what local search over the
+    integers sees is exact, and it begins before descents; else it needs the inputs that these find."""
     components = Fact(1, lambda at: at.structure.parts.count)
     priced = Fact(False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled)
     """Class outputs in several components that share rows."""

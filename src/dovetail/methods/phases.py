@@ -90,6 +90,14 @@ PHASES = (
         "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
+        "integer search",
+        "integers beside classes, which decide all that predictors read",
+        lambda facts: facts.choices > 0 and facts.decided,
+        lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
+        "local search over the integers, by the predictors themselves",
+        as_given=True,
+    ),
+    Phase(
         "descents",
         f"not for trees alone, nor for more than {MANY_INTEGERS:,} integers",
         lambda facts: not facts.many and facts.slopes,
@@ -107,8 +115,8 @@ PHASES = (
     ),
     Phase(
         "integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
+        "other integers beside classes",
+        lambda facts: facts.choices > 0 and not facts.decided,
         lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
         "local search over the integers, by the predictors themselves",
         as_given=True,
