@@ -114,7 +114,9 @@ def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray |
         still[read] |= width[read] > 0.0
     columns = np.flatnonzero(still)
     columns = columns[np.argsort(-width[columns], kind="stable")][:MOST]
-    middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))
+    middle = np.clip(0.0, lower, upper)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    middle[bounded] = 0.5 * (lower[bounded] + upper[bounded])
     below, above = _divided(model, columns, lower, upper, middle if x is None else x, integer)
     return Divisions(columns, below, above, np.zeros(model.trees.outputs.size))
 

@@ -241,7 +241,8 @@ def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> 
     """(k, columns) every combination within the bounds, or None if there are more than `most`."""
     low, high = np.ceil(lower[columns]), np.floor(upper[columns])
     counts = high - low + 1.0
-    if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
-        return None
+    with np.errstate(over="ignore"):  # too many even for a float are too many
+        if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
+            return None
     ranges = [first + np.arange(int(count)) for first, count in zip(low, counts, strict=True)]
     return np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)
