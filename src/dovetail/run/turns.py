@@ -39,9 +39,10 @@ BEGIN = 40_000
 """Microseconds of effort (see `next_of`): with 20,000 thirteen small problems take 1.08 times as long."""
 GRACE = 100_000
 """Microseconds of effort without a gain that lower no weight: what most parts take to prepare."""
-SEARCH_IDLE, PROOF_IDLE = 0.125, 0.5
+SEARCH_IDLE, PROOF_IDLE = 0.25, 0.5
 """Weights of searches and of proofs that have gained nothing for long. A proof may gain nothing until its
-end. With an eighth for both, `recycle 2 0` was open at 19 % after 30 s; with a half it is proved in 23 s."""
+end. With an eighth for both, `recycle 2 0` was open at 19 % after 30 s; with a half it is proved in 23 s.
+With an eighth for searches `dispatch 2 0` was open after 40 s; with a half `diet 2 0` took half as long again."""
 GAINED = 0.01
 """Of the gap: a turn that closes less has gained nothing."""
 MISCOUNTED = 4.0
