@@ -42,7 +42,8 @@ GRACE = 100_000
 SEARCH_IDLE, PROOF_IDLE = 0.25, 0.5
 """Weights of searches and of proofs that have gained nothing for long. A proof may gain nothing until its
 end. With an eighth for both, `recycle 2 0` was open at 19 % after 30 s; with a half it is proved in 23 s.
-With an eighth for searches `dispatch 2 0` was open after 40 s; with a half `diet 2 0` took half as long again."""
+With an eighth for searches `dispatch 2 0` was open after 40 s, with a half `diet 2 0` took half as long
+again."""
 GAINED = 0.01
 """Of the gap: a turn that closes less has gained nothing."""
 MISCOUNTED = 4.0
