@@ -16,6 +16,7 @@ starts); nothing is proved. Where all values of the integers together fit one ba
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,6 +64,16 @@ STEP_EFFORT, CELL_EFFORT = 1e-4, 1.7e-8
 
 Moves = tuple[IntArray, FloatArray]
 """(k, 4) columns and (k, 4) changes; a move of fewer columns has zeros at its end."""
+
+
+class Exchanges(NamedTuple):
+    """Where binaries stand in two choice rows each, as in an assignment: a job's and a machine's."""
+
+    job: IntArray
+    """(n,) of each column, -1 where it is in no assignment."""
+    machine: IntArray
+    column: IntArray
+    """(rows, rows) of a job and a machine, -1 where there is none."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +254,7 @@ class LocalSearch:
         better = merit - DECREASE * (1.0 + abs(merit))
         k = int(np.argmin(merits))
         if merits[k] < better:
-            return self._path(sums, Z[k], changes)
+            return self._path(sums, Z[k], float(merits[k]), changes)
         self._offer(z, merit, source)
         chains = Z[np.argsort(merits, kind="stable")[: min(MOST_CHAINS, MOST_CELLS // (len(Z) * sums.width))]]
         for _ in range(CHAIN - 1 if len(chains) else 0):
@@ -259,20 +270,27 @@ class LocalSearch:
             chains = found[order[np.sort(first)[:MOST_CHAINS]]]
         return None
 
-    def _path(self, sums: Sums, z: FloatArray, changes: FloatArray) -> tuple[FloatArray, float]:
-        """Move after move, each the best by sums, from a better neighbour; the best point on the way."""
+    def _path(self, sums: Sums, z: FloatArray, merit: float, changes: FloatArray) -> tuple[FloatArray, float]:
+        """Move after move, each the best by sums, from a better neighbour; the best point on the way.
+
+        The neighbour keeps the merit that it was chosen for: in a batch of another size a network may answer
+        a little differently, and what is taken must be better each time.
+        """
         path, expected = [z], np.inf
-        while len(path) < LONGEST_PATH:
+        while len(path) <= LONGEST_PATH:
             _, move, worth = sums.likely(path[-1][None], 1)
             if not worth[0] < expected - DECREASE * (1.0 + abs(worth[0])):
                 break
             expected = float(worth[0])
             path.append(path[-1] + changes[move[0]])
-        some = np.unique(np.geomspace(1, len(path), min(ON_THE_WAY, self._batch)).astype(int)) - 1
-        found = np.array(path)[some]
-        merits = self._merits(found)
-        k = int(np.argmin(merits))
-        return found[k], float(merits[k])
+        some = np.unique(np.geomspace(1, max(1, len(path) - 1), min(ON_THE_WAY, self._batch)).astype(int))
+        found = np.array(path)[some[some < len(path)]]
+        if len(found):
+            merits = self._merits(found)
+            k = int(np.argmin(merits))
+            if merits[k] < merit - DECREASE * (1.0 + abs(merit)):
+                return found[k], float(merits[k])
+        return z, merit
 
     def _offer(self, z: FloatArray, merit: float, source: str) -> None:
         incumbent, host = self._context.incumbent, self._scaled.host
@@ -292,12 +310,12 @@ class LocalSearch:
         alone = self._free.copy()
         for row in self._choice_rows:
             alone[row] = False
-        if self._exchanges[2].size:
+        if self._exchanges.column.size:
             four = self._swaps(z)
             columns.append(four)
             changes.append(np.tile([-1.0, -1.0, 1.0, 1.0], (len(four), 1)))
         for row in self._choice_rows:
-            if self._exchanges[0][row[0]] >= 0:
+            if self._exchanges.job[row[0]] >= 0:
                 continue
             on, off = row[z[row] > 0.5], row[z[row] <= 0.5]
             pairs = np.stack(np.meshgrid(on, off, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -312,14 +330,10 @@ class LocalSearch:
             length *= STRIDE
         return np.concatenate(columns), np.concatenate(changes)
 
-    def _find_exchanges(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Where binaries stand in two choice rows each, as in an assignment (a job's, a machine's).
-
-        Rows are the nodes of a graph whose edges are the binaries; one that stands in a single row of such a
-        graph leads to a node of its own, for a row that the presolve left out. If the nodes fall into two
-        sides, jobs and machines, each binary has a node of either side: (n,) of one, (n,) of the other, -1
-        where a binary is in no such graph, and (nodes, nodes) the binary of each pair, -1 where none is.
-        """
+    def _find_exchanges(self) -> Exchanges:
+        """Rows are the nodes of a graph whose edges are the binaries; one that stands in a single row of such
+        a graph leads to a node of its own, for a row that the presolve left out. The nodes of a graph that
+        has exchanges fall into two sides, jobs and machines."""
         count, both = np.zeros(self._free.size, dtype=np.int64), np.full((self._free.size, 2), -1)
         nodes = len(self._choice_rows)
         for number, row in enumerate(self._choice_rows):
@@ -334,7 +348,7 @@ class LocalSearch:
         every = every[np.isin(label[both[every, 0]], label[both[linking, 0]])]
         nodes += int(label.max(initial=-1)) + 1
         graph = sp.csr_array(sp.coo_array((np.ones(every.size), both[every].T), shape=(nodes, nodes)))
-        side, one, other = np.full(nodes, -1), np.full(count.size, -1), np.full(count.size, -1)
+        side, job, machine = np.full(nodes, -1), np.full(count.size, -1), np.full(count.size, -1)
         for start in np.unique(both[every, 0]):
             if side[start] < 0:
                 order, before = breadth_first_order(graph, start, directed=False)
@@ -346,24 +360,24 @@ class LocalSearch:
         unfit = label[np.concatenate([both[crooked, 0], np.array(crowded, dtype=np.int64)])]
         every = every[~np.isin(label[both[every, 0]], unfit)]
         first = side[both[every, 0]] == 0
-        one[every] = np.where(first, both[every, 0], both[every, 1])
-        other[every] = np.where(first, both[every, 1], both[every, 0])
-        column_of = np.full((nodes, nodes) if every.size else (0, 0), -1)
+        job[every] = np.where(first, both[every, 0], both[every, 1])
+        machine[every] = np.where(first, both[every, 1], both[every, 0])
+        column = np.full((nodes, nodes) if every.size else (0, 0), -1)
         if every.size:
-            column_of[one[every], other[every]] = every
-        return one, other, column_of
+            column[job[every], machine[every]] = every
+        return Exchanges(job, machine, column)
 
     def _swaps(self, z: FloatArray) -> IntArray:
         """Two binaries that are on, swapped: both choice rows of each keep their sums."""
-        one, other, column_of = self._exchanges
-        on = np.flatnonzero((one >= 0) & (z > 0.5))
+        job, machine, column = self._exchanges
+        on = np.flatnonzero((job >= 0) & (z > 0.5))
         if on.size * (on.size - 1) <= 4 * self._batch:
             pairs = np.stack(np.triu_indices(on.size, 1), axis=1)
         else:
             pairs = self._rng.integers(on.size, size=(2 * self._batch, 2))
         p, q = on[pairs].T
-        r, s = column_of[one[p], other[q]], column_of[one[q], other[p]]
-        apart = (one[p] != one[q]) & (other[p] != other[q]) & (r >= 0) & (s >= 0)
+        r, s = column[job[p], machine[q]], column[job[q], machine[p]]
+        apart = (job[p] != job[q]) & (machine[p] != machine[q]) & (r >= 0) & (s >= 0)
         return np.asarray(np.stack([p, q, r, s], axis=1)[apart])
 
     def _kicked(self, z: FloatArray) -> FloatArray:
