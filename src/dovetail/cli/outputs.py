@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import DovetailError, OptionError
+from dovetail.core.file_limits import text_of
 from dovetail.core.file_writing import require_writable, write_file
 
 if TYPE_CHECKING:
@@ -102,21 +103,10 @@ def read_result(path: Path) -> Result:
     """The result in a file that `--solution` or `Result.to_json` wrote."""
     from dovetail.run.result import Result
 
+    text = text_of(path, LARGEST)
     try:
-        if path.is_dir():
-            raise OptionError(f"{path} is a folder; give a result file.")
-        if path.stat().st_size > LARGEST:
-            raise OptionError(f"{path} has more than {LARGEST:,} bytes, no result has.")
-        return Result.from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise OptionError(f"there is no file {path}.") from None
-    except OSError as reason:
-        raise OptionError(f"{path} cannot be opened: {reason.strerror}.") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"{path} is no result file: it is no text in UTF-8.") from None
+        return Result.from_json(text)
     except OptionError as reason:
-        if str(path) in str(reason):
-            raise
         raise OptionError(f"{path}: {reason}") from None
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.options import require_count, require_number
 
 
@@ -41,6 +42,23 @@ class FileLimits:
         """These limits, and the usual ones where nothing is said."""
         said = {name: value for name, value in vars(self).items() if value is not None}
         return replace(usual, **said)
+
+
+def text_of(path: Path, most_bytes: int) -> str:
+    """The text of a file, or an error that says why there is none."""
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise OptionError(f"{path} is no file: it is a {'folder' if path.is_dir() else 'device'}.")
+        if size > most_bytes:
+            raise OptionError(f"{path} has {size:,} bytes; at most {most_bytes:,} are read.")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise OptionError(f"there is no file {path}.") from None
+    except OSError as reason:
+        raise OptionError(f"{path} cannot be opened: {reason.strerror}.") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{path} is no text in UTF-8.") from None
 
 
 @dataclass

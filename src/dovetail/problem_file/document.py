@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.core.errors import DovetailError, OptionError
+from dovetail.core.file_limits import text_of
 
 Place = tuple[str | int, ...]
 """Names of tables and keys, and numbers of the entries of arrays: ``("predictor", 0, "inputs", 2)``."""
@@ -40,22 +41,9 @@ class Document:
     @classmethod
     def read(cls, path: Path) -> Document:
         """The file, or an error that says why it cannot be read."""
+        text = text_of(path, LARGEST)
         try:
-            size = path.stat().st_size
-            if not path.is_file():
-                raise OptionError(f"{path} is no file.")
-            if size > LARGEST:
-                raise OptionError(f"{path} has {size:,} bytes; at most {LARGEST:,} are read.")
-            text = path.read_text(encoding="utf-8")
             return cls(str(path), path.parent, tomllib.loads(text), line_numbers(text))
-        except OptionError:
-            raise
-        except FileNotFoundError:
-            raise OptionError(f"there is no file {path}.") from None
-        except OSError as reason:
-            raise OptionError(f"{path} cannot be opened: {reason.strerror}.") from None
-        except UnicodeDecodeError:
-            raise OptionError(f"{path} is no text in UTF-8.") from None
         except tomllib.TOMLDecodeError as reason:
             raise OptionError(f"{path} is no TOML: {reason}.") from None
         except (RecursionError, ValueError):  # of tomllib, and of a number with too many digits
