@@ -147,9 +147,7 @@ class HostRows:
 
 
 MOVED = 1e-3
-"""Of a column's width: boxes that shrink by less are not passed on again."""
-
-
+"""Of a column's width: what shrinks by less is as it was, for rows and for networks."""
 Link = tuple[IntArray, FloatArray, float, float]
 """A row: columns, entries, lower and upper limit."""
 

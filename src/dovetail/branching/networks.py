@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.domain import Boxes, Domain
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
+from dovetail.branching.host import MOVED
 from dovetail.branching.input_sets import InputSets
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
@@ -234,9 +235,6 @@ class NetworkSamples:
 
 Around = tuple[FloatArray, FloatArray]
 """(N, columns) bounds of boxes around others."""
-
-MOVED = 1e-3
-"""Of a column's width: what shrinks by less is as it was (`HostRows` has the same for rows)."""
 
 
 def _moved(

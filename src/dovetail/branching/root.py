@@ -78,7 +78,7 @@ class _Sample:
         return np.append(self.inputs, self.outputs)
 
 
-class _Row(NamedTuple):
+class _CellRow(NamedTuple):
     """entries x >= least, over the inputs and then the outputs of a sample."""
 
     sample: _Sample
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 class _Sides:
     """Lower sides of rows, box by box."""
 
-    def __init__(self, rows: Sequence[_Row]) -> None:
+    def __init__(self, rows: Sequence[_CellRow]) -> None:
         self._count, self._parts = len(rows), []
         for sample in {id(row.sample): row.sample for row in rows}.values():
             mine = np.array([k for k, row in enumerate(rows) if row.sample is sample])
@@ -120,7 +120,7 @@ class Root:
         """What no point is below, unless it costs as much as the goal."""
         self.done = False
         self._samples: list[_Sample] = []
-        self._rows: list[_Row] = []
+        self._rows: list[_CellRow] = []
         self._kept: dict[tuple[int, float], Multipliers] = {}
         self._networks: tuple[NetworkSamples, ...] | None = None
 
@@ -213,7 +213,7 @@ class Root:
             for k, value in zip(mine, values, strict=True):
                 self._rows[k] = self._rows[k]._replace(values=value)
 
-    def _add(self, found: list[_Row]) -> None:
+    def _add(self, found: list[_CellRow]) -> None:
         """More rows. None goes: what says nothing in the first box does so in smaller ones (control, size 2:
         16.63 of 17.39 after 15 s, 16.22 without those that the last LP had no use for)."""
         first, none = self.model.host.A.shape[0] - 1, np.zeros((1, len(found)))
@@ -261,13 +261,13 @@ class Root:
         boxes = np.tile(self.lower, (many, 1)), np.tile(self.upper, (many, 1))
         return multipliers.bound(self.model.host, self._lined, *boxes, goal)[0]
 
-    def _violated(self, x: FloatArray, budget: Budget) -> list[_Row]:
+    def _violated(self, x: FloatArray, budget: Budget) -> list[_CellRow]:
         """Rows that a point does not meet, one of each sample at most."""
         found = []
         for sample in self._samples:
             if sample.cells is not None and not budget.over:
                 row = sample.cells.cut_off(x[sample.inputs], x[sample.outputs], budget)
-                found += [] if row is None else [_Row(sample, *row)]
+                found += [] if row is None else [_CellRow(sample, *row)]
         return found
 
     def _ask(self, lp: TriangleLp, goal: float, budget: Budget) -> None:
@@ -354,7 +354,7 @@ def _gains(before: float, after: float, goal: float, part: float) -> bool:
     return after - before > part * (goal - before if math.isfinite(goal) else 1.0 + abs(before))
 
 
-def _with_rows(host: HostRows, rows: Sequence[_Row]) -> HostRows:
+def _with_rows(host: HostRows, rows: Sequence[_CellRow]) -> HostRows:
     """With rows before its own last one, the cost's."""
     if not rows:
         return host

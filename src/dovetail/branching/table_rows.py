@@ -35,7 +35,7 @@ HAIR = 1e-9
 """Relative: what a sum of products rounds off, many times over."""
 
 
-class _Row(NamedTuple):
+class _TableRow(NamedTuple):
     """entries x >= values, over the inputs and then the outputs of a table."""
 
     table: int
@@ -47,7 +47,11 @@ class _TableSides:
     """Lower sides of rows, box by box: those of others first."""
 
     def __init__(
-        self, others: tuple[int, Sides] | None, before: int, tables: Sequence[TreeTable], rows: Sequence[_Row]
+        self,
+        others: tuple[int, Sides] | None,
+        before: int,
+        tables: Sequence[TreeTable],
+        rows: Sequence[_TableRow],
     ) -> None:
         self.others, self.before = others, before
         self._count = len(rows)
@@ -71,11 +75,11 @@ class TableRows:
 
     def __init__(self) -> None:
         self._tables: list[TreeTable] | None = None
-        self._rows: list[_Row] = []
+        self._rows: list[_TableRow] = []
         self._used: list[int] = []
         """Of each row: the last box whose LP had use for it."""
         self._boxes = 0
-        self._last: tuple[Node, tuple[_Row, ...], FloatArray] | None = None
+        self._last: tuple[Node, tuple[_TableRow, ...], FloatArray] | None = None
         """The last box whose LP had a point, its rows, and their multipliers."""
 
     def add(self, tree: Tree, node: Node, goal: float, budget: Budget) -> None:
@@ -116,7 +120,7 @@ class TableRows:
             found = []
             for k, (table, part) in enumerate(zip(self._tables, parts, strict=True)):
                 row = part.cut_off(solved.x[table.inputs], solved.x[table.outputs], budget)
-                found += [] if row is None else [_Row(k, *row)]
+                found += [] if row is None else [_TableRow(k, *row)]
             if not found:
                 return
             self._rows += found
@@ -163,8 +167,8 @@ class TableRows:
         return open_, below, above
 
     def _active(
-        self, rows: Sequence[_Row], weights: FloatArray
-    ) -> Iterator[tuple[TreeTable, list[_Row], FloatArray]]:
+        self, rows: Sequence[_TableRow], weights: FloatArray
+    ) -> Iterator[tuple[TreeTable, list[_TableRow], FloatArray]]:
         """Of each table the rows that have multipliers, and these."""
         for number, table in enumerate(self._tables or ()):
             mine = [k for k, row in enumerate(rows) if row.table == number and weights[k] > 0.0]

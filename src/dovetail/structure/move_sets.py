@@ -143,7 +143,7 @@ def move_set(
     frame = _Frame(mip, part, local, columns, definition, lower, room)
     limit = (upper - lower) * (1.0 + NOISE)
     longest = frame.longest_row(local, projected=projected)
-    row = _Row(np.zeros(limit.size), -np.inf, np.inf)
+    row = _MoveRow(np.zeros(limit.size), -np.inf, np.inf)
     if longest is not None:
         row = frame.row(mip, local[longest], int(part.rows[longest]), limit, box)
     left = [int(i) for k, i in enumerate(part.rows) if k != longest and k not in frame.spent and local[k]]
@@ -162,7 +162,9 @@ def move_set(
     )
 
 
-def _with_row(frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row) -> MoveSet:
+def _with_row(
+    frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _MoveRow
+) -> MoveSet:
     """Moves of negative weight are counted from their other end."""
     weights, turned = np.abs(row.weights), row.weights < 0.0
     end, sign = np.where(turned, limit, 0.0), np.where(turned, -1.0, 1.0)
@@ -196,7 +198,7 @@ def _definitions(
     return found
 
 
-class _Row(NamedTuple):
+class _MoveRow(NamedTuple):
     """least <= weights't <= most."""
 
     weights: FloatArray
@@ -244,7 +246,7 @@ class _Frame:
         fit = [k for k in rest if seen[k] == len(local[k]) or (projected and seen[k] > 1)]
         return max(fit, key=lambda k: seen[k], default=None)
 
-    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray, box: Box) -> _Row:
+    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray, box: Box) -> _MoveRow:
         """A row of the host over moves; its other columns are anywhere in the box."""
         on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
         on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
@@ -261,7 +263,7 @@ class _Frame:
         least, most = float(ends.min(0).sum()), float(ends.max(0).sum())
         room += NOISE * (other.size + 2) * float(np.abs(ends).sum(where=np.isfinite(ends)))
         low, high = mip.row_lower[number] - constant - most, mip.row_upper[number] - constant - least
-        return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
+        return _MoveRow(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
 
 
 def _entries(A: sp.csr_array, i: int) -> Entries:
