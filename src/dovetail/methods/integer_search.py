@@ -3,6 +3,7 @@
     repeat from a start, or from the best point so far
         descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
                  completed by the equality rows and evaluated in one batch; the best one is taken
+        path:    further moves, each the best by the sum of the changes, while that sum falls
         chain:   where none is better, up to four moves in a row, compared by the sum of their changes
         kick:    a few random moves away from the local optimum, and descend again
         polish:  beside the integers found, inputs that no integer decides descend by slopes
