@@ -19,11 +19,10 @@ from rich.table import Column
 
 import dovetail as dt
 from dovetail_study import EXPERIMENTS
-from dovetail_study.appendix import appendix
 from dovetail_study.experiment import Experiment
 from dovetail_study.figures import save
 from dovetail_study.ledger import Ledger
-from dovetail_study.page import APPENDIX, document
+from dovetail_study.page import APPENDIX, appendix, document
 from dovetail_study.run import THREADS, BenchSettings, Record, Run
 from dovetail_study.workers import experiment_named, results
 

@@ -7,24 +7,39 @@ from dataclasses import replace
 from typing import Any
 
 from dovetail_study.best_known import Reachable
-from dovetail_study.claims import e2 as claims
-from dovetail_study.claims.duration import read
-from dovetail_study.claims.e2 import BEGINS, per_iteration
+from dovetail_study.claims import Quality, all_solved, crowd, floor, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS, begun
-from dovetail_study.experiment import Experiment, Rows
+from dovetail_study.ends import End, done, end, put_to_the_test, refusals, spent, tally
+from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.instances import on_water, written_out
 from dovetail_study.origin import in_order
-from dovetail_study.paper import BUDGETS, E2_NETWORKS, E2_SAMPLES, INTRODUCTION, INTRODUCTION_SECONDS
+from dovetail_study.paper import (
+    BEYOND,
+    BUDGETS,
+    DD_VARIABLES,
+    DEEPEST,
+    DEEPEST_SECONDS,
+    E2_NETWORKS,
+    E2_SAMPLES,
+    INTRODUCTION,
+    INTRODUCTION_SECONDS,
+    WRITTEN_CONSTRAINTS,
+    WRITTEN_VARIABLES,
+)
 from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
-from dovetail_study.sections import big_m
-from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
+from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
+    agreed,
     average,
     constant,
     converged,
+    converged_in,
     count_of,
     distinct,
+    exponent,
+    found,
+    known,
     mean,
     present,
     share,
@@ -34,6 +49,276 @@ from dovetail_study.statistics import (
     where,
 )
 from dovetail_study.table import ResultTable
+
+BEGINS = {"default": "torch's own", "he": "He's", "residual": "He's in a residual network"}
+"""How a network is initialised. The paper does not say how its own were."""
+OTHER = "residual"
+"""Not the paper's network, which is plain: shown beside it, not judged."""
+SUCCESS_ROOM = 0.2
+"""One run of the paper's five."""
+SUBLINEAR, FEWEST_SIZES = 0.95, 3
+SIZE_ROOM = 0.02
+"""The paper gives two digits."""
+
+
+def per_iteration(row: Record) -> float:
+    """Seconds of the two steps per iteration; NaN of a row that does not say."""
+    steps = known([row], "mip_seconds") + known([row], "nn_seconds")
+    return sum(steps) / row["iterations"] if len(steps) == 2 and row.get("iterations") else math.nan
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """Robustness, scalability and efficiency of DD in both readings of the budgets; then big-M."""
+    mine = where(rows, n=E2_SAMPLES)
+    scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
+    return [
+        *in_both(mine, _of),
+        _beyond([row for row in scip if row["network"] in BEYOND]),
+        _memory(scip),
+        _introduction(where(rows, method="big-m", **INTRODUCTION)),
+        _size(where(rows, method="size", network=DEEPEST)),
+    ]
+
+
+def _of(rows: Rows) -> list[Verdict]:
+    loop = where(rows, method="paper")
+    near = floor(loop)
+    return [
+        _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
+        _success("E2 success from 16x128 on", [row for row in loop if row["network"] in BEYOND], 1.0, near),
+        _deepest(where(loop, network=DEEPEST), rows),
+        _growth(loop),
+    ]
+
+
+def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
+    begun = {init: where(rows, init=init) for init in in_order(rows, "init")}
+    listed = {
+        init: f"{BEGINS.get(init, init)} {converged_in(mine)} ({sum(map(constant, mine))} of the networks "
+        "constant)"
+        for init, mine in begun.items()
+    }
+    beside = listed.pop(OTHER, None)
+    hits = {
+        ended: [abs(share(begun[init], ended) - wanted) <= SUCCESS_ROOM for init in listed]
+        for ended in (agreed, converged)
+    }
+    real = [row for row in rows if not constant(row)]
+    return judged(
+        claim,
+        f"{100 * wanted:g} %",
+        "by initialisation (not named by the paper): "
+        f"{', '.join(listed.values()) or '–'}; over networks that are not constant "
+        f"{count_of(real, converged)}"
+        + (f"; beside it, not judged: {beside}" if beside else "")
+        + f"; {near}",
+        holds=all(hits[agreed]) if listed else None,
+        in_part=any(hits[agreed]) or all(hits[converged]),
+        rule=f"in that share of runs, give or take {SUCCESS_ROOM:g}, the blocks agree, with every "
+        "initialisation of the plain network, which is the paper's; in part: with one, or counting runs that "
+        "ended at a proved optimum, which end before the blocks can agree",
+        rows=rows,
+    )
+
+
+def _deepest(rows: Rows, every: Rows) -> Verdict:
+    plain = [row for row in rows if row["init"] != OTHER]
+    seconds, live = known(plain, "seconds"), [row for row in plain if not constant(row)]
+    below = bool(seconds) and max(seconds) < DEEPEST_SECONDS
+    beside = mean(known([row for row in rows if row["init"] == OTHER], "seconds"))
+    return judged_time(
+        "E2 64x512: total time",
+        f"< {DEEPEST_SECONDS:g} s",
+        f"{text(mean(seconds))} s on average, and {count_of(plain, constant)} of the networks are constant: "
+        f"nothing was optimised (a residual network of that size: {text(beside)} s); {said(plain)}, on "
+        f"{', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}"
+        if not live
+        else f"{said(plain)}, on {', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}; "
+        f"{count_of(plain, constant)} of the networks are constant",
+        fast=below if live else None,
+        solved=all_solved(rows),
+        quality=Quality.of(rows, every),
+        rule=f"every run of the paper's settings ends within {DEEPEST_SECONDS:g} s, and not every network is "
+        "constant",
+        rows=rows,
+    )
+
+
+def _growth(rows: Rows) -> Verdict:
+    places: dict[tuple[str, str], list[Record]] = {}
+    for row in rows:
+        if math.isfinite(per_iteration(row)) and row.get("parameters") and row["init"] != OTHER:
+            places.setdefault((row.get("device", ""), row.get("machine", "")), []).append(row)
+    powers = {place: exponent(list(map(_point, mine))) for place, mine in places.items()}
+    listed = "; ".join(
+        f"{', '.join(filter(None, place))}: {text(power)} over "
+        f"{', '.join(distinct(places[place], 'network'))} "
+        f"({text(_last(places[place]))} between the two largest)"
+        for place, power in powers.items()
+    )
+    enough = [p for p in places if len(distinct(places[p], "network")) >= FEWEST_SIZES]
+    below = all(powers[place] < SUBLINEAR for place in enough)
+    used = [row for mine in places.values() for row in mine]
+    full = crowd(used)
+    covered = any(where(places[place], network=DEEPEST) for place in enough)
+    return judged(
+        "E2 time per iteration grows sub-linearly with network size",
+        "sub-linear",
+        f"like parameters to a power, machine by machine: {listed or '–'}; small networks cost what calling "
+        f"them costs; {DEEPEST} {'is' if covered else 'is not'} among the sizes of a machine with at least "
+        f"{FEWEST_SIZES} of them{f'; {full}' if full else ''}",
+        holds=below and covered if enough else None,
+        in_part=below,
+        rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, {DEEPEST} "
+        "among them; in part: without it",
+        rows=used,
+    )
+
+
+def _point(row: Record) -> tuple[float, float]:
+    return float(row["parameters"]), per_iteration(row)
+
+
+def _last(rows: Rows) -> float:
+    """The exponent between the two largest networks."""
+    points = list(map(_point, rows))
+    sizes = sorted({x for x, _ in points})
+    return exponent([point for point in points if point[0] in sizes[-2:]])
+
+
+def _beyond(rows: Rows) -> Verdict:
+    mine = [row for row in rows if put_to_the_test(row)]
+    failed = [row for row in mine if end(row) in (End.TIME, End.MEMORY)]
+    reached = [w for w in BEYOND if where(mine, network=w)]
+    small = [row for row in failed if end(row) is End.MEMORY and not _whole_machine(row)]
+    return judged(
+        "E2 big-M beyond 6x128: memory or time",
+        "fails: exceeds memory or times out at 300 s",
+        f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
+        f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
+        f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
+        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}{_hurried(rows)}",
+        holds=len(failed) == len(mine) and len(reached) == len(BEYOND) and not small if mine else None,
+        in_part=bool(failed),
+        rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
+        "machine's memory, and there is one for every network; in part: some, or at a smaller limit",
+        rows=rows,
+    )
+
+
+def _memory(rows: Rows) -> Verdict:
+    deep = [row for row in rows if row["network"] in BEYOND]
+    out = [row for row in deep if end(row) is End.MEMORY]
+    reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
+    peaks = {
+        w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
+        for w in in_order(rows, "network")
+    }
+    listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
+    return judged(
+        "Memory of big-M grows until deep networks exceed it (E2)",
+        "deeper nets exceed memory limits (or time out)",
+        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128{_unwritten(out)}; peak GB of the "
+        f"process: {listed or 'not recorded'}; {_limits(rows)}",
+        holds=any(map(_whole_machine, out)) if any(put_to_the_test(row) for row in deep) else None,
+        in_part=bool(out),
+        open_end=not out and len(reached) < len(BEYOND),
+        rule="a whole machine's memory ran out in a run beyond 6x128; in part: a smaller limit that was set; "
+        "refuted only if every such network was searched without",
+        rows=rows,
+    )
+
+
+def _hurried(rows: Rows) -> str:
+    """Runs that never finished writing where they had less than a core: alone they might have."""
+    crowded = crowd([row for row in rows if end(row) is End.WRITING])
+    return f"; of those that never finished writing {crowded}" if crowded else ""
+
+
+def _unwritten(out: Rows) -> str:
+    """How many of the runs that ran out of memory had not even written the model."""
+    count = sum("while the model was written" in (row.get("message") or "") for row in out)
+    return f", {count} of these while the model was still being written" if count else ""
+
+
+def _whole_machine(row: Record) -> bool:
+    """Whether a run had the machine and its memory for itself."""
+    return _unlimited(row) and row.get("shared") == 1
+
+
+def _unlimited(row: Record) -> bool:
+    return "memory_limit" in row and row["memory_limit"] is None
+
+
+def _limits(rows: Rows) -> str:
+    """What memory a run was given."""
+    set_to = sorted(set(known(rows, "memory_limit")))
+    parts = [f"a limit of {', '.join(text(gb) for gb in set_to)} GB a run"] if set_to else []
+    parts += ["what the machine had"] * any(map(_unlimited, rows))
+    return " or ".join(parts) or "no limit recorded"
+
+
+def _introduction(rows: Rows) -> Verdict:
+    timed = [row for row in rows if end(row) is End.TIME]
+    enough = spent(timed, "seconds", INTRODUCTION_SECONDS)
+    seconds = ", ".join(
+        f"{text(row.get('writing_seconds'))} s of writing, "
+        + (
+            f"{text(row['solving_seconds'])} s of SCIP"
+            if known([row], "solving_seconds")
+            else "SCIP never began"
+        )
+        for row in rows
+    )
+    return judged(
+        "Introduction: SCIP times out on 64x512 with 500 samples",
+        "after two hours",
+        f"{tally(rows)}; {seconds}; {text(max(known(rows, 'memory_gb'), default=math.nan))} GB",
+        holds=enough if rows else None,
+        open_end=not any(map(done, rows)),
+        rule="SCIP searched until two hours of writing and search were over",
+        rows=rows,
+    )
+
+
+def _size(rows: Rows) -> Verdict:
+    counted = {row["n"]: row for row in rows}
+    claimed = INTRODUCTION["n"]
+    paper = (
+        f"{WRITTEN_VARIABLES / 1e6:g} M variables, {WRITTEN_CONSTRAINTS / 1e6:g} M constraints; "
+        f"DD: {DD_VARIABLES} variables"
+    )
+    if claimed not in counted:
+        return judged("Model size by big-M, 64x512, 500 samples", paper, "", holds=None)
+    row = counted[claimed]
+    note = "".join(
+        f"; by arithmetic {n} samples have {_written(counted[n])} (what the authors counted is not known)"
+        for n in counted
+        if n != claimed and _near(counted[n])
+    )
+    columns = row["columns"]
+    return judged(
+        "Model size by big-M, 64x512, 500 samples",
+        paper,
+        f"{_written(row)}, {text(row['variables'] / WRITTEN_VARIABLES, 2)} times the paper's "
+        f"variables{note}; the MIP of DD has {columns:,} columns, {text(columns / DD_VARIABLES, 2)} times "
+        "the paper's",
+        holds=_near(row) and columns == DD_VARIABLES,
+        in_part=_near(row),
+        rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {DD_VARIABLES} columns; in part: "
+        "the counts",
+        rows=rows,
+    )
+
+
+def _written(row: Record) -> str:
+    return f"{row['variables'] / 1e6:.1f} M variables, {row['constraints'] / 1e6:.1f} M constraints"
+
+
+def _near(row: Record) -> bool:
+    counts = ((row["variables"], WRITTEN_VARIABLES), (row["constraints"], WRITTEN_CONSTRAINTS))
+    return all(abs(ours / theirs - 1) <= SIZE_ROOM for ours, theirs in counts)
+
 
 NAME = "e2"
 LOOPS = ("paper", "dual-decomposition")
@@ -69,7 +354,7 @@ def tables(rows: Rows) -> list[ResultTable]:
                     mine = where(read(solved, budgets), network=network, init=init, method=method)
                     for n in distinct(mine, "n"):
                         table.rows.append(_line(where(mine, n=n), reachable))
-    ends = big_m.tables("e2", "E2", rows, "network", "init", "n")
+    ends = how_big_m_ended("e2", "E2", rows, "network", "init", "n")
     return [made for made in (table, *ends, _sizes(where(rows, method="size"))) if made.rows]
 
 
@@ -191,5 +476,5 @@ def _execute(run: Run, settings: BenchSettings) -> Record:
 
 
 E2 = Experiment(
-    NAME, "E2: networks of growing depth", METHODS, _runs, _execute, tables, claims.verdicts, draw, reading
+    NAME, "E2: networks of growing depth", METHODS, _runs, _execute, tables, verdicts, draw, reading
 )

@@ -80,3 +80,9 @@ class ResultTable:
 def markdown_row(cells: Sequence[str]) -> str:
     """One row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table of words, which may have the sign that stands between cells."""
+    told = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return [*map(markdown_row, (header, ["---"] * len(header), *told))]

@@ -2,8 +2,8 @@
 
 import random
 
+from dovetail_study.experiment import Word
 from dovetail_study.run import BenchSettings
-from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
 
 HOLDS, IN_PART, NOT, UNTESTABLE = Word.HOLDS, Word.IN_PART, Word.NOT, Word.UNTESTABLE

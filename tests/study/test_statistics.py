@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from dovetail_study.experiment import Word, judged
 from dovetail_study.statistics import average, exponent, geometric_mean, mean, share, text
-from dovetail_study.verdict import Word, judged
 
 
 def test_what_is_missing_is_left_out():

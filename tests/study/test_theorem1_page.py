@@ -2,9 +2,9 @@
 
 import pytest
 
+from dovetail_study.experiment import Word
 from dovetail_study.families import FAMILIES
-from dovetail_study.theorem1_page import panels, tables, verdicts
-from dovetail_study.verdict import Word
+from dovetail_study.theorem1 import panels, tables, verdicts
 
 
 def row(family, **fields):

@@ -2,7 +2,7 @@
 
 import math
 
-from dovetail_study import theorem2
+from dovetail_study import theory
 from tests.study.made_up import HOLDS, row
 
 
@@ -15,9 +15,9 @@ def steps(network, parameters, **fields):
 def test_a_run_without_an_iteration_is_a_dash_and_counts_in_no_verdict():
     rows = [steps("2x16", 100), steps("4x32", 1000), steps("4x64", 5000)]
     late = steps("8x128", 9000, iterations=0)
-    (table,) = theorem2.tables([*rows, late])
+    (table,) = theory.tables([*rows, late])
     assert table.rows[-1] == ["8x128", "9,000", "–", "–"]
-    (verdict,) = theorem2.verdicts([*rows, late])
+    (verdict,) = theory.verdicts([*rows, late])
     assert verdict.word is HOLDS
-    (panel,) = theorem2.panels([*rows, late])
+    (panel,) = theory.panels([*rows, late])
     assert math.isnan(panel.series["network step"][-1][1])

@@ -14,13 +14,13 @@ import dovetail
 from dovetail.cli.exit_code import ExitCode, one_line
 
 PLACES = {
-    "demo": "dovetail_study.commands.demo_command:demo",
+    "demo": "dovetail_study.commands:demo",
     "init": "dovetail.cli.init_command:init",
     "solve": "dovetail.cli.solve_command:solve",
     "check": "dovetail.cli.check_command:check",
     "report": "dovetail.cli.report_command:report",
     "list": "dovetail.cli.list_command:list_parts",
-    "bench": "dovetail_study.commands.bench_command:bench",
+    "bench": "dovetail_study.commands:bench",
     "migrate": "dovetail_peers.migrate_command:migrate",
 }
 """The function of each command, in the order in which `dovetail --help` shows them."""

@@ -20,31 +20,260 @@ exact numbers: what the networks' own rounding may do is taken off it first.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from dovetail.bounds.box import Box
-from dovetail.core.errors import EngineError
+from dovetail.bounds.box import Box, narrow
+from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.options import require_choice, require_number
+from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
-from dovetail.networks.layers import Layer
+from dovetail.mip import engine_for
+from dovetail.networks.layers import Layer, program_of
+from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import MipSession, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.memory import MemoryWatch
-from dovetail.run.written_model import ModelEnd
+from dovetail.run.progress import Progress
+from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.trace import Residual
+from dovetail.run.written_model import ModelEnd, WrittenModel
 from dovetail.structure.boxes import input_box
-from dovetail_study.big_m.reporter import Account, Reporter, prediction_errors
-from dovetail_study.big_m.requirements import (
-    layers_of,
-    one_binary_decides,
-    require_bounds,
-    require_truth,
-    rounding_of_bound,
-)
 from dovetail_study.big_m.scip_formulation import ScipFormulation, Size, formulation_size, import_pyscipopt_ml
+
+MEANINGLESS = 1e15
+"""Neuron bounds beyond this make rows whose coefficients SCIP cannot compute with."""
+CLOSE = 1e-9
+"""SCIP takes numbers that are no further apart for the same."""
+
+
+def layers_of(block: Block) -> tuple[Layer, ...]:
+    """The block's network as layers, or an error."""
+    if block.description.layers is None:
+        raise UnsupportedError(
+            f"{block.name}: {block.description.name} cannot be written out as layers; "
+            'method="auto" takes it as it is.'
+        )
+    return block.description.layers()
+
+
+def require_truth(problem: Problem, block: Block, layers: tuple[Layer, ...]) -> None:
+    """The block's layers, checked against the predictor itself."""
+    if not computes(problem.mip, block, layers):
+        raise UnsupportedError(
+            f"{block.name}: {block.description.name} does not compute what its layers say (a hook, perhaps); "
+            "it cannot be written out."
+        )
+
+
+def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], box: Box) -> float:
+    """What the networks' own arithmetic may take off SCIP's bound, which is one of their exact layers.
+
+    Infinity where that cannot be said: the arithmetic is not known, or what it moves is a class, or an
+    output that rows or other networks read.
+    """
+    box, read, total = Box(box.lower.copy(), box.upper.copy()), read_elsewhere(problem), 0.0
+    for stage in problem.stages:
+        for block, samples in stage:
+            inputs, outputs = block.inputs[samples], block.outputs[samples]
+            slack = block_slack(block, box.lower[inputs], box.upper[inputs])
+            if np.any(slack > (CLOSE if block.classifies else np.where(read[outputs], CLOSE, MEANINGLESS))):
+                return np.inf
+            if not block.classifies:
+                total += float(np.sum(np.abs(problem.mip.cost[outputs]) * slack))
+                lower, upper, _ = propagated(networks[block.name], box.lower[inputs], box.upper[inputs])
+                narrow(box.lower, box.upper, outputs, lower - slack, upper + slack)
+    return total
+
+
+def one_binary_decides(problem: Problem, box: Box) -> bool:
+    """Whether, in some sample, one binary column decides a whole network: no bound of SCIP's is taken then.
+
+    SCIP's probing follows such a network through, makes every neuron a multiple of the binary, and now and
+    then fixes it to the value that is cut off (SCIP 10.0.2; "Its word" in docs/method.md).
+    """
+    integer = problem.mip.integer
+    deciding: list[set[int]] = [set() if fixed else {j} for j, fixed in enumerate(box.lower == box.upper)]
+    for stage in problem.stages:
+        for block, samples in stage:
+            for inputs, outputs in zip(block.inputs[samples], block.outputs[samples], strict=True):
+                columns = set[int]().union(*(deciding[j] for j in inputs))
+                if len(columns) == 1 and all(
+                    integer[j] and box.upper[j] - box.lower[j] <= 1 for j in columns
+                ):
+                    return True
+                for j in outputs:
+                    deciding[j] = columns
+    return False
+
+
+def require_bounds(
+    problem: Problem, block: Block, layers: tuple[Layer, ...], box: Box, samples: np.ndarray
+) -> None:
+    """Finite inputs, neurons of a size that can be computed with; outputs get bounds for the next stage."""
+    inputs, outputs = block.inputs[samples], block.outputs[samples]
+    endless = inputs[~box.finite[inputs]]
+    if endless.size:
+        raise UnsupportedError(
+            f"{block.name}: input {problem.mip.column_name(int(endless.flat[0]))} has no finite bounds, "
+            'and big-M rows need them; give it bounds, or use BigM(formulation="sos").'
+        )
+    lower, upper, widest = propagated(layers, box.lower[inputs], box.upper[inputs])
+    if widest > MEANINGLESS:
+        raise UnsupportedError(
+            f"{block.name}: bounds of neurons grow to {widest:.0e} through {len(layers)} layers, and rows "
+            'with such coefficients mean nothing to SCIP; use BigM(formulation="sos").'
+        )
+    if not block.classifies:
+        narrow(box.lower, box.upper, outputs, lower, upper)
+
+
+def propagated(
+    layers: tuple[Layer, ...], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Bounds of the outputs, and the largest bound of any neuron on the way; NaN counts as infinite."""
+    program = program_of(layers, lower.shape[1])
+    low, high = program.ranges(lower, upper)
+    neurons = np.maximum(np.abs(low), np.abs(high))[:, program.inputs :]
+    widest = float(np.max(np.nan_to_num(neurons, nan=np.inf, posinf=np.inf), initial=0.0))
+    return low[:, program.outputs], high[:, program.outputs], widest
+
+
+FIRST_NODES, GROWTH = 10, 1.1
+"""The first nodes are all reported; after them each time their number has grown by a tenth."""
+COMPLETION_SECONDS = 5.0
+"""For the nearest point of the host: a QP without integers, quick where SCIP gets anywhere at all."""
+
+
+class Reporter:
+    """Carries what SCIP finds to the incumbent, the log and the callback."""
+
+    def __init__(self, context: SolveContext) -> None:
+        self._context, self._host = context, context.problem.mip.minimised()
+        self._progress = Progress(context)
+        self._next_node = 1.0
+        self.reported = math.nan
+        """SCIP's objective at the last point it reported."""
+
+    def point(self, x: FloatArray) -> None:
+        """A new best point of SCIP."""
+        objective, self.reported = self.offer(x), self._host.objective(x)
+        self._report(objective, self.reported, prediction_errors(self._context.problem, x))
+
+    def offer(self, x: FloatArray) -> float:
+        """Offered; if it is refused, once more as the nearest point of the host."""
+        objective = self._context.incumbent.offer(x, "scip")
+        if math.isnan(objective):
+            nearest = self._nearest(x)
+            if nearest is not None:
+                objective = self._context.incumbent.offer(nearest, "scip")
+        return objective
+
+    def _nearest(self, x: FloatArray) -> FloatArray | None:
+        """The point of the host nearest to SCIP's, with SCIP's integers."""
+        host, ones = self._host, np.ones(self._host.n_columns)
+        rounded = np.clip(np.round(x), host.lower, host.upper)
+        lower = np.where(host.integer, rounded, host.lower)
+        upper = np.where(host.integer, rounded, host.upper)
+        objective = Quadratic(np.zeros_like(ones), 0.0, ones, x)
+        budget = self._context.budget.part(COMPLETION_SECONDS)
+        with expendable("completion of SCIP's point", EngineError), self._context.stopwatch.measure("check"):
+            return self._session.solve(objective, budget=budget, bounds=(lower, upper)).x
+        return None
+
+    @cached_property
+    def _session(self) -> MipSession:
+        relaxed, columns = self._host.relaxed(), np.arange(self._host.n_columns)
+        engine = engine_for("auto", relaxed, columns)
+        return engine.load(relaxed, columns, seed=self._context.seed, threads=self._context.threads)
+
+    def nodes(self, count: int) -> None:
+        """SCIP has solved so many nodes."""
+        if count >= self._next_node:
+            self._next_node = count + 1 if count < FIRST_NODES else math.ceil(GROWTH * count)
+            self._report(math.nan, math.nan, ())
+
+    def _report(self, objective: float, raw: float, errors: tuple[Residual, ...]) -> None:
+        self._progress.record(raw, objective, residuals=errors)
+
+
+def prediction_errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
+    """How far SCIP's outputs are from what the networks say of SCIP's inputs."""
+    truth = problem.predict(x)
+    return tuple(
+        Residual(block.name, "outputs", float(np.max(np.abs(truth - x)[block.outputs])), 0.0)
+        for block in problem.blocks
+    )
+
+
+class Account:
+    """Filled while the model is written and solved; settled when it ends."""
+
+    def __init__(self, stopwatch: Stopwatch, memory: MemoryWatch) -> None:
+        self._stopwatch = stopwatch
+        self.memory = memory
+        self._solving_seconds: float | None = None
+        self.size: tuple[int, int] | None = None
+        """Variables and constraints, once all are written."""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Count the body as writing."""
+        with self._stopwatch.measure("build"):
+            yield
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Count the body as solving, but for the checks of points, which run inside it."""
+        stopwatch = self._stopwatch
+        engine, check = stopwatch.read("engine"), stopwatch.read("check")
+        try:
+            with stopwatch.measure("engine"):
+                yield
+        finally:
+            stopwatch.deduct("engine", stopwatch.read("check") - check)
+            self._solving_seconds = stopwatch.read("engine") - engine
+
+    @property
+    def built(self) -> str:
+        """What was written, in words."""
+        variables, constraints = self.size or (0, 0)
+        seconds = self._stopwatch.read("build")
+        return f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
+
+    def shortage(self, while_what: str) -> str:
+        """That memory ran out, in words, and what helps."""
+        watch = self.memory
+        helps = (
+            "the machine has no more to give" if watch.bound_by_machine else "BigM(memory_limit=) gives more"
+        )
+        return f"out of memory: {watch} while {while_what} ({helps})"
+
+    def settled(self, end: ModelEnd, said: str | None = None) -> WrittenModel:
+        """The record of it."""
+        self.memory.look()
+        variables, constraints = self.size or (None, None)
+        return WrittenModel(
+            end,
+            self._stopwatch.read("build"),
+            self._solving_seconds,
+            self.memory.peak,
+            variables,
+            constraints,
+            said,
+        )
+
 
 STORED = 20
 """So many of SCIP's stored points are tried at the end if none was taken before."""

@@ -6,7 +6,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import Box
-from dovetail_study.big_m.requirements import one_binary_decides
+from dovetail_study.big_m.method import one_binary_decides
 from tests.small import linear_net, random_mlp
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dovetail_study.claims.e1 import BY_SCIP
-from dovetail_study.e1 import E1
+from dovetail_study.e1 import BY_SCIP, E1
 from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
 from tests.study.made_up import AGREED, HOLDS, IN_PART, NOT, UNTESTABLE, all_words, judged, row, scip
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dovetail_study.claims.e3 import as_fast
-from dovetail_study.e3 import E3
+from dovetail_study.e3 import E3, as_fast
 from dovetail_study.paper import BUDGETS, DD_ITERATIONS, E3_SIZES
 from tests.study.made_up import AGREED, HOLDS, IN_PART, NOT, UNTESTABLE, all_words, judged, row, scip
 

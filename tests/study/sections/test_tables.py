@@ -5,7 +5,7 @@ import random
 import pytest
 
 from dovetail_study import EXPERIMENTS
-from dovetail_study.verdict import Word
+from dovetail_study.experiment import Word
 from dovetail_study.workers import experiment_named
 from tests.study.made_up import row, scip, whole
 

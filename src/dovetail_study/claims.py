@@ -1,30 +1,131 @@
-"""Seconds in a claim: the end of a run is not the solution of a problem, so both are said."""
+"""What several experiments judge their claims by: seconds, what points are worth, how near blocks come."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from dovetail_study.best_known import Pairs, pairs
-from dovetail_study.claims.quality import Quality
+import dovetail as dt
+from dovetail_study.best_known import Pairs, Reachable, instance, pairs, worth
 from dovetail_study.ends import done, searched, tally
-from dovetail_study.experiment import Rows
-from dovetail_study.paper import BUDGETS
+from dovetail_study.experiment import Rows, Verdict, judged
+from dovetail_study.paper import BUDGETS, RHO, STEP
 from dovetail_study.run import FEW, Record
 from dovetail_study.statistics import (
     average,
+    constant,
     converged,
     converged_in,
+    count_of,
     distinct,
     geometric_mean,
     known,
     mean,
     never_improved,
+    proved,
     text,
+    where,
 )
-from dovetail_study.verdict import Verdict, judged
+
+TOLERANCE = dt.DualDecomposition.paper().tolerance
+
+
+def floor(rows: Sequence[Record]) -> str:
+    """How near u and x came at the end of any run of the paper's settings, beside the tolerance."""
+    mine = where(rows, method="paper")
+    live, flat = (known([row for row in mine if constant(row) is each], "residual") for each in (False, True))
+    if not live:
+        return "no run has a last residual"
+    near = sum(residual <= TOLERANCE for residual in live)
+    constants = (
+        f", and in {sum(residual <= TOLERANCE for residual in flat)} of {len(flat)} on constant ones"
+        if flat
+        else ""
+    )
+    return (
+        f"u and x ended within {TOLERANCE:g} of each other in {near} of {len(live)} runs on networks that "
+        f"are not constant (least last residual {text(min(live), 2)}){constants}"
+    )
+
+
+def converging(rows: Sequence[Record]) -> str:
+    """The same for every rule that asks for convergence, over all rows of the page."""
+    every = where(rows, method="paper")
+    mine = [row for row in every if row.get("rho", RHO) == RHO and row.get("step", STEP) == STEP]
+    if not mine:
+        return ""
+    others = [row for row in every if row not in mine]
+    tuned = (
+        f" With another rho or step (sensitivity) {count_of(others, converged)} converge." if others else ""
+    )
+    return (
+        f"Rules that ask a run to converge are met by {count_of(mine, converged)} runs of *paper* (rho "
+        f"{RHO:g}), by {sum(map(proved, mine))} of these because their point was proved optimal; "
+        f"{floor(mine)}.{tuned}"
+    )
+
+
+def span(values: Sequence[float]) -> str:
+    """From the least to the most."""
+    low, high = min(values, default=math.nan), max(values, default=math.nan)
+    return f"{text(low, 2)} to {text(high, 2)}"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Of each run the part that it reached of the best known, and of big-M's own point."""
+
+    ENOUGH: ClassVar[float] = 0.95
+    """The part that counts as no loss: one sample in 20."""
+    MOST_STUCK: ClassVar[float] = 0.5
+    """The part of the runs that may end where they began for their seconds to say something."""
+    shares: Sequence[float]
+    """Of the best known, where a reference looked."""
+    beside: Sequence[float]
+    """Of big-M's own point, where it found one."""
+    stuck: int
+    """Runs that never improved on their start, of those whose network is not constant."""
+    alive: int
+    """How many these are."""
+    runs: int
+
+    @classmethod
+    def of(cls, mine: Sequence[Record], every: Sequence[Record]) -> Quality:
+        """Of these runs, by what all runs of the experiment found."""
+        scip = {instance(row): worth(row) for row in where(every, method="big-m")}
+        beside = [(worth(row) or 0.0) / theirs for row in mine if (theirs := scip.get(instance(row)))]
+        alive = [row for row in mine if not constant(row)]
+        stuck = sum(map(never_improved, alive))
+        return cls(Reachable(every).shares(mine), beside, stuck, len(alive), len(mine))
+
+    @property
+    def good(self) -> bool | None:
+        """Whether nothing was lost; None where nobody knows what can be reached."""
+        return mean(self.shares) >= self.ENOUGH if self.shares else None
+
+    @property
+    def fair(self) -> bool:
+        """Whether the seconds can be compared with the baseline's: it has no better points for its own."""
+        if self.beside:
+            return mean(self.beside) >= self.ENOUGH
+        return self.stuck <= self.MOST_STUCK * self.alive
+
+    def __str__(self) -> str:
+        parts = []
+        if self.shares:
+            parts.append(
+                f"its points are worth {text(mean(self.shares))} of the best known, over {len(self.shares)} "
+                f"of {self.runs} runs"
+            )
+        else:
+            parts.append("what its points are worth is not known: no reference yet, or nothing to reach")
+        if self.beside:
+            parts.append(f"{text(mean(self.beside))} of big-M's own, over the {len(self.beside)} that it has")
+        return ", ".join(parts)
+
 
 CLOCK = 1e-3
 """Seconds below which a run's time says nothing: no ratio is taken of less."""

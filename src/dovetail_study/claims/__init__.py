@@ -1,1 +1,0 @@
-"""What the paper claims, experiment by experiment, judged by the rows."""

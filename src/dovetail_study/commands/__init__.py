@@ -1,1 +1,0 @@
-"""The commands of the study: `dovetail bench` and `dovetail demo`."""
