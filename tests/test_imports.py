@@ -100,9 +100,8 @@ HOUSE_LP = {
     "linearised/sensitivity.py",
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/descent.py",
-    "methods/component_prices/master.py",
     "branching/network_cells.py",
-    "decomposition/core.py",
+    "decomposition/choice.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 

@@ -10,9 +10,8 @@ from scipy.optimize import LinearConstraint, milp
 
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing
-from dovetail.decomposition.method import template_prices
 from dovetail.decomposition.networks import TemplateNetworks
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.testing.problems import busy
 from tests.conftest import sample
 from tests.structure.test_templates import shuffled, treated
@@ -129,14 +128,7 @@ def test_its_prices_are_proved():
     problem = treated(60)
     found = dt.solve(problem, TemplatePricing(), log=False)
 
-    class Both:
-        name = "both"
-
-        def solve(self, context):
-            TemplatePricing().solve(context)
-            return CertifiedPrices(source=lambda c: c.once(template_prices)).solve(context)
-
-    proved = dt.solve(problem, Both(), log=False)
+    proved = dt.solve(problem, BlockPrices(), log=False)
     assert proved.objective <= proved.bound
     assert proved.bound <= 1.1 * found.objective
     assert found.bound == pytest.approx(60.0, abs=1e-3)

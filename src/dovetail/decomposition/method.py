@@ -67,7 +67,7 @@ class TemplatePrices:
     known: FloatArray
     """(C,) what the cheapest column of each component costs at them."""
 
-    def prices(self) -> FloatArray | None:
+    def prices(self, context: SolveContext) -> FloatArray | None:
         """On the coupling sides."""
         return self.at
 

@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.decomposition.core import choose
+from dovetail.decomposition.choice import choose
 from dovetail.decomposition.prices import SMOOTHING, Smoothed, Sum, best_prices, highest
 from dovetail.decomposition.proof import RELATIVE
 from dovetail.decomposition.share import BlockSample, ShareProof, Which
@@ -313,7 +313,7 @@ class Rounds:
         with self._stopwatch.measure("engine"):
             made = choose(
                 self._shares, self.prices, self._limit, highest(self._usual_prices), self._budget, part,
-                self._seed, worth=worth, rough=not last,
+                worth=worth, rough=not last,
             )  # fmt: skip
         took = self._budget.seconds - before
         self._search = self._search.part(max(0.0, self._budget.left - took))

@@ -17,10 +17,11 @@ from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import phases
+from dovetail.methods.component_prices.prices import MOST_CERTIFIED
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
 from dovetail.methods.out_of_reach import out_of_reach
-from dovetail.methods.phases import MOST_CERTIFIED, Phase
+from dovetail.methods.phases import Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart

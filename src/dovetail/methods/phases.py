@@ -10,14 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.branching.planes.plan import MOST_INPUTS
-from dovetail.decomposition import TemplatePricing
-from dovetail.decomposition.method import template_prices
 from dovetail.methods.branching import Branching, InputBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.component_prices.column_generation import ColumnGeneration
-from dovetail.methods.component_prices.columns_and_proof import ColumnsAndProof
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices, CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     MANY_BLOCKS,
@@ -36,8 +33,6 @@ from dovetail.run.context import Method
 KICKS = 8
 """Of one turn of the integer search: on eleven zoo problems 50 find more on two of them, in three times the
 time; without any, less is found on eight."""
-MOST_CERTIFIED = 20_000
-"""With more blocks the sets that they move in are not written down before a minute is over."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +65,18 @@ PHASES = (
         "many blocks",
         f"more than {MANY_BLOCKS:,} blocks, the same up to their data, that share rows; nothing else then",
         lambda facts: facts.many_blocks,
-        lambda options: TemplatePricing(),
+        lambda options: BlockPrices(),
         "{blocks} blocks that are the same up to their data: all priced at once",
-        of_blocks=True,
-    ),
-    Phase(
-        "certified template prices",
-        f"after it, up to {MOST_CERTIFIED:,} blocks",
-        lambda facts: MANY_BLOCKS < facts.blocks <= MOST_CERTIFIED,
-        lambda options: CertifiedPrices(source=lambda context: context.once(template_prices)),
-        "each block's least cost at the prices, proved by branch and bound over signs",
         of_blocks=True,
     ),
     Phase(
         "template pricing",
         "50 blocks or more that are the same up to their data",
         lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
-        lambda options: TemplatePricing(),
-        "{blocks} blocks that are the same up to their data: all priced at once",
+        lambda options: BlockPrices(),
+        "{blocks} blocks that are the same up to their data: all priced at once, then each one's least cost "
+        "at the prices, proved",
+        proves=True,
     ),
     Phase(
         "integer search",
@@ -130,21 +119,11 @@ PHASES = (
     ),
     Phase(
         "column generation",
-        "class outputs in several components that share rows, and not all predictors are trees",
-        lambda facts: facts.priced and facts.slopes and not facts.certified,
+        "class outputs in several components that share rows, fewer than 50 alike; not trees alone",
+        lambda facts: facts.priced and facts.slopes and not facts.blocks,
         lambda options: ColumnGeneration(rounds=options.effort),
         "class outputs, {components} components that share rows: columns and prices",
         needs_points=True,
-    ),
-    Phase(
-        "certified prices",
-        "the same components, each a ReLU network over a box, a simplex or a ball",
-        lambda facts: facts.priced and facts.certified,
-        lambda options: ColumnsAndProof(ColumnGeneration(rounds=options.effort)),
-        "class outputs, {components} components that share rows: columns and prices, then each one's least "
-        "cost at these, proved",
-        needs_points=True,
-        proves=True,
     ),
     Phase(
         "cell columns",
@@ -192,10 +171,11 @@ PHASES = (
     ),
     Phase(
         "block prices",
-        "components that share rows, of few kinds, each small enough for branch and bound",
-        lambda facts: facts.exact_blocks > 0 and not (facts.priced and facts.certified),
+        "the same components, each a ReLU network over a box, a simplex or a ball; or of few kinds, each "
+        "small enough for branch and bound",
+        lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.certified)),
         lambda options: CertifiedPrices(),
-        "{exact_blocks} blocks share rows: prices on these, and each block's least cost at them, proved",
+        "{components} components share rows: prices on these, and each one's least cost at them, proved",
         needs_points=True,
         proves=True,
     ),

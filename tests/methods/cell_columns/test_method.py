@@ -6,13 +6,14 @@ import scipy.sparse as sp
 
 import dovetail as dt
 from dovetail.bounds.box import Box
+from dovetail.decomposition.choice import Columns
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
-from dovetail.methods.component_prices.master import Master
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tree_rows import TreeSplits
+from dovetail.run.engine import MipStatus
 from dovetail.structure.components import components
 from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
@@ -142,7 +143,7 @@ def test_that_there_is_no_point_is_proved_and_ends_the_solve():
 
 
 def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):
-    monkeypatch.setattr(Master, "solve", lambda self, budget, level_at=None: None)
+    monkeypatch.setattr(Columns, "relaxed", lambda *given, level_at=None: (MipStatus.LIMIT, None))
     result = dt.solve(water, CellColumns(), time_limit=60.0, log=False)
     assert "left, " in result.message and "no choice" not in result.message
 

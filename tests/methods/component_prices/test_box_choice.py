@@ -7,33 +7,29 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.methods.component_prices.master import Master
-from dovetail.methods.component_prices.pool import Columns, CouplingLimits
+from dovetail.decomposition.choice import Columns, SharedColumns
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
-from dovetail.structure.components import NOBODY, Components
-from tests.contexts import context_of
-from tests.tree_problems import random_problem
 
 
 def choice_of(h):
     """Two components; each may gain 1 at two units of the first row, or at two of the second, or rest."""
     use = np.tile([[-1.0, 2.0, 0.0], [-1.0, 0.0, 2.0], [0.0, 0.0, 0.0]], (2, 1))
-    host = dt.Mip(np.zeros(1), lower=0.0, upper=0.0)
-    parts = Components(2, np.array([NOBODY]), np.full(2, NOBODY))
-    limits = CouplingLimits(sp.csr_array((2, 1)), np.array(h), np.maximum(1.0, np.abs(h)))
-    return Columns(host, parts, limits, np.repeat([0, 1], 3), use[:, 0], use[:, 1:])
+    nothing = np.zeros(1)
+    shared = SharedColumns(nothing, sp.csr_array((2, 1)), nothing, nothing, nothing.astype(bool))
+    scale = np.maximum(1.0, np.abs(h))
+    return Columns(2, np.array(h), scale, shared, np.repeat([0, 1], 3), use[:, 0], use[:, 1:])
 
 
 def solved(choice, level_at=None):
-    master = Master(context_of(random_problem(0)), choice, elastic=False)
-    return master.solve(Budget(60.0), level_at=level_at), master.status
+    status, found = choice.relaxed(Budget(60.0), level_at=level_at)
+    return found, status
 
 
 def test_scarce_rows_have_prices():
     found, status = solved(choice_of([1.0, 1.0]))
     assert status is MipStatus.OPTIMAL
-    assert found.prices.rows == pytest.approx([0.5, 0.5])
+    assert found.prices == pytest.approx([0.5, 0.5])
     assert found.value == pytest.approx(-1.0)
 
 
@@ -41,9 +37,9 @@ def test_rows_with_room_have_prices_by_what_fills_them():
     """Four units of room in all, the first row the smaller one: what fills it counts for more."""
     choice = choice_of([3.0, 6.0])
     plain, _ = solved(choice)
-    assert plain.prices.rows == pytest.approx([0.0, 0.0])
+    assert plain.prices == pytest.approx([0.0, 0.0])
     found, _ = solved(choice, plain.value + 1e-9)
-    loads = found.prices.rows / found.prices.on_cost
+    loads = found.prices / found.on_cost
     assert np.all(loads > 0.0)
     # both ways to gain cost the same at these prices, and no more than they gain
     assert loads[0] == pytest.approx(loads[1])
@@ -54,10 +50,10 @@ def test_where_all_cost_the_same_the_cost_has_no_price_and_the_rows_have():
     """Neither may rest: four units in all, by either row."""
     choice = choice_of([2.0, 4.0])
     which = np.array([0, 1, 3, 4])
-    parts = {"owner": choice.owner[which], "cost": choice.cost[which], "activity": choice.activity[which]}
+    parts = {"owner": choice.owner[which], "cost": choice.cost[which], "use": choice.use[which]}
     found, _ = solved(replace(choice, **parts), -2.0 + 1e-9)
-    assert found.prices.on_cost == pytest.approx(0.0, abs=1e-9)
-    assert found.prices.rows[0] == pytest.approx(found.prices.rows[1]) and found.prices.rows[0] > 0.0
+    assert found.on_cost == pytest.approx(0.0, abs=1e-9)
+    assert found.prices[0] == pytest.approx(found.prices[1]) and found.prices[0] > 0.0
 
 
 def test_where_nothing_fits_it_says_so():

@@ -7,18 +7,12 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.whole_objective import next_step, objective_step
-from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.component_prices import coupled_problem
 from dovetail.methods.component_prices import prices as method
-from dovetail.methods.component_prices.column_generation import (
-    ColumnGeneration,
-    ColumnGenerationRun,
-    column_run,
-)
+from dovetail.methods.component_prices.column_generation import ColumnGeneration, column_prices
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.component_prices.kinds import component_kinds
 from dovetail.methods.component_prices.prices import CertifiedPrices, applies
-from dovetail.methods.component_prices.sources import ColumnPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.relu_branching.search import ReluSearch
 from dovetail.run.budget import Budget
@@ -147,19 +141,18 @@ def test_steps_of_objectives():
     assert objective_step(halves, halves.integer) == 0.25
 
 
-def test_prices_have_the_time_of_their_own_phase():
+def test_prices_have_the_time_of_those_who_ask():
     """The columns are those of a phase whose time is over."""
     context = context_of(small_water(0))
-    ColumnGeneration(rounds=4).solve(context)
-    context.once(column_run)._context = context.turn(0.0)
+    context.once(column_prices).context = context.turn(0.0)
     assert " pass" in CertifiedPrices(batch=64).solve(context).message
 
 
 def test_a_column_of_a_component_is_one_of_all_that_are_like_it():
     problem = coupled(0, integer=False)
     context = context_of(problem)
-    run = ColumnGenerationRun(context, context.once(scaled_problem), ColumnGeneration())
-    ColumnPrices(context, run).add(problem.predict(np.linspace(0.1, 1.2, 12)))
+    run = context.once(column_prices)
+    run.add(problem.predict(np.linspace(0.1, 1.2, 12)))
     pool, alike = run.pool, context.once(component_kinds)[0]
     costs = [set(np.round(pool.cost[pool.owner == c], 9)) for c in alike.owners]
     assert alike.members == 3 and len(costs[0]) >= 3 and costs[0] == costs[1] == costs[2]

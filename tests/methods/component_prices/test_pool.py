@@ -87,12 +87,12 @@ def test_columns_are_exactly_the_components_that_hold():
                 assert made.pool.points[k] == pytest.approx(z[made.pool.members[c]])
                 own = np.where(mine, z, 0.0)
                 assert made.pool.cost[k] == pytest.approx(made.scaled.host.cost @ own)
-                assert made.pool.activity[k] == pytest.approx(made.coupling.G @ own)
+                assert made.pool.use[k] == pytest.approx(made.coupling.G @ own)
             else:
                 refused += 1
     assert kept > 20
     assert refused > 0
-    assert made.pool.size == len(made.pool.points) == made.pool.cost.size == len(made.pool.activity)
+    assert made.pool.size == len(made.pool.points) == made.pool.cost.size == len(made.pool.use)
 
 
 def test_a_component_with_a_fraction_where_an_integer_belongs_is_refused():
@@ -126,12 +126,12 @@ def test_forgetting_keeps_the_rest_as_it_was():
     made = opened(workshops(), points=12)
     pool = made.pool
     which = np.arange(0, pool.size, 3)
-    before = (pool.owner[which], pool.cost[which], pool.activity[which], [pool.points[k] for k in which])
+    before = (pool.owner[which], pool.cost[which], pool.use[which], [pool.points[k] for k in which])
     pool.keep(which)
     assert pool.size == which.size
     assert np.array_equal(pool.owner, before[0])
     assert np.array_equal(pool.cost, before[1])
-    assert np.array_equal(pool.activity, before[2])
+    assert np.array_equal(pool.use, before[2])
     assert all(np.array_equal(a, b) for a, b in zip(pool.points, before[3], strict=True))
     # what was kept is known under its new number, what was forgotten may come again
     z = np.zeros(made.problem.mip.n_columns)
@@ -150,7 +150,7 @@ def test_points_and_combinations_put_components_in():
     z = pool.point(chosen, base)
     cost, activity = pool.measure(z)
     assert cost == pytest.approx(pool.cost[chosen])
-    assert activity == pytest.approx(pool.activity[chosen])
+    assert activity == pytest.approx(pool.use[chosen])
     assert z[-1] == base[-1]
     assert made.problem.predict(z) == pytest.approx(z, abs=1e-9)
     private = made.parts.private_rows
@@ -164,7 +164,7 @@ def test_points_and_combinations_put_components_in():
     for c in range(made.parts.count):
         mine = pool.owner == c
         assert cost[c] == pytest.approx(weights[mine] @ pool.cost[mine], abs=1e-6)
-        assert activity[c] == pytest.approx(weights[mine] @ pool.activity[mine], abs=1e-6)
+        assert activity[c] == pytest.approx(weights[mine] @ pool.use[mine], abs=1e-6)
     assert mixed[-1] == base[-1]
 
 

@@ -9,7 +9,6 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.component_prices.master import Master, RestrictedMaster
 from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
 from dovetail.structure.components import components
 from tests.contexts import context_of
@@ -67,7 +66,6 @@ def opened(problem, seed=0, points=0):
     rng = np.random.default_rng(seed)
     for _ in range(points):
         pool.add(completed(scaled, rng))
-    master = Master(context, pool)
     return SimpleNamespace(
         problem=problem,
         context=context,
@@ -75,8 +73,6 @@ def opened(problem, seed=0, points=0):
         parts=parts,
         coupling=coupling,
         pool=pool,
-        master=master,
-        restricted=RestrictedMaster(context, pool),
     )
 
 

@@ -28,11 +28,11 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
+from dovetail.decomposition.choice import Columns, Relaxation
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
-from dovetail.methods.component_prices.master import Master, MasterSolution
-from dovetail.methods.component_prices.pool import Columns, CouplingLimits
+from dovetail.methods.component_prices.pool import shared_columns
 from dovetail.mip.turns import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
@@ -118,8 +118,8 @@ class _BoxColumns:
     ) -> None:
         self._context, self._host, self._parts, self._components = context, trees.host, parts, found
         self._coupling = parts.coupling(trees.host)
-        self._limits = CouplingLimits(*self._coupling, np.maximum(np.abs(self._coupling[1]), 1.0))
-        self._even = np.append(0.0, 1.0 / self._limits.scale)
+        self._scale = np.maximum(np.abs(self._coupling[1]), 1.0)
+        self._even = np.append(0.0, 1.0 / self._scale)
         self.frontiers = [Frontier(one, seed=context.seed, threads=context.threads) for one in found]
         self._box = propagate(trees.host)
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
@@ -184,7 +184,7 @@ class _BoxColumns:
         context, choice, target = self._context, self._choice([f.use for f in self.frontiers]), self._target
         infeasible = choice is None
         if choice is not None:
-            mip = choice.as_mip()
+            mip = choice.as_mip(self._host.offset)
             with context.stopwatch.measure("engine"):
                 lp = SafeLp(mip, seed=context.seed, threads=context.threads)
                 infeasible = lp.minimise(mip.cost, mip.offset, context.budget).bound == np.inf
@@ -200,7 +200,8 @@ class _BoxColumns:
         if any(len(use) == 0 for use in uses):
             return None
         owner, use = np.repeat(np.arange(len(uses)), [len(use) for use in uses]), np.concatenate(uses)
-        return Columns(self._host, self._parts, self._limits, owner, use[:, 0], use[:, 1:])
+        shared = shared_columns(self._host, self._parts, self._coupling[0])
+        return Columns(len(uses), self._coupling[1], self._scale, shared, owner, use[:, 0], use[:, 1:])
 
     @property
     def _target(self) -> float:
@@ -224,20 +225,17 @@ class _BoxColumns:
             status, found = self._solved_lp(choice)
             if found is None:
                 continue
-            self._prices = self._guide = self._priced(found.prices.rows)
+            self._prices = self._guide = self._priced(found.prices)
             little = FREE * (1.0 + abs(found.value))
-            if np.max(found.prices.rows / self._even[1:], initial=0.0) <= little:
+            if np.max(found.prices / self._even[1:], initial=0.0) <= little:
                 self._load(found.value + little, which)
         return status
 
-    def _solved_lp(
-        self, choice: Columns, cost: float | None = None
-    ) -> tuple[MipStatus, MasterSolution | None]:
+    def _solved_lp(self, choice: Columns, cost: float | None = None) -> tuple[MipStatus, Relaxation | None]:
         """Of a choice in parts, or of one up to a cost that fills rows least; a failed engine has no time."""
-        with expendable("LP of a choice", EngineError):
-            master = Master(self._context, choice, elastic=False)
-            found = master.solve(self._context.budget, level_at=cost)
-            return master.status, found
+        context = self._context
+        with context.stopwatch.measure("engine"), expendable("LP of a choice", EngineError):
+            return choice.relaxed(context.budget, level_at=cost)
         return MipStatus.LIMIT, None
 
     @staticmethod
@@ -252,9 +250,9 @@ class _BoxColumns:
             found = None if choice is None else self._solved_lp(choice, cost)[1]
             if found is None:
                 return
-            own = found.prices.on_cost
+            own = found.on_cost
             has_price = own > NOTHING
-            loads = self._guide = np.append(has_price, found.prices.rows / (own if has_price else 1.0))
+            loads = self._guide = np.append(has_price, found.prices / (own if has_price else 1.0))
             cheaper = self._cheapest(loads)
             wider = [np.union1d(some, more) for some, more in zip(which, cheaper, strict=True)]
             if sum(map(len, wider)) == sum(map(len, which)):
@@ -344,7 +342,7 @@ class _BoxColumns:
             return
         target = self._target
         with context.stopwatch.measure("engine"):
-            found = stands(choice.as_mip(), answer, self._settings, budget, target)
+            found = stands(choice.as_mip(self._host.offset), answer, self._settings, budget, target)
         self._raise(min(found.bound, target), found.support)
         if answer.x is None or answer.value > target:
             return
@@ -368,15 +366,15 @@ class _BoxColumns:
         search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
 
     def _solved(self, choice: Columns, cutoff: float, budget: Budget) -> MipAnswer | None:
-        context = self._context
+        context, mip = self._context, choice.as_mip(self._host.offset)
         with context.stopwatch.measure("engine"):
             return answer_of(
-                "MIP of a choice", choice.as_mip(), budget, seed=context.seed, threads=context.threads,
-                gap=GAP, cutoff=cutoff,
+                "MIP of a choice", mip, budget, seed=context.seed, threads=context.threads, gap=GAP,
+                cutoff=cutoff,
             )  # fmt: skip
 
 
 def _chosen(choice: Columns, x: FloatArray) -> IntArray:
     """(components,) the box of each with most weight at a point of the program."""
-    order, rank = choice.ranked(-x[choice.shared.size :])
+    order, rank = choice.ranked(-x[choice.shared.cost.size :])
     return np.asarray(order[rank == 0])

@@ -1,65 +1,62 @@
 """Column generation (Dantzig and Wolfe): prices on coupling rows, columns from every component.
 
     repeat
-        master LP:         convex combinations of columns, at least cost, within the coupling rows  ->  prices
-        pricing:           every component's best points at those prices, all in one LP  ->  columns
-        restricted master: one column per component, by greedy swaps and a short MIP  ->  candidates
+        LP:       convex combinations of columns, at least cost, within the coupling rows  ->  prices
+        pricing:  every component's best points at those prices, all in one LP  ->  columns
+        choice:   one column per component, by swaps and a short MIP  ->  candidates
 
 Idea: flipping a class has a fixed cost that no slope at an untouched point shows; a column is a real point,
-so the master weighs true costs against each other. Only the coupling rows carry prices: a price on every
-x = u would be ambiguous at kinks. Weakness: useless with a single component; nothing is proved, since pricing
-is local (the prices and columns are what a certified bound would start from).
+so the LP weighs true costs against each other. Only the coupling rows carry prices: a price on every
+x = u would be ambiguous at kinks. Weakness: useless with a single component; pricing is local, so that
+nothing is proved (`prices.py` proves bounds at these prices).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import EngineError
 from dovetail.core.options import require_count
+from dovetail.decomposition.choice import Choice, Relaxation, forgiven
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
-from dovetail.methods.component_prices.master import (
-    Master,
-    MasterPrices,
-    MasterSolution,
-    RestrictedMaster,
-    improve,
-    least_use,
-    round_lp,
-)
+from dovetail.methods.component_prices.kinds import component_kinds
 from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
 from dovetail.methods.component_prices.pricing import Pricing
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 PRICE_NOISE = (0.05, 0.3)
-"""Standard deviations of the prices' logarithms, in turn: near the master's for good columns, farther for
-columns that differ."""
+"""Standard deviations of the prices' logarithms, in turn: near the LP's for good columns, farther for columns
+that differ. Columns for a proof go without: of two wines the bound is 5.984 in half the time of 5.987."""
 VANISHED = 1e-9
 """Prices in their rows' scales, and weights, below this are the LP's rounding."""
 LEVEL_ROOM = 1e-7
-"""Relative: the level LP may cost so much more than the master, or rounding would make it infeasible."""
-EVEN_WEIGHT = 1e-3
-"""Of the largest price, added to all: a row without a price is full soon after it is ignored."""
-APART, PROOF_STEPS = 4, 12
-"""Of descents for columns alone, which have no limits to hold beside their own rows: one in so many begins at
-the master's solution, and steps of each."""
+"""Relative: the level LP may cost so much more than the other one, or rounding would make it infeasible."""
+ELASTIC_COST, SMALLEST_COST = 100.0, 1e-6
+"""Missing a coupling row by its scale costs so many times the dearest column, more than any choice saves; and
+what the dearest costs at least."""
 MIP_SECONDS = 2.0
-"""For one restricted master: columns found meanwhile would be worth more than its optimum."""
-MIP_COLUMNS = 15
-"""Per component in the restricted master: fewer than the pool has, so that its seconds are enough."""
+"""For the MIP of one choice: columns found meanwhile would be worth more than its optimum."""
 FULL, KEPT = 40, 20
 """Columns per component at which the pool is thinned out, and what is kept: the LP grows with it."""
 POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
 """Of a descent from a new incumbent: near it, for no more of the time left, and few outer steps."""
+MOST_POINTS = 200
+"""Of those that were searched before, evenly spread, as first columns: descents leave thousands, which take
+longer to look at than the pricing that makes better ones (wine)."""
+PROOF_SHARE, PROOF_ROUNDS = 0.05, 40
+"""Of columns before a proof: of the time left, and at most so many rounds. They take a hundredth of what a
+proof takes, and every column saves some of those."""
 
 
 @dataclass(frozen=True)
@@ -96,206 +93,204 @@ class ColumnGeneration:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Begin with the points that are known, then generate columns."""
-        return self.go_on(context, self.begun(context), self.rounds)
-
-    def begun(self, context: SolveContext) -> ColumnGenerationRun:
-        """A run with its first columns."""
         run = ColumnGenerationRun(context, context.once(scaled_problem), self)
-        context.keep(column_run, run)
-        for z in context.archive.points:
-            run.pool.add(z)
-        for z in run.first_points():
-            run.add(z)
-        return run
-
-    def go_on(self, context: SolveContext, run: ColumnGenerationRun, rounds: int | None) -> MethodOutcome:
-        """So many rounds more, or until the time or patience is over."""
-        progress = Progress(context, rounds, self.patience * self.mip_every)
+        progress = Progress(context, self.rounds, self.patience * self.mip_every)
         while True:
-            outcome = progress.record(run.round(progress.done))
+            outcome = progress.record(run.round(progress.done, choose=True))
             if outcome is not None:
                 return outcome
 
 
-def column_run(context: SolveContext) -> ColumnGenerationRun:
-    """The last run of a solve, or one without columns (see `SolveContext.once`)."""
-    return ColumnGenerationRun(context, context.once(scaled_problem), ColumnGeneration())
+def column_prices(context: SolveContext) -> ColumnGenerationRun:
+    """Columns for a proof; made once (see `SolveContext.once`). A column of one component is one of all that
+    are like it."""
+    alike = [kind.columns for kind in context.once(component_kinds)]
+    return ColumnGenerationRun(context, context.once(scaled_problem), ColumnGeneration(), alike)
 
 
 class ColumnGenerationRun:
-    """Pool, master and pricing of one problem, and the rounds over them."""
+    """Pool and pricing of one problem, and the rounds over them."""
 
-    def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
-        self._context, self._scaled, self._options = context, scaled, options
+    def __init__(
+        self,
+        context: SolveContext,
+        scaled: ScaledProblem,
+        options: ColumnGeneration,
+        alike: Sequence[IntArray] = (),
+    ) -> None:
+        """`alike`: (members, columns) of components that may have each other's columns."""
+        self.context, self._scaled, self._options, self._alike = context, scaled, options, alike
         self._components = context.once(structure_of).parts
         self.coupling = CouplingLimits.of(scaled, self._components)
         self.pool = ColumnPool(scaled, self._components, self.coupling)
-        self._master = Master(context, self.pool)
-        self._restricted = RestrictedMaster(context, self.pool)
         self._pricing = Pricing(context, scaled, self._components)
         self._starts = Starts(context, scaled)
         self._descent = MixedIntegerDescent(context, scaled, DescentOptions(on_point=self.pool.add))
         self._rng = np.random.default_rng(context.seed + 2)
         self._polished: FloatArray | None = None
+        self._prices = np.zeros(self.coupling.h.size)
+        self._rounds = 0
+        points = context.archive.points
+        for z in points[:: 1 + len(points) // MOST_POINTS]:
+            self._keep(z)
+        for first in (context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()):
+            if first is not None:
+                self._keep(self._completed(first))
 
-    def first_points(self) -> list[FloatArray]:
-        """Of first columns: the incumbent, the least active point, the cheapest one."""
-        points = self._context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()
-        return [z for z in points if z is not None]
-
-    def completed(self, z: FloatArray) -> FloatArray:
+    def _completed(self, z: FloatArray) -> FloatArray:
         """A point with what the predictors say."""
         networks = self._scaled.networks
         return np.asarray(networks.with_predictions(z[None], networks.values(z))[0])
 
-    def add(self, z: FloatArray) -> IntArray:
-        """A point's components as columns: (C,) their numbers, -1 where not valid."""
-        return self.pool.add(self.completed(z))
-
-    def master_prices(self, budget: Budget) -> FloatArray | None:
-        """(R,) of the coupling rows, by the master LP; None while a component has no column."""
-        master = self._master.solve(budget)
-        return None if master is None else master.prices.rows
-
-    def price(self, budget: Budget, rounds: int, on_column: Callable[[FloatArray], object]) -> None:
-        """Columns alone: descents at the master's prices, one in `APART` from its solution, the others from
-        random points."""
-        nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
-        for number in range(rounds):
-            if budget.over:
+    def prices(self, context: SolveContext) -> FloatArray | None:
+        """(R,) by the LP, after some more rounds of columns; None while a component has no column."""
+        self.context, budget = context, context.budget
+        part = budget.part(PROOF_SHARE * budget.left)
+        for _ in range(PROOF_ROUNDS):
+            if part.over:
                 break
-            master = self._master.solve(budget)
-            if master is None or number % APART:
-                start = self._starts.random()
-            else:
-                start = self.pool.convex_combination(master.theta, self._scaled.ranges.middle)
-            prices = nothing if master is None else master.prices
-            cost = prices.of_columns(self._scaled.host, self.coupling)
-            if start is not None:
-                self._pricing.answer(cost, start, PROOF_STEPS, budget, on_column)
+            self.round(self._rounds, part, choose=False)
+            self._rounds += 1
+        found = self._relaxed(budget)
+        self._prices = self._prices if found is None else found.prices
+        return None if found is None else found.prices
 
-    def descend(
-        self, z: FloatArray, prices: FloatArray, budget: Budget, on_column: Callable[[FloatArray], object]
-    ) -> None:
-        """The same from one point, at these prices."""
-        cost = MasterPrices(1.0, prices).of_columns(self._scaled.host, self.coupling)
-        self._pricing.answer(cost, z, PROOF_STEPS, budget, on_column)
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices."""
+        return self.pool.least_costs(prices)
 
-    def round(self, number: int) -> float:
-        """Prices, new columns and, now and then, a restricted master; returns the master's value."""
-        budget, options = self._context.budget, self._options
-        master = self._master.solve(budget)
-        prices = self._prices(master, number)
-        noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
-        cost = MasterPrices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(
-            self._scaled.host, self.coupling
-        )
-        start = self._start(master, number)
+    def add(self, z: FloatArray) -> int:
+        """A point's components as columns, and what a descent makes of it: a proof has rows as loose as the
+        check, the pool has not. Says how many are new."""
+        before, budget = self.pool.size, self.context.budget
+        self._keep(self._completed(z))
+        cost = self._priced(1.0, self._prices)
+        part = budget.part(PROOF_SHARE * budget.left)
+        self._pricing.answer(cost, z, self._options.steps, part, self._keep)
+        return self.pool.size - before
+
+    def _keep(self, z: FloatArray) -> None:
+        self.pool.add(z)
+        for turn in range(1, max(map(len, self._alike), default=1)):
+            turned = z.copy()
+            for columns in self._alike:
+                turned[columns] = z[np.roll(columns, turn, axis=0)]
+            self.pool.add(turned)
+
+    def _priced(self, on_cost: float, rows: FloatArray) -> FloatArray:
+        """Each host column's cost at prices of cost and coupling rows."""
+        return np.asarray(on_cost * self._scaled.host.cost + self.coupling.G.T @ rows)
+
+    @property
+    def _highest(self) -> FloatArray:
+        """(R,) what a unit of a row costs at most."""
+        dearest = float(np.max(np.abs(self.pool.cost), initial=0.0))
+        return ELASTIC_COST * max(SMALLEST_COST, dearest) / self.coupling.scale
+
+    def _relaxed(self, budget: Budget, level_at: float | None = None) -> Relaxation | None:
+        with self.context.stopwatch.measure("engine"), expendable("LP of columns", EngineError):
+            return self.pool.relaxed(budget, self._highest, level_at=level_at)[1]
+        return None
+
+    def round(self, number: int, budget: Budget | None = None, *, choose: bool) -> float:
+        """Prices, new columns and, now and then, a choice; returns the LP's value."""
+        budget = self.context.budget if budget is None else budget
+        found = self._relaxed(budget)
+        on_cost, prices = self._prices_of(found, number, budget)
+        noise = choose * PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.size)
+        start = self._start(found, number)
         if start is not None:
-            self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
-        if master is not None and self._candidates_due(number):
-            self._offer_candidates()
-        self._thin_pool(master)
-        return float("nan") if master is None else master.value + self._scaled.host.offset
+            cost = self._priced(on_cost, prices * np.exp(noise))
+            self._pricing.answer(cost, start, self._options.steps, budget, self._keep)
+        if choose and found is not None and self._choice_due(number):
+            self._choose()
+        self._thin_pool()
+        return float("nan") if found is None else found.value + self._scaled.host.offset
 
-    def _candidates_due(self, number: int) -> bool:
+    def _choice_due(self, number: int) -> bool:
         """After two rounds, for a first point; then every few, and in the last one."""
         options = self._options
         last = options.rounds is not None and number == options.rounds - 1
         return number == 1 or last or number % options.mip_every == options.mip_every - 1
 
-    def _prices(self, master: MasterSolution | None, number: int) -> MasterPrices:
-        """Of the master; in odd rounds, and where those vanish, of the level LP."""
-        nothing = MasterPrices(1.0, np.zeros(self.coupling.h.size))
-        if master is None:
-            return nothing
-        vanished = np.max(master.prices.rows * self.coupling.scale, initial=0.0) < VANISHED
-        if (number % 2 or vanished) and master.elastic < VANISHED:
-            level = self._master.solve(
-                self._context.budget, level_at=master.value + LEVEL_ROOM * (1.0 + abs(master.value))
-            )
-            if level is not None and np.max(level.prices.rows, initial=0.0) > 0.0:
-                return level.prices
-        return master.prices
+    def _prices_of(self, found: Relaxation | None, number: int, budget: Budget) -> tuple[float, FloatArray]:
+        """On the cost and on rows: of the LP; in odd rounds, and where those vanish, of the level LP."""
+        if found is None:
+            return 1.0, np.zeros(self.coupling.h.size)
+        vanished = np.max(found.prices * self.coupling.scale, initial=0.0) < VANISHED
+        if (number % 2 or vanished) and found.missed < VANISHED:
+            level = self._relaxed(budget, found.value + LEVEL_ROOM * (1.0 + abs(found.value)))
+            if level is not None and np.max(level.prices, initial=0.0) > 0.0:
+                return level.on_cost, level.prices
+        return 1.0, found.prices
 
-    def _start(self, master: MasterSolution | None, number: int) -> FloatArray | None:
-        """Where pricing begins: the incumbent, the least active point and the master's solution in turn."""
-        least_activity, best = self._starts.least_activity(), self._context.incumbent.x
-        if master is None:
+    def _start(self, found: Relaxation | None, number: int) -> FloatArray | None:
+        """Where pricing begins: the incumbent, the least active point, the LP's solution or by chance."""
+        least_activity, best = self._starts.least_activity(), self.context.incumbent.x
+        if found is None:
             return self._starts.random() if number else least_activity
         base = least_activity if least_activity is not None else self._scaled.ranges.middle
-        choices = [best, least_activity, self.pool.convex_combination(master.theta, base)]
+        choices = [
+            best,
+            least_activity,
+            self.pool.convex_combination(found.weight, base),
+            self._starts.random(),
+        ]
         known = [z for z in choices if z is not None]
         return known[number % len(known)]
 
-    def _offer_candidates(self) -> None:
-        """One column per component: by greedy swaps as long as that helps, else by the restricted master."""
-        incumbent = self._context.incumbent
-        before = incumbent.x
-        master = self._master.solve(self._context.budget)
-        if master is None:
+    def _choose(self) -> None:
+        """One column per component, from the incumbent's or the cheapest: by the LP and swaps as long as that
+        helps, else by a MIP."""
+        context, pool = self.context, self.pool
+        before, known = context.incumbent.x, self._known_columns()
+        found = self._relaxed(context.budget)
+        if found is None:
             return
-        shared = np.flatnonzero(self._components.shared)
-        base = (before if before is not None else self._scaled.ranges.middle).copy()
-        base[shared] = master.shared if before is None else before[shared]
-        for chosen in self._greedy_choices(master, base, shared):
-            incumbent.offer(self.pool.point(chosen, base), "greedy")
-        if incumbent.x is not before:
-            return  # the pool is still getting better: more columns are worth more than a MIP
-        known = self._known_columns()
-        known = known if np.all(known >= 0) else np.empty(0, dtype=np.int64)
-        budget = self._context.budget.part(MIP_SECONDS)
-        found = self._restricted.solve(master, known, budget, MIP_COLUMNS)
-        if found is not None:
-            base[shared] = found[1]
-            incumbent.offer(self.pool.point(found[0], base), "master")
+        if np.any(known < 0):
+            order, rank = pool.ranked(found.reduced_cost(pool))
+            known = order[rank == 0]
+        base = self._scaled.ranges.middle if before is None else before
+        first = np.isin(np.arange(pool.size), known)
+        at = base[self._components.shared]
+        with context.stopwatch.measure("engine"), expendable("choice of columns", EngineError):
+            choice = Choice(pool, first, self._highest, forgiven(pool.limit), at=at)
+            choice.relax(found.prices, context.budget)
+            self._offer(choice, base, "greedy")
+            if context.incumbent.x is not before:
+                return  # the pool is still getting better: more columns are worth more than a MIP
+            choice.decide(context.budget.part(MIP_SECONDS), 0.0)
+            self._offer(choice, base, "master")
         self._polish()
 
-    def _greedy_choices(self, master: MasterSolution, base: FloatArray, shared: IntArray) -> list[IntArray]:
-        """From the incumbent's columns and from those that use least, towards the master's weights."""
-        pool, weights = self.pool, self._row_weights(master)
-        room = self.coupling.h - self.coupling.G[:, shared] @ base[shared]
-        known = self._known_columns()
-        least = least_use(pool, weights, self._components.count)
-        choices = []
-        if np.all(known >= 0):
-            choices.append(improve(pool, known, room, weights))
-            choices.append(round_lp(pool, master.theta, known, room, weights))
-        if least is not None:
-            choices.append(round_lp(pool, master.theta, least, room, weights))
-        return choices
+    def _offer(self, choice: Choice, base: FloatArray, source: str) -> None:
+        z = self.pool.point(choice.chosen, base)
+        z[self._components.shared] = choice.at
+        self.context.incumbent.offer(z, source)
 
     def _known_columns(self) -> IntArray:
         """(C,) the incumbent's columns; -1 where it has none."""
-        best = self._context.incumbent.x
-        return self.add(best) if best is not None else np.full(self._components.count, -1)
-
-    def _row_weights(self, master: MasterSolution) -> FloatArray:
-        """What rows weigh in greedy swaps: their prices, and never nothing."""
-        even = 1.0 / self.coupling.scale
-        prices = master.prices.rows
-        top = float(np.max(prices * self.coupling.scale, initial=0.0))
-        return even if top < VANISHED else prices + EVEN_WEIGHT * top * even
+        best = self.context.incumbent.x
+        if best is None:
+            return np.full(self._components.count, -1)
+        return self.pool.add(self._completed(best))
 
     def _polish(self) -> None:
         """A local descent from a new incumbent, integers and classes included."""
-        best = self._context.incumbent.x
+        best = self.context.incumbent.x
         if best is None or best is self._polished:
             return
-        part = self._context.budget.part(POLISH_SHARE * self._context.budget.left)
+        part = self.context.budget.part(POLISH_SHARE * self.context.budget.left)
         self._descent.descend(best, POLISH_RADIUS, part, "polish", steps=POLISH_STEPS)
-        self._polished = self._context.incumbent.x
+        self._polished = self.context.incumbent.x
 
-    def _thin_pool(self, master: MasterSolution | None) -> None:
+    def _thin_pool(self) -> None:
         """Keep the columns with the least reduced cost, those in use and the incumbent's."""
-        pool, count = self.pool, self._components.count
-        if master is None or pool.size < FULL * count:
+        pool = self.pool
+        found = self._relaxed(self.context.budget) if pool.size >= FULL * self._components.count else None
+        if found is None:
             return
-        master = self._master.solve(self._context.budget)
-        if master is None:
-            return
-        order, rank = pool.ranked(master.reduced_cost(pool))
-        kept = order[(rank < KEPT) | (master.theta[order] > VANISHED)]
+        order, rank = pool.ranked(found.reduced_cost(pool))
+        kept = order[(rank < KEPT) | (found.weight[order] > VANISHED)]
         known = self._known_columns()
         pool.keep(np.union1d(kept, known[known >= 0]))
-        self._master.rebuild()

@@ -6,13 +6,13 @@ Coupling rows are all read as G z <= h (an equality as two of them).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.mip import HAIR, SMALLEST, Mip
+from dovetail.core.mip import HAIR, Mip
+from dovetail.decomposition.choice import Columns, SharedColumns
 from dovetail.linearised.merit import WIDEST
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.structure.components import NOBODY, Components
@@ -44,81 +44,25 @@ class CouplingLimits:
         return cls(G, h, np.maximum(np.abs(h), if_zero))
 
 
-@dataclass(eq=False)
-class Columns:
-    """What some points of components cost, and what they use of the coupling rows; or at least, of boxes."""
-
-    host: Mip
-    """Minimised."""
-    components: Components
-    coupling: CouplingLimits
-    owner: IntArray
-    """(K,) the component of each."""
-    cost: FloatArray
-    activity: FloatArray
-    """(K, R) what each adds to the coupling rows."""
-
-    @property
-    def size(self) -> int:
-        """How many columns there are."""
-        return int(self.owner.size)
-
-    @cached_property
-    def shared(self) -> IntArray:
-        """The host's columns that belong to no component."""
-        return np.flatnonzero(self.components.shared)
-
-    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
-        """All columns, component by component and by `key` within each; and each one's rank in its own."""
-        order = np.lexsort((key, self.owner))
-        owner = self.owner[order]
-        first = np.searchsorted(owner, np.arange(self.components.count))
-        return order, np.arange(order.size) - first[owner]
-
-    def as_mip(self, which: IntArray | None = None) -> Mip:
-        """One column for each component, and the shared columns of the host, which come first.
-
-            min  shared cost + cost'theta    s.t.  sum of theta over a component = 1,  G z <= h
-
-        Where every point of the problem is in one of each component's boxes, the bound of this program is one
-        of the problem.
-        """
-        which = np.arange(self.size) if which is None else which
-        host, shared, coupling = self.host, self.shared, self.coupling
-        count, rows = self.components.count, coupling.h.size
-        used = self.activity[which]
-        small = np.abs(used) < SMALLEST  # entries that engines would drop: rather too little than too much
-        used = np.where(small, np.where(used < 0.0, -SMALLEST, 0.0), used)
-        place = self.owner[which], np.arange(which.size)
-        convexity = sp.csr_array((np.ones(which.size), place), shape=(count, which.size))
-        A = sp.block_array(
-            [
-                [sp.csr_array((count, shared.size)), convexity],
-                [coupling.G[:, shared], sp.csr_array(used.T)],
-            ],
-            format="csr",
-        )
-        return Mip(
-            np.concatenate([host.cost[shared], self.cost[which]]),
-            sp.csr_array(A),
-            np.concatenate([np.ones(count), np.full(rows, -np.inf)]),
-            np.concatenate([np.ones(count), coupling.h]),
-            np.concatenate([host.lower[shared], np.zeros(which.size)]),
-            np.concatenate([host.upper[shared], np.ones(which.size)]),
-            np.concatenate([host.integer[shared], np.ones(which.size, dtype=bool)]),
-            offset=host.offset,
-        )
+def shared_columns(host: Mip, components: Components, G: sp.csr_array) -> SharedColumns:
+    """The host's columns that belong to no component, minimised."""
+    mine = components.shared
+    return SharedColumns(
+        host.cost[mine], sp.csr_array(G[:, mine]), host.lower[mine], host.upper[mine], host.integer[mine]
+    )
 
 
 class ColumnPool(Columns):
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
     def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
-        self.scaled, self.members = scaled, components.members
+        self.scaled, self.components, self.coupling = scaled, components, coupling
+        self.members = components.members
         super().__init__(
-            scaled.host,
-            components,
-            coupling,
+            components.count,
+            coupling.h,
+            coupling.scale,
+            shared_columns(scaled.host, components, coupling.G),
             np.empty(0, dtype=np.int64),
             np.empty(0),
             np.empty((0, coupling.h.size)),
@@ -132,9 +76,9 @@ class ColumnPool(Columns):
 
     def add(self, z: FloatArray) -> IntArray:
         """The valid components of a completed point as columns: (C,) their numbers, -1 where not valid."""
-        cost, activity = self.measure(z)
+        cost, use = self.measure(z)
         numbers = np.full(self.components.count, -1)
-        keys = self._keys(np.arange(self.components.count), cost, activity)
+        keys = self._keys(np.arange(self.components.count), cost, use)
         fresh: list[int] = []
         valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
         for c in valid:
@@ -146,14 +90,12 @@ class ColumnPool(Columns):
         if fresh:
             self.owner = np.concatenate([self.owner, fresh])
             self.cost = np.concatenate([self.cost, cost[fresh]])
-            self.activity = np.concatenate([self.activity, activity[fresh]])
+            self.use = np.concatenate([self.use, use[fresh]])
         return numbers
 
-    def _keys(self, owner: IntArray, cost: FloatArray, activity: FloatArray) -> list[tuple[int, bytes]]:
+    def _keys(self, owner: IntArray, cost: FloatArray, use: FloatArray) -> list[tuple[int, bytes]]:
         """What tells columns apart: whose they are, what they cost, what they use."""
-        table = (
-            np.round(np.concatenate([cost[:, None], activity / self.coupling.scale], axis=1), DIGITS) + 0.0
-        )
+        table = np.round(np.concatenate([cost[:, None], use / self.coupling.scale], axis=1), DIGITS) + 0.0
         raw, width = table.tobytes(), table.itemsize * table.shape[1]
         return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
 
@@ -184,14 +126,14 @@ class ColumnPool(Columns):
     def least_costs(self, prices: FloatArray) -> FloatArray:
         """(C,) what the cheapest column of each component costs at these prices of the coupling rows."""
         known = np.full(self.components.count, np.inf)
-        np.minimum.at(known, self.owner, self.cost + self.activity @ prices)
+        np.minimum.at(known, self.owner, self.cost + self.use @ prices)
         return known
 
     def keep(self, which: IntArray) -> None:
         """Forget all other columns."""
-        self.owner, self.cost, self.activity = self.owner[which], self.cost[which], self.activity[which]
+        self.owner, self.cost, self.use = self.owner[which], self.cost[which], self.use[which]
         self.points = [self.points[k] for k in which]
-        self._known = {key: k for k, key in enumerate(self._keys(self.owner, self.cost, self.activity))}
+        self._known = {key: k for k, key in enumerate(self._keys(self.owner, self.cost, self.use))}
 
     def point(self, chosen: IntArray, z: FloatArray) -> FloatArray:
         """`z` with the components of the chosen columns put in."""

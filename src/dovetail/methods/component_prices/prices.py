@@ -1,8 +1,7 @@
 """Prices on the rows that components share, and a proof at them: a bound.
 
     repeat
-        columns      points of single components, from what was searched before and from pricing by descents
-        master LP    the cheapest convex combination of columns within the shared rows  ->  prices
+        prices       of template pricing, where components are many and alike, else of column generation
         proof        every component's least cost at these prices  ->  a bound (`shared_rows.py`)
         cheaper points that were met on the way  ->  columns
 
@@ -18,22 +17,26 @@ counts, branch and bound of each kind as a problem of its own (`kinds.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.decomposition import TemplatePricing
+from dovetail.decomposition.method import template_prices
+from dovetail.decomposition.plan import template_plan
+from dovetail.methods.component_prices.column_generation import column_prices
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, first_ones_fit
 from dovetail.methods.component_prices.kinds import KindProof, component_kinds
 from dovetail.methods.component_prices.shared_rows import SharedRows
 from dovetail.methods.component_prices.signs import SignOracle, SignProof
-from dovetail.methods.component_prices.sources import PriceSource, column_prices
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
@@ -59,7 +62,25 @@ ROUNDING = 0.01
 """Of a logit: where the deployed network may be off by more, the outcome says so: no time closes that gap."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
+MOST_CERTIFIED = 20_000
+"""With more blocks the sets that they move in are not written down before a minute is over."""
 NAME = "certified prices"
+
+
+class PriceSource(Protocol):
+    """Columns of all components, and prices at which they are in balance."""
+
+    def prices(self, context: SolveContext) -> FloatArray | None:
+        """(R,) on the coupling rows, upper sides first, then lower ones; None where there are none."""
+        ...
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices."""
+        ...
+
+    def add(self, z: FloatArray) -> int:
+        """A point's components as columns, which a proof has met; how many are new."""
+        ...
 
 
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
@@ -83,8 +104,6 @@ class CertifiedPrices:
 
     batch: int = 1024
     """Nodes bounded at a time, on the CPU."""
-    source: Callable[[SolveContext], PriceSource | None] = column_prices
-    """Whose prices are proved."""
 
     name = "certified-prices"
 
@@ -98,9 +117,7 @@ class CertifiedPrices:
         coupled = context.once(coupled_problem)
         if not (coupled or context.once(component_kinds)):
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: components are no closed-form sets")
-        source = self.source(context)
-        if source is None:
-            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: there are no prices")
+        source = context.once(template_prices) or context.once(column_prices)
         run = _Run(context, coupled, source, self.batch)
         rows, count = run.rows.sides.count, run.rows.parts.count
         context.monitor.say(f"  proof: prices on {rows} rows, {count} components")
@@ -115,6 +132,26 @@ class CertifiedPrices:
         said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
         reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, run.passes, said, yielded=run.short)
+
+
+@dataclass(frozen=True)
+class BlockPrices:
+    """Template pricing, then a proof at its prices."""
+
+    pricing: TemplatePricing = field(default_factory=TemplatePricing)
+
+    name = "block-prices"
+    uses_cluster = True
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """The proof where there is time, and blocks are not too many."""
+        outcome, plan = self.pricing.solve(context), context.once(template_plan)
+        if context.over or plan is None or plan.count > MOST_CERTIFIED:
+            return outcome
+        with expendable(NAME):
+            proof = CertifiedPrices().solve(context)
+            return replace(proof, message="; ".join(filter(None, [outcome.message, proof.message])))
+        return outcome
 
 
 def _rounding(coupled: CoupledProblem) -> str:
@@ -142,7 +179,7 @@ class _Run:
     def once(self) -> str:
         """One set of prices, proved; why there is no use in another one, or nothing."""
         context = self._context
-        prices = self._source.prices()
+        prices = self._source.prices(context)
         if prices is None or prices.size != self._prices.size:
             return "there are no prices"
         proof = self._at(prices)
@@ -174,11 +211,7 @@ class _Run:
             return "other prices prove no more" if added else "no cheaper point is left"
         kinds = context.once(component_kinds)
         if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
-            self._signs, self._violated, self._idle = (
-                None,
-                "",
-                0,
-            )  # what signs leave out is looked at from here on
+            self._signs, self._violated, self._idle = None, "", 0  # trees look at what signs leave out
             return ""
         return f"given up: the sets leave out {self._violated}, which cheaper points violate"
 

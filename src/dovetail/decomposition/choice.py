@@ -1,0 +1,470 @@
+"""Columns of blocks, and the choice of one for each: an LP, swaps, a MIP, a polish.
+
+    LP      min  cost'theta + shared cost + highest prices'missed
+            s.t. sum of theta over a block's columns = 1,   use theta + shared use - missed <= limit
+
+Its duals are prices. At good prices nearly all blocks have one best column; for those with two the LP says
+how many of which, and leaves no more fractions than there are rows. Swaps make it whole, a MIP with the rows
+as they are begins there. Equations that no choice of columns meets, and room that is left, are met by small
+steps of some blocks, to first order.
+
+Where the LP reaches a value that whole columns cannot, all prices vanish; then the *level* LP (how far could
+every limit be lowered at this cost?) has prices that still tell:
+
+    min  level
+    s.t. use theta + shared use - level scale <= limit,   cost'theta + shared cost <= this cost
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
+from dovetail.decomposition.share import CoreColumns, Slopes
+from dovetail.decomposition.shares import Shares
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
+
+LP_BLOCKS, LP_BLOCKS_PER_ROW = 4_000, 100
+"""Blocks in the LP: an equal part for each side of the coupling rows, and for each at least so many."""
+MORE = 4
+"""Times as many blocks where the choice misses a row."""
+MIP_BLOCKS, MIP_BLOCKS_PER_ROW = 250, 6
+"""Blocks in the MIP beside the fractional ones: with ten times 250 it brings no more in its seconds (water,
+n = 2,000, 18 rows)."""
+GAP = 1e-6
+"""Relative, at which the MIP ends."""
+SWAPS = 400
+"""At most, for the rows and then for the objective."""
+LITTLE = 1e-9
+"""Relative to a row's limit: a miss that is none, if it is half of what the check forgives at most."""
+POLISHED, POLISHES, REACH = 400, 6, 0.2
+"""Blocks that take small steps, how often, and the reach of a step in usual moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedColumns:
+    """Those of no block, which are chosen beside them."""
+
+    cost: FloatArray
+    use: sp.csr_array
+    """(R, columns)."""
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+
+    @classmethod
+    def none(cls, rows: int) -> SharedColumns:
+        """Of (R,) rows."""
+        nothing = np.zeros(0)
+        return cls(nothing, sp.csr_array((rows, 0)), nothing, nothing, nothing.astype(bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A solution of the LP, or of the level LP."""
+
+    value: float
+    """Cost, penalties for missed rows included."""
+    weight: FloatArray
+    """(K,) of each column."""
+    shared: FloatArray
+    prices: FloatArray
+    """(R,) never negative: what a unit less of a limit costs, in units of `on_cost` times the objective."""
+    on_cost: float
+    """1 for the LP; the dual of the limit on the cost for the level LP."""
+    least: FloatArray
+    """(blocks,) what each costs at these prices."""
+    missed: float
+    """By how much rows are missed, in their scales, summed."""
+
+    def reduced_cost(self, columns: Columns) -> FloatArray:
+        """(K,) what each costs beyond its block's best at these prices."""
+        priced = self.on_cost * columns.cost + columns.use @ self.prices
+        return np.asarray(priced - self.least[columns.owner])
+
+
+@dataclass(eq=False)
+class Columns:
+    """What some points of blocks cost, and what they use of the coupling rows; or at least, of boxes."""
+
+    count: int
+    """Of blocks."""
+    limit: FloatArray
+    """(R,)."""
+    scale: FloatArray
+    """(R,) what a row is measured in."""
+    shared: SharedColumns
+    owner: IntArray
+    """(K,) the block of each."""
+    cost: FloatArray
+    use: FloatArray
+    """(K, R)."""
+
+    @property
+    def size(self) -> int:
+        """How many columns there are."""
+        return int(self.owner.size)
+
+    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
+        """All columns, block by block and by `key` within each; and each one's rank in its own."""
+        order = np.lexsort((key, self.owner))
+        owner = self.owner[order]
+        first = np.searchsorted(owner, np.arange(self.count))
+        return order, np.arange(order.size) - first[owner]
+
+    def relaxed(
+        self, budget: Budget, highest: FloatArray | None = None, *, level_at: float | None = None
+    ) -> tuple[MipStatus, Relaxation | None]:
+        """The LP, with rows that may be missed at the `highest` prices, if any; or the level LP at a cost."""
+        rows, own = len(self.limit), self.size + self.shared.cost.size
+        most = np.full(rows, 0.0 if highest is None or level_at is not None else np.inf)
+        live = self._loaded(most, level_at=level_at)
+        slack = np.zeros(rows) if highest is None else highest * self.scale
+        true_cost = np.concatenate([self.cost, self.shared.cost, slack, [0.0]])
+        level = np.zeros(true_cost.size)
+        level[-1] = 1.0
+        live.set_objective(true_cost if level_at is None else level, 0.0)
+        status, x, _ = live.run(budget, GAP)
+        if x is None:
+            return status, None
+        duals = live.row_duals()
+        least, of_rows, of_cost = np.split(duals, [self.count, self.count + rows])
+        on_cost = 1.0 if level_at is None else max(0.0, -float(of_cost[0]))
+        prices = np.maximum(0.0, -of_rows) / self.scale
+        value, missed = float(true_cost @ x), float(x[own : own + rows].sum())
+        return status, Relaxation(value, x[: self.size], x[self.size : own], prices, on_cost, least, missed)
+
+    def whole(
+        self, budget: Budget, start: tuple[FloatArray, FloatArray], worth: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Columns and shared ones by a MIP, from known ones, which is not to look for less than `worth`."""
+        rows, own = len(self.limit), self.size + self.shared.cost.size
+        live = self._loaded(np.zeros(rows), whole=True)
+        live.set_objective(np.concatenate([self.cost, self.shared.cost, np.zeros(rows + 1)]), 0.0)
+        live.set_start(np.concatenate([*start, np.zeros(rows + 1)]))
+        _, x, _ = live.run(budget, GAP, room=worth)
+        return None if x is None else (x[: self.size], x[self.size : own])
+
+    def _loaded(
+        self, most_missed: FloatArray, *, whole: bool = False, level_at: float | None = None
+    ) -> LoadedHighs:
+        shared, rows = self.shared, len(self.limit)
+        use = self.use / self.scale
+        use[np.abs(use) < SMALLEST] = 0.0
+        unit = sp.diags_array(1.0 / self.scale)
+        A = sp.block_array(
+            [
+                [self._one_each, sp.csr_array((self.count, shared.cost.size + rows + 1))],
+                [
+                    sp.csr_array(use.T),
+                    sp.hstack([unit @ shared.use, -sp.eye_array(rows), -np.ones((rows, 1))]),
+                ],
+                [self.cost[None], np.concatenate([shared.cost, np.zeros(rows + 1)])[None]],
+            ],
+            format="csr",
+        )
+        leveled = level_at is not None
+        program = Program(
+            sp.csr_array(A),
+            np.concatenate([np.ones(self.count), np.full(rows + 1, -np.inf)]),
+            np.concatenate([np.ones(self.count), self.limit / self.scale, [level_at if leveled else np.inf]]),
+            np.concatenate([np.zeros(self.size), shared.lower, np.zeros(rows), [-1.0 if leveled else 0.0]]),
+            np.concatenate(
+                [
+                    np.full(self.size, 1.0 if whole else np.inf),
+                    shared.upper,
+                    most_missed,
+                    [np.inf if leveled else 0.0],
+                ]
+            ),
+            np.concatenate([np.ones(self.size, bool), shared.integer, np.zeros(rows + 1, bool)]) & whole,
+        )
+        return LoadedHighs(program, threads=1)
+
+    @property
+    def _one_each(self) -> sp.csr_array:
+        place = self.owner, np.arange(self.size)
+        return sp.csr_array((np.ones(self.size), place), shape=(self.count, self.size))
+
+    def as_mip(self, offset: float = 0.0) -> Mip:
+        """One column for each block, and the shared columns, which come first.
+
+        Where every point of the problem is in one of each block's boxes, the bound of this program is one of
+        the problem.
+        """
+        shared, rows = self.shared, len(self.limit)
+        small = (
+            np.abs(self.use) < SMALLEST
+        )  # entries that engines would drop: rather too little than too much
+        used = np.where(small, np.where(self.use < 0.0, -SMALLEST, 0.0), self.use)
+        A = sp.block_array(
+            [
+                [sp.csr_array((self.count, shared.cost.size)), self._one_each],
+                [shared.use, sp.csr_array(used.T)],
+            ],
+            format="csr",
+        )
+        return Mip(
+            np.concatenate([shared.cost, self.cost]),
+            sp.csr_array(A),
+            np.concatenate([np.ones(self.count), np.full(rows, -np.inf)]),
+            np.concatenate([np.ones(self.count), self.limit]),
+            np.concatenate([shared.lower, np.zeros(self.size)]),
+            np.concatenate([shared.upper, np.ones(self.size)]),
+            np.concatenate([shared.integer, np.ones(self.size, dtype=bool)]),
+            offset=offset,
+        )
+
+
+def choose(
+    shares: Shares, prices: FloatArray, limit: FloatArray, highest: FloatArray, budget: Budget, extra: Budget,
+    *, worth: float, rough: bool = False,
+) -> bool:  # fmt: skip
+    """Choose a column for each block within the limits, or what misses them least; False where some block
+    has none. A gain of less than `worth` is not looked for; a `rough` choice goes without the MIP. `extra` is
+    the part of the budget for the MIP, and for more blocks where rows are missed with few."""
+    if shares.begin(prices, lasting=not rough) is None:
+        return False
+    room = _room(shares.slopes(POLISHED, REACH)) if np.any(shares.steerable) else np.zeros(len(limit))
+    most, count, best, moves = max(LP_BLOCKS // max(1, len(limit)), LP_BLOCKS_PER_ROW), 0, np.inf, None
+    while moves is None or (best > 0.0 and not extra.over):
+        near = _Near(shares.core(most), limit)
+        if near.columns.count == count:
+            break
+        choice = Choice(near.columns, near.first, highest, forgiven(limit), room)
+        if near.columns.size:
+            choice.relax(prices, extra if moves else budget)
+            if not rough or choice.missed() > 0.0:
+                choice.decide(extra, worth)
+        if moves is None or choice.missed() < best:
+            best, moves = choice.missed(), near.moves(choice.chosen)
+        most, count = MORE * most, near.columns.count
+    if moves is not None:
+        shares.put(moves)
+    if np.any(shares.steerable):
+        polish(shares, limit, highest, budget)
+    return True
+
+
+class _Near:
+    """Columns of the blocks nearest to indifference, laid end to end, and the one that each block has."""
+
+    def __init__(self, parts: list[CoreColumns], limit: FloatArray) -> None:
+        self._part = np.repeat(np.arange(len(parts)), [len(part.block) for part in parts])
+        self._block, self._place, cost, use, self.first = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("block", "place", "cost", "use", "chosen")
+        )
+        self._parts = len(parts)
+        blocks, owner = np.unique(np.stack([self._part, self._block], axis=1), axis=0, return_inverse=True)
+        left = limit - np.sum([part.kept for part in parts], axis=0)
+        scale = np.maximum(np.abs(use).max(axis=0, initial=0.0), 1e-9)
+        shared = SharedColumns.none(len(limit))
+        self.columns = Columns(len(blocks), left, scale, shared, owner.ravel(), cost, use)
+
+    def moves(self, chosen: IntArray) -> list[tuple[IntArray, IntArray]]:
+        """For each share: blocks that change, and their new places."""
+        changed = chosen[~self.first[chosen]]
+        mine = [changed[self._part[changed] == number] for number in range(self._parts)]
+        return [(self._block[of_one], self._place[of_one]) for of_one in mine]
+
+
+class Choice:
+    """One column for each block, and values of the shared ones."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        first: BoolArray,
+        highest: FloatArray,
+        forgiven: FloatArray,
+        room: float | FloatArray = 0.0,
+        at: FloatArray | None = None,
+    ) -> None:
+        """It begins with the `first` column of each block, and the shared ones `at` some values. Rows may be
+        missed by (R,) `forgiven`; columns need to meet an equation by and large only where small steps make
+        up for it, which is within `room`."""
+        self.columns, self._highest, self._forgiven = columns, highest, forgiven
+        self.at = columns.shared.lower if at is None else at
+        self.chosen = self._of_blocks(first)
+        reach = np.abs(columns.use).max(axis=0, initial=0.0)
+        self._band = np.where(self._equations, np.minimum(reach, room), 0.0)
+        self._reduced, self._weight = columns.cost, first.astype(float)
+        self._relaxed = -np.inf
+
+    @property
+    def _equations(self) -> BoolArray:
+        """(R,) sides that have an opposite one."""
+        limit, use = self.columns.limit, self.columns.use
+        opposite = limit[:, None] == -limit
+        for one, other in np.argwhere(opposite):
+            opposite[one, other] = np.array_equal(use[:, one], -use[:, other])
+        return np.asarray(opposite.any(axis=1))
+
+    def _of_blocks(self, flags: BoolArray) -> IntArray:
+        """(blocks,) the flagged column of each."""
+        chosen = np.zeros(self.columns.count, dtype=np.int64)
+        chosen[self.columns.owner[flags]] = np.flatnonzero(flags)
+        return chosen
+
+    def _beyond(self, use: FloatArray) -> FloatArray:
+        """How far (..., R) uses of columns are beyond the limits, at the highest prices, in all."""
+        columns = self.columns
+        over = use - (columns.limit - columns.shared.use @ self.at) - self._band
+        return np.asarray(np.where(over > self._forgiven, over, 0.0) @ self._highest)
+
+    def missed(self) -> float:
+        """Of the columns that are chosen."""
+        return float(self._beyond(self.columns.use[self.chosen].sum(axis=0)))
+
+    @property
+    def value(self) -> float:
+        """What all of it costs."""
+        columns = self.columns
+        return float(columns.cost[self.chosen].sum() + columns.shared.cost @ self.at)
+
+    def _take(self, chosen: IntArray, at: FloatArray) -> None:
+        """Another choice, where it misses less, or costs no more."""
+        before, standing = (self.chosen, self.at), (self.missed(), self.value)
+        self.chosen, self.at = chosen, at
+        if (self.missed(), self.value) > standing:
+            self.chosen, self.at = before
+
+    def relax(self, prices: FloatArray, budget: Budget) -> None:
+        """The LP; what it leaves in fractions is made whole by swaps."""
+        columns, integer, before = self.columns, self.columns.shared.integer, (self.chosen, self.at)
+        status, found = columns.relaxed(budget, self._highest)
+        if found is not None:
+            self._weight = found.weight
+            order, rank = columns.ranked(-found.weight)
+            self.chosen, self.at = order[rank == 0], np.where(integer, np.round(found.shared), found.shared)
+        if found is not None and status is MipStatus.OPTIMAL:
+            prices, self._relaxed = found.prices, found.value
+        self._reduced = columns.cost + columns.use @ prices
+        self._swap()
+        self._take(*before)
+
+    def _swap(self) -> None:
+        """One column for another while that mends the rows for least, or then saves cost within them."""
+        columns, owner = self.columns, self.columns.owner
+        use, priced = columns.use[self.chosen].sum(axis=0), self._reduced
+        for _ in range(SWAPS):
+            now = self.chosen[owner]
+            missed, other = float(self._beyond(use)), self._beyond(use + columns.use - columns.use[now])
+            if missed > 0.0:
+                mends = missed - other
+                helps = mends > LITTLE * missed
+                value = mends / np.maximum(mends + (priced - priced[now]).clip(0.0), 1e-300) * helps
+                value = np.where(helps & (other <= 0.0), 1.0 + value, value)
+            else:
+                value = np.where(other <= 0.0, columns.cost[now] - columns.cost, 0.0)
+            best = int(value.argmax())
+            if value[best] <= LITTLE:
+                return
+            use = use + columns.use[best] - columns.use[now[best]]
+            self.chosen[owner[best]] = best
+
+    def decide(self, budget: Budget, worth: float) -> None:
+        """A MIP over the blocks that the LP leaves in fractions, and those nearest to indifference.
+
+        Columns that cost so much more than their block's best at the LP's prices as the choice is above the
+        LP are in no better choice.
+        """
+        columns, reduced = self.columns, self._reduced
+        fraction = np.zeros(columns.count)
+        np.maximum.at(fraction, columns.owner, np.minimum(self._weight, 1.0 - self._weight))
+        most = MIP_BLOCKS + MIP_BLOCKS_PER_ROW * len(columns.limit) + int(np.count_nonzero(fraction > 1e-6))
+        second, base = np.full(columns.count, np.inf), reduced[self.chosen]
+        others = np.ones(columns.size, bool)
+        others[self.chosen] = False
+        np.minimum.at(second, columns.owner[others], np.abs(reduced - base[columns.owner])[others])
+        second[fraction > 1e-6] = -1.0
+        blocks = np.sort(np.argsort(second, kind="stable")[:most])
+        rest = np.setdiff1d(np.arange(columns.count), blocks)
+        may_pay = np.isin(columns.owner, blocks)
+        if self.missed() <= 0.0:
+            least = np.full(columns.count, np.inf)
+            np.minimum.at(least, columns.owner, reduced)
+            room = self.value - self._relaxed + LITTLE * (1.0 + abs(self.value))
+            may_pay &= (reduced <= least[columns.owner] + room) | ~others
+        mine = np.flatnonzero(may_pay)
+        left = columns.limit - columns.use[self.chosen[rest]].sum(axis=0) + self._band
+        owner = np.searchsorted(blocks, columns.owner[mine])
+        scale = np.maximum(np.abs(columns.use[mine]).max(axis=0, initial=0.0), 1e-9)
+        part = Columns(len(blocks), left, scale, columns.shared, owner, columns.cost[mine], columns.use[mine])
+        found = part.whole(budget, ((~others[mine]).astype(float), self.at), worth)
+        if found is not None:
+            chosen, taken = self.chosen.copy(), mine[found[0] > 0.5]
+            chosen[columns.owner[taken]] = taken
+            self._take(chosen, found[1])
+
+
+def forgiven(limit: FloatArray) -> FloatArray:
+    """(R,) by how much limits may be missed."""
+    return np.minimum(LITTLE * (1.0 + np.abs(limit)), 0.5 * TOLERANCE)
+
+
+def _room(parts: list[Slopes]) -> FloatArray:
+    """(R,) half of what small steps of these blocks can take off the use of each side."""
+    taken = [
+        np.minimum(part.use * part.lower[:, None], part.use * part.upper[:, None]).sum(axis=(0, 2))
+        for part in parts
+    ]
+    return np.asarray(-0.5 * np.sum(taken, axis=0))
+
+
+def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budget) -> None:
+    """The shortest steps of some blocks that make up for what rows miss, to first order. Blocks whose step
+    breaks a condition stay where they were, and the next LP does without them."""
+    use, reach = shares.uses(), REACH
+    for _ in range(POLISHES):
+        if not np.any(use > limit + forgiven(limit)):
+            return
+        steps = _steps(shares.slopes(POLISHED, reach), limit - use, highest, budget)
+        if steps is None:
+            return
+        use = shares.step(steps)
+
+
+def _steps(
+    parts: list[Slopes], left: FloatArray, highest: FloatArray, budget: Budget
+) -> list[tuple[IntArray, FloatArray]] | None:
+    """The shortest steps within what is left of the rows, which may be missed at the highest prices."""
+    length, lower, upper = (
+        np.concatenate([getattr(part, name).ravel() for part in parts])
+        for name in ("length", "lower", "upper")
+    )
+    if not len(length):
+        return None
+    use = np.concatenate([part.use.transpose(1, 0, 2).reshape(len(left), -1) for part in parts], axis=1)
+    own = sp.block_diag([one for part in parts for one in part.on_moves], format="csr")
+    least = np.concatenate([np.minimum(part.least.ravel(), 0.0) for part in parts])
+    rows, size = len(left), len(length)
+    scale = np.maximum(np.abs(use).max(axis=1), 1e-9)
+    of_rows = sp.csr_array(use / scale[:, None])
+    missed = sp.block_array([[-sp.eye_array(rows)], [sp.csr_array((len(least), rows))]])
+    both = sp.vstack([of_rows, sp.csr_array(own)]) if len(least) else of_rows
+    program = Program(
+        sp.csr_array(sp.hstack([both, -both, missed if len(least) else -sp.eye_array(rows)])),
+        np.concatenate([np.full(rows, -np.inf), least]),
+        np.concatenate([left / scale, np.full(len(least), np.inf)]),
+        np.zeros(2 * size + rows), np.concatenate([upper, -lower, np.full(rows, np.inf)]),
+        np.zeros(2 * size + rows, dtype=bool),
+    )  # fmt: skip
+    live = LoadedHighs(program, threads=1)
+    live.set_objective(np.concatenate([length, length, highest * scale]), 0.0)
+    _, x, _ = live.run(budget, GAP)
+    if x is None:
+        return None
+    found, first, steps = [], 0, x[:size] - x[size : 2 * size]
+    for part in parts:
+        found.append((part.block, steps[first : first + part.length.size].reshape(part.length.shape)))
+        first += part.length.size
+    return found
