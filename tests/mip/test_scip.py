@@ -46,7 +46,7 @@ def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
     def give_up(model):
         raise EngineError("SCIP gave up")
 
-    monkeypatch.setattr(scip_quadratic, "final_status", give_up)
+    monkeypatch.setattr(scip, "final_status", give_up)
     assert scip_quadratic.solve_quadratic(mip, [square], Budget(10.0), 0, None) is None
 
 

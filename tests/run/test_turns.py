@@ -7,7 +7,7 @@ import torch
 
 from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.turns import BEGIN, FIRST, PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
+from dovetail.run.turns import BEGIN, FIRST, SEARCH_SHARE, Clock, Computation, next_of, race
 
 STEP = 0.01
 """Seconds of effort that a step of these computations counts."""
@@ -73,20 +73,25 @@ def test_one_that_gains_has_more_turns():
     assert half.count("gaining") > 1.5 * half.count("idle") > 0
 
 
-def test_one_that_will_soon_have_closed_the_gap_goes_on_alone():
+def test_one_that_will_soon_have_closed_the_gap_has_half_of_the_work():
     done: list[str] = []
-    pair = [of_steps(name, 500, done) for name in ("other", "closing")]
-    in_turns(pair, lambda one: 0.6 if one is pair[1] else 0.0)
-    assert done[done.index("closing") :][:500].count("closing") == 500
+    three = [of_steps(name, 900, done) for name in ("other", "third", "closing")]
+    in_turns(three, lambda one: 0.6 if one is three[2] else 0.0)
+    begun = done[:900]
+    assert begun.count("closing") == pytest.approx(450, abs=300)  # turns double
+    assert begun.count("closing") > 1.3 * max(begun.count("other"), begun.count("third"))
 
 
-def test_proofs_without_a_gain_go_on_for_longer_than_searches():
-    done: list[str] = []
-    pair = [of_steps(name, 1500, done) for name in ("search", "proof")]
-    pair[0].idle, pair[1].idle = SEARCH_IDLE, PROOF_IDLE
-    in_turns(pair)
-    half = done[: len(done) // 2]
-    assert half.count("proof") > 1.5 * half.count("search") > 0
+def test_searches_have_their_share_however_many_there_are():
+    for searches in (1, 4):
+        done: list[str] = []
+        parts = [of_steps(f"search {k}", 3000, done) for k in range(searches)]
+        proof = of_steps("proof", 3000, done)
+        proof.proves = True
+        in_turns([*parts, proof], lambda one: 0.02)  # all gain
+        begun = done[:1500]
+        share = (1500 - begun.count("proof")) / begun.count("proof")
+        assert 0.5 * SEARCH_SHARE < share < 2.5 * SEARCH_SHARE
 
 
 def test_another_begins_when_each_at_work_has_worked_for_it():
@@ -97,8 +102,6 @@ def test_another_begins_when_each_at_work_has_worked_for_it():
         assert next_of(pair, others_wait=True) is one
         one.turn(2 * BEGIN)
     assert next_of(pair, others_wait=True) is None
-    pair[1].judge(0.9, False, FIRST, FIRST)
-    assert next_of(pair, others_wait=True) is pair[1]  # it leads
 
 
 def test_time_stands_still_for_one_that_rests(monkeypatch):
@@ -198,3 +201,43 @@ def test_an_interrupt_ends_one_that_rests():
     assert one.turn(FIRST) is None
     whole.stop(StopReason.INTERRUPT)
     assert one.turn(FIRST) is StopReason.INTERRUPT
+
+
+def steps_of(count: int, answer: str) -> Callable[[Budget], str]:
+    """Does so many steps, and says the answer, or that it was cut short."""
+
+    def run(budget: Budget) -> str:
+        for _ in range(count):
+            work.count(effort=STEP)
+            if budget.over:
+                return f"{answer}, cut short"
+        return answer
+
+    return run
+
+
+def test_a_race_ends_with_the_first_answer_that_decides():
+    runs = [steps_of(3000, "long"), steps_of(30, "short")]
+    before = work.total().effort
+    assert race(runs, Budget(60.0), lambda answer: True) == ["short"]
+    assert work.total().effort - before < 1e6 * STEP * 150
+    assert sorted(race(runs, Budget(60.0), lambda answer: False)) == ["long", "short"]
+
+
+def test_a_race_inside_a_computation_rests_with_it():
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+    one = Computation(lambda: race([steps_of(300, "a"), steps_of(300, "b")], budget, bool), clock)
+    turns = 0
+    while (answer := one.turn(FIRST)) is None:
+        turns += 1
+    assert answer == ["a"] and turns > 50
+
+
+def test_a_race_that_is_closed_has_what_there_is():
+    clock = Clock()
+    budget = Budget(60.0).in_turns(clock)
+    one = Computation(lambda: race([steps_of(300, "a"), steps_of(300, "b")], budget, bool), clock)
+    while clock.used < 1e6:
+        assert one.turn(FIRST) is None
+    assert one.close() == ["a, cut short", "b, cut short"]

@@ -15,8 +15,8 @@ TRUE_RUN = LoadedHighs.run
 def lying(change):
     """HiGHS as it is, but for what `change` does to its reply."""
 
-    def run(self, *asked):
-        status, x, bound = TRUE_RUN(self, *asked)
+    def run(self, *asked, **how):
+        status, x, bound = TRUE_RUN(self, *asked, **how)
         return change(status, x, bound)
 
     return run
@@ -55,10 +55,10 @@ def test_infeasible_is_not_believed_at_once(monkeypatch):
     """One wrong "infeasible" is caught by asking again in another way."""
     answers = iter([True])
 
-    def once(self, *asked):
+    def once(self, *asked, **how):
         if next(answers, False):
             return MipStatus.INFEASIBLE, None, -np.inf
-        return TRUE_RUN(self, *asked)
+        return TRUE_RUN(self, *asked, **how)
 
     monkeypatch.setattr(LoadedHighs, "run", once)
     result = dt.solve(knapsack(), "dual-decomposition", log=False)

@@ -20,9 +20,9 @@ from dovetail.branching.mip_tree import Proof, branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
+from dovetail.mip.answers import answers_in_turns, loaded
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
-from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn, loaded
 from dovetail.run.bound import GapLimit, Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
@@ -65,7 +65,7 @@ def confirmed(
     *,
     in_turn: bool = False,
 ) -> Confirmed:
-    """Solve `mip`, in minimisation form; keep what stands. `in_turn`: ask several engines (`mip.turns`)."""
+    """Solve `mip`, in minimisation form; keep what stands. `in_turn`: ask all engines (`mip.answers`)."""
     if not np.any(mip.integer):
         return _continuous(mip, settings, budget)
     program = mip.as_checked()
@@ -86,12 +86,16 @@ def _best_in_turn(program: Mip, settings: EngineSettings, budget: Budget) -> Mip
     """The first answer that decides, else the best point and the best bound; None where all engines fail."""
     goal, best = Quadratic.linear(program.cost, program.offset), None
     seed, threads, gap = settings.seed, settings.threads, settings.gap.of_engine
-    for answer in answers_in_turn(program, goal, budget, FOR_BOUNDS, seed=seed, threads=threads, gap=gap):
-        if answer.status is not MipStatus.LIMIT:
+    for answer in answers_in_turns(program, goal, budget, _decides, seed=seed, threads=threads, gap=gap):
+        if _decides(answer):
             return answer
         before = answer if best is None else best
         best = replace(min(before, answer, key=_value), bound=max(before.bound, answer.bound))
     return best
+
+
+def _decides(answer: MipAnswer) -> bool:
+    return answer.status is not MipStatus.LIMIT
 
 
 def _value(answer: MipAnswer) -> float:

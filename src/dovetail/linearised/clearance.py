@@ -19,7 +19,7 @@ from dovetail.core.block import Block
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
-from dovetail.mip.turns import answer_of
+from dovetail.mip.answers import answer_of
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
 from dovetail.run.network_step import ends_in_probability

@@ -37,7 +37,7 @@ from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
 from dovetail.run.stopping import worthwhile
-from dovetail.run.turns import PROOF_IDLE, SEARCH_IDLE, Clock, Computation, next_of
+from dovetail.run.turns import Clock, Computation, next_of
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -193,7 +193,7 @@ class _Running(Computation):
     """A phase at work."""
 
     def __init__(self, phase: Phase, part: SolvePart, run: Callable[[], MethodOutcome], clock: Clock) -> None:
-        super().__init__(run, clock, PROOF_IDLE if phase.proves else SEARCH_IDLE)
+        super().__init__(run, clock, phase.proves)
         self.phase, self.part = phase, part
 
 

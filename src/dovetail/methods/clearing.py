@@ -21,8 +21,8 @@ from dovetail.linearised.clearance import cleared, has_room
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.mip.answers import answer_of
 from dovetail.mip.highs import HighsEngine
-from dovetail.mip.turns import answer_of
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable

@@ -5,6 +5,9 @@
     bound:   the MIP whose rows hold at every point that the networks can give; the same one where that is no
              difference. Where a point is known, only those that cost no more matter: neurons are tightened
              under that cutoff (`branching/root.py`), and the engine prunes by it
+    turns:   HiGHS and SCIP, and the two MIPs where there are two, take turns until one has decided: on some
+             hosts SCIP closes in a second what HiGHS does not in twenty (tree planting), on others it is the
+             other way round
 
 Idea: where it can be done at all, one exact MIP beats any search, and proves. Weakness: rows for every neuron
 that may change sign; beyond a few hundred of them engines find nothing.
@@ -15,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
+from functools import partial
 
 import numpy as np
 
@@ -27,27 +30,20 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.branching_model import tightened
 from dovetail.methods.elastic import nearest_point
-from dovetail.mip.turns import loaded
+from dovetail.mip.answers import installed, loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, written_out
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipSession, MipStatus, Quadratic
+from dovetail.run.engine import Heard, MipAnswer, MipSession, MipStatus, Quadratic
 from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
+from dovetail.run.turns import race
 from dovetail.structure.boxes import tightened_box
 from dovetail.structure.relu_layers import ReluLayers, relu_layers
 from dovetail.structure.structure import structure_of
 
-FIRST_SHARE, LONG_SHARE = 0.25, 0.75
-"""The first engine's part of the time where there are two: on some hosts SCIP closes in a second what HiGHS
-does not in twenty (tree planting), on others it is the other way round. With many neurons SCIP is mostly the
-better one: it comes first, and has the larger part."""
-MANY_NEURONS = 60
-"""From here on: HiGHS's quarter was wasted on 3x16 networks and on chained ones (87 to 92 neurons)."""
-POINTS_SHARE = 0.5
-"""Of the time, where points and bounds need a MIP each: either may be what the user waits for."""
 TIGHTEN_SHARE = 0.12
 """Of the time, for LPs that make the proof's MIP smaller."""
 REFUTE_SHARE = 0.5
@@ -88,24 +84,15 @@ class ExactMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        run = context.once(_written_out) if self.written is None else _WholeMip.of(context, self)
+        run = _WholeMip.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
-        run.context = context
-        while True:  # engines cannot rest: they are asked again, for longer, where they were cut short
-            trouble = run.asked(context.budget.part(context.budget.slice))
-            if not run.waiting or math.isinf(context.budget.slice) or context.over:
-                return run.ended(trouble)
-
-
-def _written_out(context: SolveContext) -> _WholeMip | None:
-    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
-    return _WholeMip.of(context, ExactMip())
+        return run.ended(run.asked(context.budget))
 
 
 @dataclass(eq=False)
 class _WholeMip:
-    """One problem, written once. Its engines go on where a limit ended them, as far as they can."""
+    """One problem, written once."""
 
     context: SolveContext
     written: Reformulated
@@ -119,8 +106,8 @@ class _WholeMip:
     """Whether an engine found no point, which is no proof."""
     closed: bool = False
     """Whether an engine came to the end of the program that bounds are proved of."""
-    waiting: bool = False
-    """Whether an engine was ended by a limit."""
+    _proved_to: float = math.inf
+    """Bounds are of points up to there."""
     _open: float | None = None
     """What our own tree had to reach, and did not: it is not grown again for that, or for more."""
     _tight: Reformulated | None = None
@@ -146,7 +133,7 @@ class _WholeMip:
         if self.refuted:
             return MethodOutcome(StopReason.PROVED, rows, self.refuted, infeasible=True)
         doubt = NO_POINT if self.doubted else ""
-        reason = context.over or (StopReason.TIME if self.waiting else StopReason.STALLED)
+        reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
     def asked(self, budget: Budget) -> str:
@@ -154,31 +141,31 @@ class _WholeMip:
         if not self.written.proves:
             self.points(budget)
             return NO_PROOF
-        # what a bound must allow for may let a point through that misses a row: good for a bound only
-        incumbent, apart, half = self.context.incumbent, self.apart, POINTS_SHARE * budget.left
-        if apart and incumbent.x is None:
-            self.points(budget.part(half))
+        if not self.apart:
             return self.bound(budget)
-        trouble = self.bound(budget.part(half) if apart else budget)
-        if apart and budget.ended is None:
-            known, waiting = incumbent.x, self.waiting
-            self.points(budget)
-            if incumbent.x is not known:
-                return self.bound(budget)
-            self.waiting |= waiting
-        return trouble
+        # what a bound must allow for may let a point through that misses a row: good for a bound only
+        incumbent = self.context.incumbent
+        both = (self.points, self.bound) if incumbent.x is None else (self.bound, self.points)
+        troubles = race(both, budget, lambda trouble: False)
+        if incumbent.cutoff < self._proved_to and budget.ended is None:
+            return self.bound(budget)
+        return "; ".join(filter(None, troubles))
 
     @property
     def apart(self) -> bool:
         """Whether points and bounds need a MIP each."""
         return self.written.relaxed is not None
 
-    def points(self, budget: Budget) -> None:
+    def points(self, budget: Budget) -> str:
         """Look for better points."""
-        answer, trouble = self._asked(self.written, budget, self.context.incumbent.cutoff)
-        self.waiting = not trouble  # no engine had any time
+        answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff, self._point_met)
         if answer is not None:
-            self.waiting = answer.status is MipStatus.LIMIT
+            self._record(answer, answer.x, self.written)
+        return ""
+
+    def _point_met(self, answer: MipAnswer) -> None:
+        """An engine goes on, and knows this by now."""
+        if answer.x is not None and answer.value < self.context.incumbent.cutoff:
             self._record(answer, answer.x, self.written)
 
     def bound(self, budget: Budget) -> str:
@@ -191,12 +178,19 @@ class _WholeMip:
         except NothingLeft:
             context.incumbent.raise_bound(Bound(cutoff, "tightening", Scope.WRITTEN))
             return ""
-        written = self._tight
-        answer, trouble = self._asked(written, budget, cutoff)
+        written, self._proved_to = self._tight, cutoff
+        mip = written.problem.mip.minimised().as_checked()
+
+        def heard(answer: MipAnswer) -> None:
+            if answer.bound > context.incumbent.bound:
+                word = min(answer.bound - hidden(mip, answer.x), cutoff)
+                context.incumbent.raise_bound(Bound(word, self.source, Scope.WRITTEN, Support.ENGINE))
+            if not self.apart and answer.x is not None and answer.value < context.incumbent.cutoff:
+                self._record(answer, answer.x, written)
+
+        answer, trouble = self._asked(written, budget, cutoff, heard)
         if answer is None:
-            self.waiting = not trouble  # no engine had any time
             return trouble
-        self.waiting = answer.status is MipStatus.LIMIT
         found = self._confirmed(answer, written, context.budget, cutoff)
         context.incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
         self._record(answer, None if self.apart else found.x, written)
@@ -216,7 +210,7 @@ class _WholeMip:
         asked = min(answer.value, cutoff)
         failed = answer.status is MipStatus.OPTIMAL and self._open is not None and asked >= self._open
         with context.stopwatch.measure("engine"):
-            if self.waiting or failed:
+            if answer.status is MipStatus.LIMIT or failed:
                 word = answer.bound - hidden(mip, answer.x)
                 return Confirmed(min(word, cutoff), answer.x, support=Support.ENGINE)
             found = stands(mip, answer, settings, budget, cutoff)
@@ -291,29 +285,29 @@ class _WholeMip:
             objective = self.context.incumbent.offer(written.restrict(x), self.source)
         progress.record(answer.value, objective, exact=answer.exact)
 
-    def _asked(self, written: Reformulated, budget: Budget, cutoff: float) -> Asked:
-        """One engine after the other: what is known when both are through, or why nothing is."""
-        if find_spec("pyscipopt") is None:
-            return self._ask("highs", written, budget, cutoff)
-        new = np.count_nonzero(written.problem.mip.integer[self.context.problem.mip.n_columns :])
-        many = self.layers is not None and new > MANY_NEURONS
-        order = ("scip", "highs") if many else ("highs", "scip")
-        share = LONG_SHARE if many else FIRST_SHARE
-        answers: dict[str, MipAnswer | None] = dict.fromkeys(order)
-        troubles = []
-        for engine, part in zip(order, (budget.part(share * budget.left), budget), strict=True):
-            answers[engine], trouble = self._ask(engine, written, part, cutoff)
-            troubles += [trouble] if trouble else []
-            better = _better(answers["highs"], answers["scip"])
-            if budget.over or (better is not None and better.status in DECIDED):
-                break
-        return better, "; ".join(troubles)
+    def _asked(self, written: Reformulated, budget: Budget, cutoff: float, heard: Heard) -> Asked:
+        """The engines in turns: what is known when one has decided or the time is over, or why nothing is."""
+        said: dict[str, Asked] = {}
 
-    def _ask(self, engine: str, written: Reformulated, budget: Budget, cutoff: float) -> Asked:
+        def ask(engine: str, budget: Budget) -> bool:
+            said[engine] = answer, _ = self._ask(engine, written, budget, cutoff, heard)
+            return answer is not None and answer.status in DECIDED and _counts(engine, answer)
+
+        with self.context.stopwatch.measure("engine"):
+            race([partial(ask, engine) for engine in installed()], budget, bool)
+        answers = {engine: answer for engine, (answer, _) in said.items()}
+        troubles = [trouble for _, trouble in said.values() if trouble]
+        return _better(answers.get("highs"), answers.get("scip")), "; ".join(troubles)
+
+    def _ask(self, engine: str, written: Reformulated, budget: Budget, cutoff: float, heard: Heard) -> Asked:
         """One engine's answer, or why there is none."""
         context, known, key = self.context, self.context.incumbent.x, (engine, id(written))
-        part = expendable(f"MIP of the whole problem by {engine}", EngineError)
-        with context.stopwatch.measure("engine"), part:
+
+        def count(answer: MipAnswer) -> None:
+            if _counts(engine, answer):
+                heard(answer)
+
+        with expendable(f"MIP of the whole problem by {engine}", EngineError):
             if key not in self._sessions:
                 mip = written.problem.mip.minimised().as_checked()
                 session = loaded(engine, mip, seed=context.seed, threads=context.threads)
@@ -323,7 +317,8 @@ class _WholeMip:
             if engine == "scip" and known is not None:  # it needs a point of its own (see `_better`)
                 cutoff += context.incumbent.allowed_gap
             gap = context.incumbent.gap.of_engine
-            return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
+            answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff, heard=count)
+            return answer, ""
         return None, "the MIP of the whole problem failed"
 
 
@@ -341,13 +336,15 @@ def _all_are_listed(context: SolveContext) -> bool:
     return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 
 
-def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
-    """SCIP's answer where it is done and has a point; else the better point of the two.
+def _counts(engine: str, answer: MipAnswer) -> bool:
+    """SCIP has been seen to call a feasible problem infeasible: without a point nothing is taken from it."""
+    return engine != "scip" or answer.x is not None
 
-    SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing.
-    HiGHS's bound is never lost.
-    """
-    if scip is None or scip.x is None:
+
+def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
+    """SCIP's answer where it is done and counts; else the better point of the two. HiGHS's bound is never
+    lost."""
+    if scip is None or not _counts("scip", scip):
         return highs
     if highs is None:
         return scip

@@ -27,7 +27,7 @@ from dovetail.linearised.mixed_integer_descent import INTEGRAL, MixedIntegerDesc
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
-from dovetail.mip.turns import loaded
+from dovetail.mip.answers import loaded
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
 from dovetail.run.budget import Budget

@@ -9,6 +9,7 @@ the parabolas, so the bound is valid, and they are kept for later solves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,16 @@ from dovetail.mip.expansion import Expansion
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.loaded_piqp import LoadedPiqp
 from dovetail.run.budget import Budget
-from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
+from dovetail.run.engine import (
+    Bounds,
+    Heard,
+    MipAnswer,
+    MipSession,
+    MipStatus,
+    Quadratic,
+    certified,
+    within_cutoff,
+)
 
 ROUNDS = 10
 """Of MILP and QP: each costs a MILP, and a step of the outer loop need not be exact."""
@@ -69,14 +79,25 @@ class HighsSession:
         gap: float = 1e-6,
         bounds: Bounds | None = None,
         cutoff: float = np.inf,
+        heard: Heard | None = None,
     ) -> MipAnswer:
-        """Minimise; exact up to `gap` unless a limit is met."""
+        """Minimise; exact up to `gap` unless a limit is met. In turns, `heard` is told what there is before
+        each rest."""
+
+        def so_far(lifted: FloatArray | None, bound: float) -> None:
+            known = MipAnswer(MipStatus.LIMIT, None, np.inf, bound)
+            if lifted is not None:
+                x = lifted[: self._mip.n_columns]
+                known = certified("HiGHS", self._mip, objective, x, MipStatus.LIMIT, bound, bounds)
+            if heard is not None:
+                heard(within_cutoff(known, cutoff))
+
         self._live.set_objective(*self._expansion.cost(objective))
         self._set_bounds(bounds)
         if self._expansion.squares_of.size:
             return self._outer_approximation(objective, budget, start, gap, bounds)
         cutoff = cutoff if self._live.is_mip else np.inf  # an LP that meets it ends without a point
-        status, lifted, bound = self._run(budget, gap, start, cutoff)
+        status, lifted, bound = self._run(budget, gap, start, cutoff, so_far)
         if lifted is None:
             return within_cutoff(MipAnswer(status, None, np.inf, bound), cutoff)
         x = lifted[: self._mip.n_columns]
@@ -84,12 +105,17 @@ class HighsSession:
         return within_cutoff(answer, cutoff)
 
     def _run(
-        self, budget: Budget, gap: float, start: FloatArray | None, cutoff: float = np.inf
+        self,
+        budget: Budget,
+        gap: float,
+        start: FloatArray | None,
+        cutoff: float = np.inf,
+        heard: Callable[[FloatArray | None, float], None] = lambda x, bound: None,
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """One solve; the start goes in last, when the program has all its rows."""
         if start is not None and self._live.is_mip:
             self._live.set_start(self._expansion.lift(start))
-        return self._live.run(budget, gap, cutoff)
+        return self._live.run(budget, gap, cutoff, heard=heard)
 
     def _set_bounds(self, bounds: Bounds | None) -> None:
         if bounds is not None or self._changed_bounds:

@@ -3,7 +3,8 @@
 Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
 code and leave old values readable; a time limit counts from the object's birth for an LP
 but from the start of the run for a MIP; the thread count is fixed for each thread by its
-first run (`highs_threads`); Ctrl-C waits for the end of a solve unless a callback lets Python look;
+first run (`highs_threads`); Ctrl-C waits for the end of a solve unless a callback lets Python look; an
+interrupted object stays interrupted until a callback says otherwise;
 the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
 issue 3262, mended after 1.15.1).
 
@@ -17,6 +18,7 @@ the user's choice. tests/test_imports.py lists the files that may import this on
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import highspy
@@ -26,6 +28,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.mip import highs_threads
+from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget
@@ -41,6 +44,10 @@ FOREVER = 1e9
 """Seconds; HiGHS takes no infinite time limit."""
 SMALL_COST, LARGE_COST = 1e-3, 1e6
 """Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
+ITERATIONS = 3
+"""Of the simplex method between two callbacks of a MIP, on the average of knapsacks and zoo problems."""
+ASK = 0.01
+"""Seconds of effort after which a MIP may rest: to ask takes two switches of threads, 0.1 ms."""
 LONG_LP = 50_000
 """An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
 
@@ -59,6 +66,8 @@ STATUS = {
 }
 
 
+Heard = Callable[[FloatArray | None, float], None]
+"""Told of a MIP's points and bounds while it runs: a new point or None, and the bound."""
 Basis = highspy.HighsBasis
 """Where an LP ended."""
 
@@ -82,18 +91,61 @@ def cost_unit(cost: FloatArray) -> float:
     return largest / LARGE_COST if largest > LARGE_COST else largest
 
 
-class _StopRequest:
-    """The request to stop, as HiGHS's callback sees it: apart, so that HiGHS does not hold what holds it."""
+class _Callback:
+    """What HiGHS calls now and then during a run: apart, so that HiGHS does not hold what holds it."""
 
-    budget: Budget | None = None
+    def __init__(self, entries: int) -> None:
+        self._effort = work.effort_of_mip(ITERATIONS, entries) - work.effort_of_mip(0)
+        self._budget = Budget()
+        self._heard: Heard = _nobody
+        self._mailbox: Mailbox | None = None
+        self._ended = False
+        self._since, self.counted = 0.0, 0.0
+        """Seconds of effort since a rest was possible, and of the whole run."""
+        self._point: FloatArray | None = None
+        self._bound = -math.inf
+
+    def begin(self, budget: Budget, heard: Heard) -> None:
+        """Before a run."""
+        self._budget, self._heard, self._mailbox = budget, heard, None
+        self._ended, self._since, self.counted = False, 0.0, 0.0
+        self._point, self._bound = None, -math.inf
+
+    def in_turns(self, mailbox: Mailbox) -> None:
+        """The thread that waits for the run may rest where others have a turn."""
+        self._mailbox = mailbox
+
+    def end(self) -> None:
+        """Let the run end as soon as it looks."""
+        self._ended = True
 
     def look(self, event: Any) -> None:
-        """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
+        """Python handles waiting signals meanwhile, and we look for a request to stop.
 
-        Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.
+        Without turns not for the deadline, which HiGHS keeps itself.
         """
-        if self.budget is not None and self.budget.stopped:
-            event.interrupt()
+        if self._mailbox is not None and not self._ended:
+            work.count(effort=self._effort)
+            self.counted += self._effort
+            self._since += self._effort
+            if self._since >= ASK:
+                self._since, self._bound = 0.0, float(event.data_out.mip_dual_bound)
+                self._mailbox.ask(self._rest)
+        event.data_in.user_interrupt = self._ended or self._budget.stopped is not None
+
+    def better(self, event: Any) -> None:
+        """A better point."""
+        self._point = np.array(event.data_out.mip_solution, dtype=np.float64)
+
+    def _rest(self) -> None:
+        """On the thread that waits: say what is new, and let others work."""
+        point, self._point = self._point, None
+        self._heard(point, self._bound)
+        self._ended = self._budget.over is not None
+
+
+def _nobody(point: FloatArray | None, bound: float) -> None:
+    """Nobody wants to hear of a run before it ends."""
 
 
 class LoadedHighs:
@@ -105,7 +157,7 @@ class LoadedHighs:
         self.is_mip = bool(np.any(program.integer))
         self._entries = int(program.A.nnz)
         self._columns = np.arange(program.lower.size, dtype=np.int32)
-        self._stop_request = _StopRequest()
+        self._callback = _Callback(self._entries)
         self._unit = 1.0
         self._presolve = "choose"
         for option, value in (
@@ -121,8 +173,9 @@ class LoadedHighs:
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
         self._demand(_pass(self._highs, program), "the model")
         if self.is_mip or program.A.nnz > LONG_LP:
-            self._highs.cbMipInterrupt += self._stop_request.look
-            self._highs.cbSimplexInterrupt += self._stop_request.look
+            self._highs.cbMipInterrupt += self._callback.look
+            self._highs.cbSimplexInterrupt += self._callback.look
+            self._highs.cbMipImprovingSolution += self._callback.better
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
         """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
@@ -216,9 +269,16 @@ class LoadedHighs:
         self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
 
     def run(
-        self, budget: Budget, gap: float, cutoff: float = np.inf, room: float = 0.0
+        self,
+        budget: Budget,
+        gap: float,
+        cutoff: float = np.inf,
+        room: float = 0.0,
+        heard: Heard = _nobody,
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """Minimise: status, point if there is one, and the engine's bound.
+
+        A MIP under a budget in turns rests where others work, and tells `heard` what it has before it does.
 
         A MIP ends at the relative `gap`, and where nothing can be better by more than `room`.
         A MIP's nodes above `cutoff` are pruned. What is said then holds for points up to it only: where there
@@ -231,23 +291,29 @@ class LoadedHighs:
         self._demand(self._highs.setOptionValue("mip_abs_gap", float(absolute)), "the absolute gap")
         limit = float(cutoff / self._unit)
         self._demand(self._highs.setOptionValue("objective_bound", limit), "the cutoff")
+        unit = self._unit
+        self._callback.begin(budget, lambda x, bound: heard(x, unit * bound))
         status = self._status(budget)
         if status is None:  # presolve saw "unbounded or infeasible" and does not say which
             self._highs.setOptionValue("presolve", "off")
             status = self._status(budget)
             self._highs.setOptionValue("presolve", self._presolve)
             status = status if status is not None else MipStatus.LIMIT
+        self._callback.begin(Budget(), _nobody)  # whoever listened is free
         return status, self._point(status), self._bound(status)
 
     def _status(self, budget: Budget) -> MipStatus | None:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
-        self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, FOREVER)))
+        seconds = FOREVER if self._in_turns(budget) else min(budget.left, FOREVER)  # HiGHS's clock goes on
+        self._highs.setOptionValue("time_limit", elapsed + max(0.0, seconds))
         if self.is_mip:
             nodes = highspy.kHighsIInf if math.isinf(budget.nodes_left) else int(budget.nodes_left)
             self._highs.setOptionValue("mip_max_nodes", nodes)
-        self._stop_request.budget = budget
-        highs_threads.use(self._threads)
-        self._demand(self._highs.run(), "the solve")
+        if self._in_turns(budget):
+            code = OwnThread(self._run_aside).wait(budget, self._callback.end, math.inf)
+        else:
+            code = self._run()
+        self._demand(code, "the solve")
         self._count()
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:
@@ -256,11 +322,23 @@ class LoadedHighs:
             raise EngineError(f"HiGHS ended with {found.name}; no answer was taken from it.")
         return STATUS[found]
 
+    def _in_turns(self, budget: Budget) -> bool:
+        return self.is_mip and not math.isinf(budget.slice)
+
+    def _run_aside(self, mailbox: Mailbox) -> highspy.HighsStatus:
+        self._callback.in_turns(mailbox)
+        return self._run()
+
+    def _run(self) -> highspy.HighsStatus:
+        highs_threads.use(self._threads)
+        return self._highs.run()
+
     def _count(self) -> None:
         info = self._highs.getInfo()
         iterations = max(0, info.simplex_iteration_count)
         if self.is_mip:
-            effort = work.effort_of_mip(iterations, self._entries)
+            effort = max(0.0, work.effort_of_mip(iterations, self._entries) - self._callback.counted)
+            self._callback.counted = 0.0
             work.count(nodes=max(1, int(info.mip_node_count)), effort=effort)
         else:
             work.count(lps=1, effort=work.effort_of_lp(iterations, self._entries))
@@ -281,7 +359,7 @@ class LoadedHighs:
         return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
 
     @staticmethod
-    def _demand(code: highspy.HighsStatus, what: str) -> None:
+    def _demand(code: highspy.HighsStatus | None, what: str) -> None:
         if code == highspy.HighsStatus.kError:
             raise EngineError(f"HiGHS refused {what}.")
 

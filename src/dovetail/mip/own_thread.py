@@ -8,6 +8,7 @@ thread, where the user's callback and predictors are used to be called.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -56,8 +57,9 @@ class OwnThread(Generic[T]):
         finally:
             self._mailbox.tasks.put(None)
 
-    def wait(self, budget: Budget, end: Callable[[], object]) -> T | None:
-        """The answer; None when the budget was over and the work did not end soon after `end` asked it to.
+    def wait(self, budget: Budget, end: Callable[[], object], grace: float = GRACE_SECONDS) -> T | None:
+        """The answer; None when the budget was over and the work did not end soon after `end` asked it to,
+        within `grace` seconds.
 
         Where it is memory that is over and time is left, it waits on: only work that has ended gives it back.
         """
@@ -70,10 +72,13 @@ class OwnThread(Generic[T]):
                     end()  # again and again: SCIP forgets what it is told before it begins
                     patient = over is StopReason.MEMORY and budget.left > 0.0
                     asked = time.perf_counter() if asked is None or patient else asked
-                    if time.perf_counter() - asked > GRACE_SECONDS:
+                    if time.perf_counter() - asked > grace:
                         return None
         except BaseException:
             end()
+            self._mailbox.closed = True
+            if grace == math.inf:
+                self._thread.join()
             raise
         finally:
             self._mailbox.closed = True

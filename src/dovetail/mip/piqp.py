@@ -16,7 +16,7 @@ from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsSession
 from dovetail.mip.loaded_piqp import LoadedPiqp
 from dovetail.run.budget import Budget
-from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
+from dovetail.run.engine import Bounds, Heard, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
 
 class PiqpEngine:
@@ -56,8 +56,9 @@ class PiqpSession:
         gap: float = 1e-6,
         bounds: Bounds | None = None,
         cutoff: float = np.inf,
+        heard: Heard | None = None,
     ) -> MipAnswer:
-        """Minimise to PIQP's own accuracy (1e-8); `start`, `gap` and `cutoff` have no use here."""
+        """Minimise to PIQP's own accuracy (1e-8); the other arguments have no use here."""
         if budget.over:
             return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         program = self._program if bounds is None else LoadedPiqp(self._mip, *bounds)

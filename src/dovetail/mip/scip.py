@@ -22,7 +22,16 @@ from dovetail.mip.own_thread import OwnThread
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
+from dovetail.run.engine import (
+    Bounds,
+    Heard,
+    MipAnswer,
+    MipSession,
+    MipStatus,
+    Quadratic,
+    certified,
+    within_cutoff,
+)
 
 FEASIBILITY = 1e-7
 """A tenth of what the check accepts, and of what SCIP has by default."""
@@ -126,6 +135,25 @@ def final_status(model: Any) -> str:
     return str(model.getStatus())
 
 
+def run_to_the_end(
+    model: Any, budget: Budget, heard: Callable[[], None] = lambda: None, spent: float = 0.0
+) -> str | None:
+    """SCIP's status when it has ended; None if time ran out first. `spent`: its time until now.
+
+    In turns it is stopped where others work, after `heard` was told, and goes on from there.
+    """
+    while True:
+        part = budget.part(budget.slice)
+        model.setParam("limits/time", min(spent + part.left, FOREVER))
+        said = OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
+        if said != "timelimit" or math.isinf(budget.slice):
+            return said
+        heard()
+        if budget.over:
+            return said
+        spent = model.getSolvingTime()
+
+
 def _iterations(model: Any) -> int:
     """Of the simplex method so far."""
     return int(model.getNLPIterations()) if model.getStage() >= SOLVING else 0
@@ -179,6 +207,7 @@ class ScipSession:
         gap: float = 1e-6,
         bounds: Bounds | None = None,
         cutoff: float = np.inf,
+        heard: Heard | None = None,
     ) -> MipAnswer:
         """Minimise; exact up to `gap` unless a limit is met. Asked the same again (the same objects), SCIP
         goes on where the limit ended it."""
@@ -197,8 +226,14 @@ class ScipSession:
         except OutOfTime:
             self._live = None  # half of it is written
             return nothing
+        live = self._live
+
+        def so_far() -> None:
+            if heard is not None:
+                heard(within_cutoff(self._answer("timelimit", live, objective, bounds), cutoff))
+
         try:
-            said = self._live.run(budget, gap, cutoff, again=again)
+            said = live.run(budget, gap, cutoff, so_far, again=again)
         except EngineError:
             self._live = None  # whatever state it is in
             raise
@@ -256,19 +291,18 @@ class _LoadedScip:
         self._cutoff = float(self._model.infinity())
         self._model.setObjlimit(self._cutoff)
 
-    def run(self, budget: Budget, gap: float, cutoff: float, *, again: bool) -> str | None:
+    def run(
+        self, budget: Budget, gap: float, cutoff: float, heard: Callable[[], None], *, again: bool
+    ) -> str | None:
         """SCIP's final status; None if time ran out first. `again` continues from where it ended."""
         model = self._model
         model.setParam("limits/gap", gap)
-        spent = model.getSolvingTime() if again else 0.0
-        model.setParam("limits/time", min(spent + budget.left, FOREVER))
         nodes = -1 if math.isinf(budget.nodes_left) else int(budget.nodes_left) + _nodes(model)
         model.setParam("limits/totalnodes", nodes)
         if cutoff < self._cutoff:
             self._cutoff = cutoff
             model.setObjlimit(cutoff)
-
-        return OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
+        return run_to_the_end(model, budget, heard, model.getSolvingTime() if again else 0.0)
 
     def best(self) -> FloatArray | None:
         model = self._model

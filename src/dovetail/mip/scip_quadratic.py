@@ -9,18 +9,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
-from dovetail.mip.own_thread import OwnThread
 from dovetail.mip.program import Program
-from dovetail.mip.scip import (
-    FOREVER,
-    SETTINGS,
-    STATUS,
-    add_program,
-    final_status,
-    import_scip,
-    interrupter,
-    watched_model,
-)
+from dovetail.mip.scip import SETTINGS, STATUS, add_program, import_scip, run_to_the_end, watched_model
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic, certified
 from dovetail.run.failures import expendable
@@ -64,10 +54,9 @@ def solve_quadratic(
             model.addSol(solution)
     except OutOfTime:
         return None
-    model.setParam("limits/time", min(budget.left, FOREVER))
     said = None
     with expendable("quadratic program of SCIP", EngineError):
-        said = OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
+        said = run_to_the_end(model, budget)
     if said is None or model.getNSols() == 0:
         return None
     best = model.getBestSol()

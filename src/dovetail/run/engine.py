@@ -12,6 +12,7 @@ No engine is trusted. `certified` looks at every point that comes back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -80,6 +81,10 @@ class MipAnswer:
         return self.status is MipStatus.OPTIMAL
 
 
+Heard = Callable[[MipAnswer], None]
+"""Told what an engine knows while it still works."""
+
+
 class MipSession(Protocol):
     """An engine with a program in it."""
 
@@ -92,6 +97,7 @@ class MipSession(Protocol):
         gap: float = 1e-6,
         bounds: Bounds | None = None,
         cutoff: float = np.inf,
+        heard: Heard | None = None,
     ) -> MipAnswer:
         """Minimise `objective`; the program's own cost, sense and offset are not used.
 
@@ -101,6 +107,9 @@ class MipSession(Protocol):
 
         Points that cost more than `cutoff` are of no interest: an engine may leave them out, and then says
         so by `within_cutoff`. One without use for it leaves it alone as well.
+
+        Where the budget's computation takes turns with others, the engine rests where others work, and tells
+        `heard` what it knows before; one that cannot rest goes on.
         """
         ...
 

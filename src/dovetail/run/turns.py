@@ -2,11 +2,14 @@
 
 Which of several computations will end first cannot be told beforehand. So they take turns:
 
-    next    one that leads goes on; else the one that has worked least for its weight, of equals the first.
-            Another begins when each of the n at work has worked n times BEGIN for its weight
+    class   searches have `SEARCH_SHARE` of the work of proofs while a search gains, and `IDLE` of that when
+            none has for long, however many there are of either
+    next    one that leads, as long as it has not done half of all work; else the one that has worked least
+            for its weight, of equals the first. Another begins when each of the n at work has worked n times
+            BEGIN for its weight
     slice   as long as it has worked so far, and FIRST at least: turns double
     leads   at the pace of its last turn the gap is closed before all have worked twice as much as now
-    weight  1 while it gains; then the part of its work after which it last gained, and `idle` at least
+    weight  1 while it gains; then the part of its work after which it last gained, and `IDLE` at least
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
 counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
@@ -21,10 +24,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -32,6 +36,7 @@ from greenlet import getcurrent, greenlet
 
 from dovetail.core.deadline import OutOfTime
 from dovetail.run import work
+from dovetail.run.budget import Budget
 
 FIRST = 20_000
 """Microseconds of effort of a first turn: with 100,000 a linear predictor takes 0.4 s instead of 0.13."""
@@ -39,11 +44,11 @@ BEGIN = 40_000
 """Microseconds of effort (see `next_of`): with 20,000 thirteen small problems take 1.08 times as long."""
 GRACE = 100_000
 """Microseconds of effort without a gain that lower no weight: what most parts take to prepare."""
-SEARCH_IDLE, PROOF_IDLE = 0.25, 0.5
-"""Weights of searches and of proofs that have gained nothing for long. A proof may gain nothing until its
-end. With an eighth for both, `recycle 2 0` was open at 19 % after 30 s; with a half it is proved in 23 s.
-With an eighth for searches `dispatch 2 0` was open after 40 s, with a half `diet 2 0` took half as long
-again."""
+IDLE = 0.25
+"""Of a weight or share, for what has gained nothing for long: a proof may gain nothing until its end."""
+SEARCH_SHARE = 0.5
+"""With 1 the mean distance of bounds over 25 s and 51 problems was 0.23 instead of 0.19, and incumbents were
+no better; without shares of classes 0.22."""
 GAINED = 0.01
 """Of the gap: a turn that closes less has gained nothing."""
 MISCOUNTED = 4.0
@@ -116,8 +121,8 @@ class Computation:
     run: Callable[[], Any]
     """Asks budgets of `clock` whether to go on; what it returns is no None."""
     clock: Clock = field(default_factory=Clock)
-    idle: float = SEARCH_IDLE
-    """Its weight when it has gained nothing for long."""
+    proves: bool = False
+    """Whether it proves bounds; else it searches."""
     leads: bool = False
     """Whether it may soon have closed the gap."""
     _gained_at: int = 0
@@ -132,8 +137,12 @@ class Computation:
     @property
     def due(self) -> float:
         """Effort so far for its weight."""
-        weight = max(self.idle, (self._gained_at + GRACE) / max(GRACE, self.clock.used))
-        return self.clock.used / min(1.0, weight)
+        return self.clock.used / self.weight
+
+    @property
+    def weight(self) -> float:
+        """How much it works for another one's work."""
+        return min(1.0, max(IDLE, (self._gained_at + GRACE) / max(GRACE, self.clock.used)))
 
     def turn(self, effort: float) -> Any:
         """Let it work; what it returns, or None where it rests."""
@@ -160,11 +169,57 @@ class Computation:
 
 
 Some = TypeVar("Some", bound=Computation)
+T = TypeVar("T")
 
 
 def next_of(at_work: Sequence[Some], *, others_wait: bool = False) -> Some | None:
     """The one whose turn it is; None where it is time that another begins."""
-    one = min(at_work, key=lambda one: (not one.leads, one.due), default=None)
-    if one is not None and others_wait and not one.leads and one.due >= BEGIN * len(at_work):
+    searches, proofs = ([one for one in at_work if one.proves is proves] for proves in (False, True))
+    half = 0.5 * _used(at_work)
+    if searches and proofs:
+        share = SEARCH_SHARE * max(one.weight for one in searches)
+        at_work = searches if _used(searches) < share * _used(proofs) else proofs
+    one = min(at_work, key=lambda one: (not one.leads or one.clock.used > half, one.due), default=None)
+    if one is not None and others_wait and one.due >= BEGIN * len(at_work):
         return None
     return one
+
+
+def _used(computations: Sequence[Computation]) -> int:
+    return sum(one.clock.used for one in computations)
+
+
+def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callable[[T], bool]) -> list[T]:
+    """What computations return that take turns under one budget, until an answer decides.
+
+    They begin in their order; of those that have not ended by then nothing is heard.
+    """
+    waiting, at_work, answers = list(runs), list[Computation](), list[T]()
+    try:
+        while (waiting or at_work) and not budget.over:
+            one = next_of(at_work, others_wait=bool(waiting))
+            if one is None:
+                clock = Clock()
+                one = Computation(partial(_alone, waiting.pop(0), budget.in_turns(clock)), clock)
+                at_work.append(one)
+            answer = one.turn(min(one.slice, 1e6 * budget.slice))
+            if answer is not None:
+                at_work.remove(one)
+                answers += answer
+                if any(map(decides, answer)):
+                    return answers
+        for one in at_work:
+            answers += one.close() or ()
+        at_work.clear()
+        return answers
+    finally:
+        for one in at_work:
+            one.close(at_once=True)
+
+
+def _alone(run: Callable[[Budget], T], budget: Budget) -> tuple[T, ...]:
+    """Its answer, none where the time was over in the middle of a step."""
+    try:
+        return (run(budget),)
+    except OutOfTime:
+        return ()

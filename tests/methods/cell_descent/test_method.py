@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 import dovetail as dt
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_descent import CellDescent, method
-from dovetail.mip import turns
+from dovetail.mip import answers
 from dovetail.solving import host
 from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
@@ -49,7 +49,7 @@ def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch, dumb)
     """2 i + 3 j + 5 k = 17 x + 1 with x in a cell of its own: the host alone has a point, and it is taken."""
     monkeypatch.setattr(method, "MIP_SECONDS", 0.0)
     monkeypatch.setattr(host, "MOST_SECONDS", 0.0)  # of the question before the search
-    asked, engine_for = [], turns.engine_for
+    asked, engine_for = [], answers.engine_for
 
     def answering(name, mip, columns):
         asked.append(name)
@@ -57,7 +57,7 @@ def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch, dumb)
             raise EngineError("it failed")
         return engine_for(name, mip, columns)
 
-    monkeypatch.setattr(turns, "engine_for", answering)
+    monkeypatch.setattr(answers, "engine_for", answering)
     tree = DecisionTreeRegressor().fit(np.arange(4.0)[:, None], [3.0, 1.0, 2.0, 0.5])
     mip = dt.Mip(
         cost=[0.0, 0.0, 0.0, 0.01, 1.0],

@@ -33,7 +33,7 @@ from dovetail.methods.cell_columns.component import TreeComponent, tree_componen
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.component_prices.pool import shared_columns
-from dovetail.mip.turns import answer_of
+from dovetail.mip.answers import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext

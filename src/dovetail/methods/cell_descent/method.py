@@ -21,10 +21,10 @@ from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.descent import HELD, CellPoint, MoveDescent
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
-from dovetail.mip.turns import FOR_POINTS, answer_of, answers_in_turn
+from dovetail.mip.answers import answer_of, answers_in_turns
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import Quadratic
+from dovetail.run.engine import MipAnswer, Quadratic
 from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
@@ -107,7 +107,7 @@ class CellSearch:
         self._settings = context.seed, context.threads
         self._best: CellPoint | None = None
         self._rounds = 0
-        self._host_seconds = 0.0
+        self._asked_for_whole = False
         """The longest that the host's own MIP was given."""
 
     def round(self, kicks: int, context: SolveContext) -> float:
@@ -168,15 +168,14 @@ class CellSearch:
         return None if answer is None else answer.x
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
-        """The same with integers whole; asked again only with twice the time, since it failed with less."""
-        seconds = min(HOST_SHARE * context.budget.left, context.budget.slice)
-        if seconds < 2.0 * self._host_seconds:
+        """The same with integers whole, asked for once."""
+        if self._asked_for_whole:
             return None
-        self._host_seconds = seconds
+        self._asked_for_whole = True
         host, (seed, threads) = self.trees.host, self._settings
-        goal, budget = self._without_outputs(host), context.budget.part(seconds)
+        goal, budget = self._without_outputs(host), context.budget.part(HOST_SHARE * context.budget.left)
         with context.stopwatch.measure("engine"):
-            answers = answers_in_turn(host, goal, budget, FOR_POINTS, seed=seed, threads=threads)
+            answers = answers_in_turns(host, goal, budget, _has_point, seed=seed, threads=threads)
             return next((answer.x for answer in answers if answer.x is not None), None)
 
     def _without_outputs(self, host: Mip) -> Quadratic:
@@ -205,3 +204,7 @@ class CellSearch:
             "MIP within cells", self.trees.host, budget, seed=seed, threads=threads, bounds=bounds
         )
         return None if answer is None else answer.x
+
+
+def _has_point(answer: MipAnswer) -> bool:
+    return answer.x is not None

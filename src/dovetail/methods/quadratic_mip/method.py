@@ -27,8 +27,8 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
+from dovetail.mip.answers import answer_of
 from dovetail.mip.scip_quadratic import solve_quadratic
-from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.bound import Bound, Scope, Support

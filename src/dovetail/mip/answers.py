@@ -1,14 +1,13 @@
-"""One linear program or MIP, solved once: by one engine, or by several in turn.
+"""One linear program or MIP, solved once: by one engine, or by all that there are, in turns.
 
-What takes one engine long may be easy for another. HiGHS has the first moments, in which it solves what is
-easy; then SCIP, where it is installed; then HiGHS once more, with what is left of the time. The distances of
-PySCIPOpt-ML's city manager (minima of absolute values, 492 integers) take HiGHS three to four seconds and
-SCIP 0.7.
+What takes one engine long may be easy for another. The distances of PySCIPOpt-ML's city manager (minima of
+absolute values, 492 integers) take HiGHS three to four seconds and SCIP 0.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -20,14 +19,8 @@ from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, Quadratic
 from dovetail.run.failures import expendable
+from dovetail.run.turns import race
 
-Turns = tuple[tuple[str, float], ...]
-"""Who is asked, and for which part of the time that is left then."""
-FOR_POINTS: Turns = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
-FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.5), ("highs", 1.0))
-"""Where HiGHS has a point soon it may need its time for the bound: SCIP's turn is shorter."""
-LEAST = 2.0
-"""Seconds: with less HiGHS has all of them. To load SCIP alone takes a part of one."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
@@ -60,23 +53,29 @@ def answer_of(
     return None
 
 
-def answers_in_turn(
+def installed() -> tuple[str, ...]:
+    """The engines for MIPs that there are."""
+    return ("highs",) if find_spec("pyscipopt") is None else ("highs", "scip")
+
+
+def answers_in_turns(
     mip: Mip,
     objective: Quadratic,
     budget: Budget,
-    turns: Turns,
+    decides: Callable[[MipAnswer], bool],
     *,
     seed: int,
     threads: int,
     gap: float = 1e-6,
-) -> Iterator[MipAnswer]:
-    """What each engine says, asked when its answer is wanted; one that fails says nothing."""
-    for name, share in turns if budget.left >= LEAST else turns[-1:]:
-        if budget.over or (name == "scip" and find_spec("pyscipopt") is None):
-            continue
-        answer = answer_of(
-            f"MIP by {name}", mip, budget.part(share * budget.left), seed=seed, threads=threads, engine=name,
-            objective=objective, gap=gap,
+) -> list[MipAnswer]:
+    """What the engines say until an answer decides; one that fails says nothing."""
+
+    def ask(engine: str, budget: Budget) -> MipAnswer | None:
+        return answer_of(
+            f"MIP by {engine}", mip, budget, seed=seed, threads=threads, engine=engine, objective=objective,
+            gap=gap,
         )  # fmt: skip
-        if answer is not None:
-            yield answer
+
+    runs = [partial(ask, engine) for engine in installed()]
+    answers = race(runs, budget, lambda answer: answer is not None and decides(answer))
+    return [answer for answer in answers if answer is not None]
