@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
-from dovetail.testing.architectures import Convolutional, ResidualNetwork
+from dovetail.testing.problems import Convolutional, ResidualNetwork
 from dovetail_study.problems import water
 from dovetail_study.problems.function import quadratics
 from dovetail_study.problems.training import train_classifier

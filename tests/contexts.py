@@ -13,7 +13,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext, Start
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 
 def context_of(problem, seconds=60.0, seed=0, start=None) -> SolveContext:

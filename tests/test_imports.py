@@ -254,7 +254,7 @@ def test_solving_imports_no_optional_library():
         "assert first.status == 'optimal' and first.seconds < 2.0 < (len(sys.modules) - began) / 100.0; "
         "beside = ('dovetail_study', 'dovetail_peers'); "
         "assert not any(name.startswith(beside) for name in sys.modules); "
-        "import dovetail.cli.solve_command, dovetail.testing.networks, dovetail.sweeping.sweep; "
+        "import dovetail.cli.solve_command, dovetail.testing.problems, dovetail.sweeping.sweep; "
         "assert not any(name.startswith(beside) for name in sys.modules); "
         "[getattr(dt, name) for name in dt.__all__]; import dovetail.predictors.onnx.model, torch; "
         "from dovetail.core.predictor import as_predictor; as_predictor(torch.nn.Linear(1, 1)); "

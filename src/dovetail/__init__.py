@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.version import __version__
@@ -30,7 +30,7 @@ _PUBLIC = {
     "Event": "dovetail.run.monitor",
     "Family": "dovetail.core.family_arrays",
     "FamilyRow": "dovetail.core.family_arrays",
-    "FileLimits": "dovetail.core.file_limits",
+    "FileLimits": "dovetail.core.files",
     "FixedPenalty": "dovetail.coupling.penalty",
     "Function": "dovetail.predictors.function",
     "IncreasingPenalty": "dovetail.coupling.penalty",
@@ -103,7 +103,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.core.errors import UnsupportedError as UnsupportedError
     from dovetail.core.family_arrays import Family as Family
     from dovetail.core.family_arrays import FamilyRow as FamilyRow
-    from dovetail.core.file_limits import FileLimits as FileLimits
+    from dovetail.core.files import FileLimits as FileLimits
     from dovetail.core.mip import Mip as Mip
     from dovetail.core.predictor import register_predictor as register_predictor
     from dovetail.core.problem import Problem as Problem

@@ -21,9 +21,9 @@ def migrate(
 
     The program is read, not run. The exit code is 0 where nothing is left and 1 where something is.
     """
-    from dovetail.core.amounts import several
     from dovetail.core.errors import OptionError
-    from dovetail.core.file_writing import write_file
+    from dovetail.core.files import write_file
+    from dovetail.core.words import several
     from dovetail_peers.migration.migrate import migrate as rewritten
 
     try:

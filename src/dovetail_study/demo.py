@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dovetail.core.amounts import several
 from dovetail.core.check import check
+from dovetail.core.words import several
 from dovetail.report.log.outlet import width_of
 from dovetail.run.result import Result
 from dovetail.solving.solve import solve

@@ -1,4 +1,10 @@
-"""E3: what the dual update is worth: single-step gradient, dual decomposition and SCIP side by side."""
+"""E3: what the dual update is worth: single-step gradient, dual decomposition and SCIP side by side.
+
+E3's claims: what the dual update is worth, in both readings of the budgets.
+
+The clean ablation is *paper-no-dual*: Algorithm 1 with the multipliers kept at zero and everything else
+equal. SSG, which the paper takes for it, differs in much more and is judged apart.
+"""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.network_step import SURROGATES, NetworkBlock, Surrogate
 from dovetail.run.progress import Progress
 from dovetail.run.trace import Residual
-from dovetail.structure.boxes import input_box
-from dovetail.structure.typical_ranges import TypicalRanges, typical_ranges
+from dovetail.structure.boxes import TypicalRanges, input_box, typical_ranges
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds import box
-from dovetail.bounds.column_bounds import least_cost, no_whole_number
+from dovetail.bounds.safe_lp import least_cost, no_whole_number
 from dovetail.structure.boxes import class_limits
 from tests.structure.stated_problems import campaign, floors, net, treatments
 

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail import Mip, Problem
 from dovetail.bounds.box import Box
-from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
+from dovetail.bounds.dual_value import lagrangian_constant, priced_cost
 from dovetail.structure.components import components
 from dovetail.testing.problems import random_mlp
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.bounds.ray import improving_ray
+from dovetail.bounds.safe_lp import improving_ray
 from tests.conftest import FULL
 from tests.tanh import problem_of, tanh_net
 

@@ -6,8 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.certificates.checker.verification import verify
 from dovetail.certifying import certify as certifying
-from dovetail.certifying.sign_leaves import SignLeaves
-from dovetail.certifying.sign_tree import sign_tree, tree_of
+from dovetail.certifying.sign_tree import SignLeaves, sign_tree, tree_of
 from tests.certificates.checker.test_signs import ball, sampled
 from tests.certificates.reference import graphs_of, network, problem_of
 from tests.conftest import sample

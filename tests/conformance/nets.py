@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from dovetail.testing.architectures import Recurrent
-from dovetail.testing.networks import FEATURES, KINDS, SMOOTH, make
+from dovetail.testing.problems import FEATURES, KINDS, SMOOTH, Recurrent, make
 
 __all__ = ["DTYPES", "FEATURES", "KINDS", "SMOOTH", "make"]
 

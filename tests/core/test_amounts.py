@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.core.amounts import several
+from dovetail.core.words import several
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.bounds.batch_lps import InteriorPoint
 from dovetail.bounds.box import propagate
-from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.core.deadline import GRACE, OutOfTime, deadline, require_time
 from dovetail.methods.relu_branching.search import ReluSearch

@@ -3,7 +3,7 @@
 import pytest
 
 import dovetail as dt
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 
 USUAL = dt.FileLimits(bytes=100, elements=10, seconds=60.0)
 

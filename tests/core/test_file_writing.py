@@ -7,7 +7,7 @@ import stat
 import pytest
 
 import dovetail as dt
-from dovetail.core.file_writing import require_writable, write_file
+from dovetail.core.files import require_writable, write_file
 
 
 def left_behind(folder):

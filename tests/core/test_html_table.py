@@ -1,6 +1,6 @@
 """Tables for notebooks: whatever stands in them is text."""
 
-from dovetail.core.html_table import facts, grid
+from dovetail.core.words import facts, grid
 
 EVIL = "<script>alert('1')</script>&"
 

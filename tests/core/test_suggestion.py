@@ -3,7 +3,7 @@
 import pytest
 
 import dovetail as dt
-from dovetail.core.suggestion import MOST_WORDS, did_you_mean, with_suggestions
+from dovetail.core.words import MOST_WORDS, did_you_mean, with_suggestions
 
 
 def test_the_nearest_word_or_none():

@@ -6,11 +6,11 @@ import torch
 
 import dovetail as dt
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
+from dovetail.coupling.augmented_lagrangian import BlockCoupling, mip_objective
 from dovetail.coupling.split import split
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import NetworkAnswer
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import bowl, knapsack, linear_net
 
 

@@ -9,7 +9,7 @@ from dovetail.coupling import paper_split as module
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.paper_split import paper_split
 from dovetail.coupling.split import split
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import knapsack, random_mlp
 
 

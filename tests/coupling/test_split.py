@@ -6,7 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import knapsack, linear_net, random_mlp
 
 

@@ -9,7 +9,7 @@ from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.starts import Starts
-from dovetail.run import lp_duration
+from dovetail.run import engine as engines
 from tests.blends import blend
 from tests.contexts import best_of, breach, choices, context_of
 from tests.linearised.test_descent import descent_of, roof
@@ -95,7 +95,7 @@ def test_no_milp_is_begun_that_would_not_end_in_time(monkeypatch):
     problem.add_predictor(lambda X: X**2, [0], [1])
     context = context_of(problem)
     descent = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions())
-    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    monkeypatch.setattr(engines, "PER_NONZERO", 1e4)
     monkeypatch.setattr(descent, "step", None)  # nobody asks
     assert descent.descend(np.zeros(2), 0.2, context.budget, "test").z.tolist() == [0.0, 0.0]
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.linearised.networks import Networks
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import linear_net, random_mlp
 
 

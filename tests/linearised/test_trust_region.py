@@ -11,7 +11,7 @@ import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import BundleCut, TrustRegionSubproblem
 from dovetail.run.budget import Budget
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.contexts import by_scipy, context_of
 from tests.small import linear_net, random_mlp
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.nn.projection import gradient
+from dovetail.nn.projected_gradient import gradient
 from dovetail.run.budget import Budget
-from dovetail.testing.networks import FEATURES
+from dovetail.testing.problems import FEATURES
 from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block
 from tests.small import random_mlp
 

@@ -10,7 +10,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.nn.barrier import Barrier
 from dovetail.run.budget import Budget
-from dovetail.testing.networks import make
+from dovetail.testing.problems import make
 from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block, output_rows
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from dovetail.nn.projection import gradient
-from dovetail.testing.networks import make
+from dovetail.nn.projected_gradient import gradient
+from dovetail.testing.problems import make
 from dovetail.testing.sub_solver_suite import augmented_terms, network_block, step_value
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from dovetail.nn.projection import into_box, project, values_only, violation
-from dovetail.testing.networks import make
+from dovetail.nn.projected_gradient import into_box, project, values_only, violation
+from dovetail.testing.problems import make
 from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block, output_rows
 from tests.small import linear_net
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dovetail.reformulations.duplicate_columns import JoinedColumn, duplicate_columns
+from dovetail.reformulations.redundant import JoinedColumn, duplicate_columns
 
 INF = np.inf
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from dovetail.reformulations.implied_rows import implied_sides
+from dovetail.reformulations.redundant import implied_sides
 
 INF = np.inf
 

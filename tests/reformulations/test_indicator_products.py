@@ -8,8 +8,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
-from dovetail.reformulations import indicator_products as switches
-from dovetail.reformulations.indicator_products import IndicatorProducts
+from dovetail.reformulations import indicators as switches
+from dovetail.reformulations.indicators import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tables import Tables
 from tests.conftest import FULL

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dovetail.reformulations.parallel_rows import parallel_rows
+from dovetail.reformulations.redundant import parallel_rows
 
 INF = np.inf
 

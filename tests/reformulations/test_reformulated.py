@@ -9,7 +9,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
-from dovetail.reformulations.indicator_products import IndicatorProducts
+from dovetail.reformulations.indicators import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
 from dovetail.reformulations.tables import Tables

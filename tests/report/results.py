@@ -7,10 +7,9 @@ import numpy as np
 from dovetail.core.check import Violation, Worst
 from dovetail.run.budget import StopReason
 from dovetail.run.problem_facts import BlockFacts, Limits, ProblemFacts, Untouched
-from dovetail.run.result import BoundKind, Result, Status
-from dovetail.run.settings import Settings
-from dovetail.run.stopwatch import Profile
+from dovetail.run.result import BoundKind, Result, Settings, Status
 from dovetail.run.trace import Gain, Residual, Row, Trace
+from dovetail.run.work import Profile
 
 FEATURES = (
     "ph",

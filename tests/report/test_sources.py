@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.report.sources import FOUND, PROVED, ROWS_ONLY, found_by, proved_by
+from dovetail.report.gains import FOUND, PROVED, ROWS_ONLY, found_by, proved_by
 
 ROOT = Path(__file__).parents[2]
 OFFERS = {"offer", "admit", "descend", "run", "_sub_mip"}

@@ -3,8 +3,7 @@
 import pickle
 from functools import partial
 
-from dovetail.run.processes import Desk
-from dovetail.run.remote_workers import LocalWorkers, RemoteWorkers, process_workers
+from dovetail.run.processes import Desk, LocalWorkers, RemoteWorkers, process_workers
 
 
 class SeveralHere:

@@ -15,7 +15,7 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
 from dovetail.run.completion import Completed, Completion, RepairBounds, near_equations, nearly_met, onto_rows
 from dovetail.run.incumbent import UNMOVED, Incumbent
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import linear_net
 
 

@@ -8,11 +8,11 @@ import torch
 
 import dovetail as dt
 from dovetail.mip.highs import HighsEngine
-from dovetail.run import lp_duration
+from dovetail.run import engine as engines
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from tests.small import knapsack, linear_net
 from tests.tanh import problem_of, tanh_net
 
@@ -177,7 +177,7 @@ def test_a_point_that_passes_is_made_cheaper_only_where_there_is_time(monkeypatc
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1])
     assert inner(problem).offer(np.array([0.0, 0.0, 5.0]), "test") == pytest.approx(2.0)
-    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    monkeypatch.setattr(engines, "PER_NONZERO", 1e4)
     hasty = inner(problem)
     assert hasty.offer(np.array([0.0, 0.0, 5.0]), "test") == 5.0
     # one that misses a row is repaired all the same

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.run.lp_duration import least_seconds
+from dovetail.run.engine import least_seconds
 
 
 def chain(rows):

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from dovetail.run.budget import Budget
-from dovetail.run.processes import CannotTravel, Process, pooled
-from dovetail.run.remote_workers import process_workers
+from dovetail.run.processes import CannotTravel, Process, pooled, process_workers
 from tests.conftest import volume
 from tests.processes import gone
 

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from dovetail.core.errors import EngineError
-from dovetail.run import remote_workers
+from dovetail.run import processes
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.processes import CannotTravel, Lost
-from dovetail.run.remote_workers import RemoteWorkers
+from dovetail.run.processes import CannotTravel, Lost, RemoteWorkers
 
 from .clusters import DeskLine
 
@@ -114,7 +113,7 @@ def test_recipes_that_cannot_be_carried_out_end_all_workers():
 
 
 def test_who_does_not_answer_in_time_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(remote_workers, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.0)
     crew, over = workers(), Budget(0.0)
     monkeypatch.setattr(Fragile, "receive", lambda self, seconds: None)
     with pytest.raises(OutOfTime):
@@ -122,6 +121,6 @@ def test_who_does_not_answer_in_time_is_not_waited_for(monkeypatch):
 
 
 def test_another_version_there_is_refused(monkeypatch):
-    monkeypatch.setattr(remote_workers, "__version__", "0.0.0")
-    with pytest.raises(EngineError, match=r"worker 1 has dovetail .*, and this process 0\.0\.0"):
+    monkeypatch.setattr(processes, "made_there", lambda reply: (1, "0.0.0"))
+    with pytest.raises(EngineError, match=r"worker 1 has dovetail 0\.0\.0, and this process "):
         workers()

@@ -7,7 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.run.record import read
-from dovetail.run.settings import Settings
+from dovetail.run.result import Settings
 
 
 def test_only_what_differs_from_the_default_is_said():

@@ -7,8 +7,8 @@ import pytest
 import dovetail as dt
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.progress import Progress
-from dovetail.run.stopping import StoppingRule, over, worthwhile
+from dovetail.run.incumbent import over
+from dovetail.run.progress import Progress, StoppingRule, worthwhile
 from tests.contexts import context_of
 from tests.small import knapsack
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.run.stopwatch import Profile, Stopwatch
+from dovetail.run.work import Profile, Stopwatch
 
 
 def test_measuring_adds_up_even_when_the_work_fails():

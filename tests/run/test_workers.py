@@ -3,7 +3,7 @@
 from functools import partial
 
 from dovetail.run.budget import Budget
-from dovetail.run.remote_workers import LocalWorkers, Traffic
+from dovetail.run.processes import LocalWorkers, Traffic
 
 
 def test_objects_here_answer_in_order_and_those_not_asked_are_left_alone():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import dovetail as dt
-from dovetail.run.written_model import ModelEnd, WrittenModel
+from dovetail.run.result import ModelEnd, WrittenModel
 from tests.small import knapsack
 
 FULL = WrittenModel(ModelEnd.TIME, 1.5, 2.5, 0.75, 51, 65, "timelimit")

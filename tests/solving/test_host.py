@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.run import lp_duration
+from dovetail.run import engine as engines
 from dovetail.run.budget import Budget
 from dovetail.solving.host import analyse_host
 from tests.small import knapsack, linear_net
@@ -90,7 +90,7 @@ def test_no_time_proves_nothing():
 @pytest.fixture
 def slow_lps(monkeypatch):
     """As if every LP took hours."""
-    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    monkeypatch.setattr(engines, "PER_NONZERO", 1e4)
 
 
 def test_a_host_that_takes_too_long_is_bounded_by_its_box(slow_lps):

@@ -12,7 +12,7 @@ import torch
 
 import dovetail as dt
 from dovetail.modelling.snapshot import take_snapshot
-from dovetail.run import lp_duration
+from dovetail.run import engine as engines
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, Start
 from dovetail.solving.job import read_start
@@ -82,7 +82,7 @@ class _Nothing:
 
 
 def test_a_host_too_large_to_be_asked_first_is_asked_at_last(monkeypatch):
-    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    monkeypatch.setattr(engines, "PER_NONZERO", 1e4)
     limits = {"A": [[1.0, 0.0]], "row_lower": [5.0], "lower": 0.0}
     for upper, status in ((1.0, "infeasible"), (9.0, "feasible")):
         problem = dt.Problem(dt.Mip(cost=[1.0, 1.0], row_upper=[6.0], upper=upper, **limits))

@@ -5,8 +5,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.run.budget import Budget
-from dovetail.solving import open_inputs as module
-from dovetail.solving.open_inputs import open_inputs
+from dovetail.solving import hints as module
+from dovetail.solving.hints import open_inputs
 from tests.small import linear_net
 
 

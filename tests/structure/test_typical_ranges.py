@@ -5,8 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.run.budget import Budget
-from dovetail.structure.boxes import input_box
-from dovetail.structure.typical_ranges import require_finite_inputs, typical_ranges
+from dovetail.structure.boxes import input_box, require_finite_inputs, typical_ranges
 from tests.small import linear_net
 
 

@@ -10,7 +10,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from dovetail_study.problems.water import water
 from dovetail_study.single_step_gradient import _Penalised
 from tests.conftest import FULL

@@ -2,7 +2,7 @@
 
 import torch
 
-from dovetail.testing.architectures import ResidualNetwork, mlp
+from dovetail.testing.problems import ResidualNetwork, mlp
 
 
 def spread(net):

@@ -11,6 +11,13 @@ above 0 proves that there is no x at all (Farkas).
 Where a column without a bound has a reduced cost of the wrong sign the value is -infinity. That sign may be
 rounding. So such reduced costs are computed as fractions; multipliers are corrected, in fractions, until the
 sums vanish; and where that takes too long they are rounded to fewer digits, which often does it too.
+
+What a Lagrangian bound has beside the components' minima: the prices' own side, and all rounding of it.
+
+    cost'z  >=  offset - prices'h + shared columns at their least + sum over components c of
+                min (cost + G'prices)'z_c
+
+for rows G z <= h and any prices >= 0 (weak duality). The sum over components is whoever's who proves it.
 """
 
 from __future__ import annotations
@@ -23,8 +30,8 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import UNIT
-from dovetail.core.arrays import FloatArray
+from dovetail.bounds.box import UNIT, Box
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 
 GRIDS = (2.0**30, 2.0**20, 2.0**10)
@@ -220,3 +227,67 @@ def _exact_least(factor: Fraction, low: float, high: float) -> Fraction | None:
         return Fraction(0)
     limit = float(low if factor > 0 else high)
     return factor * Fraction(limit) if math.isfinite(limit) else None
+
+
+SAFETY = 1e-9
+"""Relative to the number of steps: what the few operations here can be off by, and much more."""
+HAIR = 1e-12
+"""Relative: what adding steps to an offset can be off by."""
+MOST_STEPS = 1e9
+"""Beyond so many steps one of them is as small as rounding."""
+
+
+def objective_step(mip: Mip, integer: BoolArray) -> float:
+    """All objectives of points differ from the offset by whole multiples of it; 0 where nothing is known.
+
+    Nothing but `integer` columns may cost anything, and integers of an accepted point are exact.
+    """
+    if np.any(mip.cost[~integer] != 0.0) or not np.any(mip.cost):
+        return 0.0
+    costs = [Fraction(abs(float(c))) for c in np.unique(mip.cost[mip.cost != 0.0])]
+    common = math.lcm(*(c.denominator for c in costs))
+    step = Fraction(math.gcd(*(int(c * common) for c in costs)), common)
+    return float(step) if Fraction(float(step)) == step else 0.0
+
+
+def next_step(mip: Mip, step: float, bound: float) -> float:
+    """The least objective that such a program can have at or above a bound, in minimisation form."""
+    if step == 0.0 or not math.isfinite(bound):
+        return bound
+    steps = (bound - mip.offset) / step
+    if abs(steps) > MOST_STEPS:
+        return bound
+    reached = mip.offset + math.ceil(steps - SAFETY * (1.0 + abs(steps))) * step
+    return max(bound, reached - HAIR * (abs(reached) + abs(mip.offset)))
+
+
+def priced_cost(mip: Mip, G: sp.csr_array, prices: FloatArray) -> FloatArray:
+    """(columns,) what each column costs at these prices."""
+    return np.asarray(mip.cost + G.T @ prices)
+
+
+def lagrangian_constant(
+    mip: Mip,
+    G: sp.csr_array,
+    h: FloatArray,
+    prices: FloatArray,
+    shared: BoolArray,
+    box: Box,
+    size: FloatArray,
+) -> float:
+    """The same whatever components do; minus infinity where a shared column that counts has no bound.
+
+    `mip` is in minimisation form, `box` holds all its points, `size` is the largest absolute value of each
+    column there. What the rounding of priced costs can make of the components' part is taken off, too.
+    """
+    cost = priced_cost(mip, G, prices)
+    counts = shared & (cost != 0.0)
+    side = np.where(cost > 0.0, box.lower, box.upper)[counts]
+    terms = [mip.offset, *(-prices * h).tolist(), *(cost[counts] * side).tolist()]
+    if not np.all(np.isfinite(terms)):
+        return -math.inf
+    priced = abs(G).T @ prices
+    moved = priced > 0.0  # all others cost exactly what they cost
+    entries = np.diff(sp.csc_array(G).indptr)[moved] + 4
+    slip = 2.0 * UNIT * float((entries * (np.abs(mip.cost) + priced)[moved]) @ size[moved])
+    return math.fsum(terms) - slip - 4.0 * UNIT * float(np.abs(terms).sum())

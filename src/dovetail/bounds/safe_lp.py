@@ -1,22 +1,30 @@
 """LPs over one program whose bounds and infeasibilities are proved by us, not believed.
 
 HiGHS finds multipliers; `dual_value` says what they prove. A primal value is never a bound.
+
+What the columns' bounds alone say of a problem, part by part: no row and no vector over all is looked at.
+
+Of many blocks this is all that is known before the search begins; an LP over them would take as long.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import propagate
+from dovetail.bounds.box import UNIT, propagate
 from dovetail.bounds.dual_value import dual_value
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import LARGEST, SMALLEST, Mip
+from dovetail.core.mip import LARGEST, SMALLEST, TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.core.row_part import ColumnPart
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -168,3 +176,114 @@ class SafeLp:
         self._elastic.set_bounds(np.concatenate([lower, miss]), np.concatenate([upper, miss + np.inf]))
         _, x, _ = self._elastic.run(budget, 0.0)
         return None if x is None else self._elastic.row_duals()
+
+
+def no_whole_number(problem: Problem) -> int | None:
+    """A column, an integer or a class, between whose bounds no whole number lies."""
+    for part, classes in _parts(problem):
+        whole = part.integer if classes is None else part.integer | classes
+        if np.any(whole):
+            lower, upper = _limits(part, classes)
+            empty = whole & (np.ceil(lower - TOLERANCE) > np.floor(upper + TOLERANCE))
+            if np.any(empty):
+                return part.first + int(np.argmax(np.broadcast_to(empty, part.shape)))
+    return None
+
+
+def least_cost(problem: Problem) -> float:
+    """What no point between the columns' bounds costs less than, in minimisation form; rounded outward."""
+    sign, terms = problem.stated.sign, [problem.stated.sign * problem.stated.offset]
+    for part, classes in _parts(problem):
+        if not part.costs:
+            continue
+        cost, (lower, upper) = sign * part.cost, _limits(part, classes)
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            least = np.where(cost == 0.0, 0.0, cost * np.where(cost > 0.0, lower, upper))
+        if not np.all(np.isfinite(least)):
+            return -math.inf
+        least = least - 2.0 * UNIT * np.abs(least)  # each product is rounded once
+        if least.size == 1:  # one number, as often as there are columns: another product
+            terms.append(float(least.ravel()[0]) * (part.shape[0] * part.shape[1]))
+            terms.append(-2.0 * UNIT * abs(terms[-1]))
+        else:
+            terms += np.broadcast_to(least, part.shape).ravel().tolist()
+    total = math.fsum(terms)
+    return total - 2.0 * UNIT * abs(total)
+
+
+def _parts(problem: Problem) -> Iterator[tuple[ColumnPart, BoolArray | None]]:
+    """Parts, and which of their columns are classes, one answer for all where all are; None where none is."""
+    outputs = [block.outputs.ravel() for block in problem.blocks if block.classifies]
+    spans = [(int(columns.min()), int(columns.max())) for columns in outputs]
+    for part in problem.stated.columns:
+        size = part.shape[0] * part.shape[1]
+        end = part.first + size
+        near = [c for c, (low, high) in zip(outputs, spans, strict=True) if low < end and high >= part.first]
+        mine = np.concatenate([np.empty(0, np.int64), *(c[(c >= part.first) & (c < end)] for c in near)])
+        if mine.size == size:  # no column is written twice
+            yield part, np.array(True)
+        elif mine.size:
+            classes = np.zeros(size, dtype=bool)
+            classes[mine - part.first] = True
+            yield part, classes.reshape(part.shape)
+        else:
+            yield part, None
+
+
+def _limits(part: ColumnPart, classes: BoolArray | None) -> tuple[FloatArray, FloatArray]:
+    """Bounds; classes are 0 or 1."""
+    if classes is None:
+        return part.lower, part.upper
+    lower = np.where(classes, np.maximum(np.ceil(part.lower - TOLERANCE), 0.0), part.lower)
+    return lower, np.where(classes, np.minimum(np.floor(part.upper + TOLERANCE), 1.0), part.upper)
+
+
+DIGITS = Fraction(1, 2**51)
+"""A decimal number is stored to within half of this: where a row's products cancel to less than that part of
+their sizes, the user's numbers cannot tell the sum from 0."""
+GRID = 2.0**20
+"""Directions are rounded to so many steps of their largest entry, or to multiples of their smallest one: a
+solver's digits beyond that are noise."""
+
+
+def improving_ray(mip: Mip, direction: FloatArray) -> bool:
+    """Whether the cost falls for ever along `direction`, and no row or bound of `mip` ever stops it."""
+    top = float(np.max(np.abs(direction), initial=0.0))
+    if not np.isfinite(top) or top == 0.0:
+        return False
+    ray = np.round(direction / top * GRID) / GRID
+    least = float(np.min(np.abs(ray[ray != 0.0])))
+    return any(_improves_for_ever(mip, candidate) for candidate in (ray, np.round(ray / least), direction))
+
+
+def _improves_for_ever(mip: Mip, ray: FloatArray) -> bool:
+    backwards = (ray < 0) & np.isfinite(mip.lower)
+    forwards = (ray > 0) & np.isfinite(mip.upper)
+    if np.any(backwards | forwards):
+        return False
+    along, size = _product(mip.cost, np.arange(mip.n_columns), ray)
+    if along >= -DIGITS * size:
+        return False
+    return all(_stays(mip, i, ray) for i in range(mip.n_rows))
+
+
+def _stays(mip: Mip, i: int, ray: FloatArray) -> bool:
+    entries = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
+    columns = mip.A.indices[entries]
+    if not np.any(ray[columns]):
+        return True
+    along, size = _product(mip.A.data[entries], columns, ray)
+    rises = along > DIGITS * size and np.isfinite(mip.row_upper[i])
+    falls = along < -DIGITS * size and np.isfinite(mip.row_lower[i])
+    return not (rises or falls)
+
+
+def _product(values: FloatArray, columns: np.ndarray, ray: FloatArray) -> tuple[Fraction, Fraction]:
+    """The exact sum of values times ray, and the sum of the products' sizes."""
+    total = size = Fraction(0)
+    for a, j in zip(values.tolist(), columns.tolist(), strict=True):
+        if a and ray[j]:
+            product = Fraction(a) * Fraction(float(ray[j]))
+            total += product
+            size += abs(product)
+    return total, size

@@ -25,8 +25,7 @@ from torch import Tensor
 
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.dual_value import dual_value
-from dovetail.bounds.planes.relaxation import multiplied
-from dovetail.bounds.planes.rules import rule_of
+from dovetail.bounds.planes.relaxation import multiplied, rule_of
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray

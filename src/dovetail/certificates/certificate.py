@@ -17,7 +17,7 @@ import numpy as np
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree, arrays_of
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
-from dovetail.core.file_writing import write_file
+from dovetail.core.files import write_file
 
 FORMAT = 2
 LARGEST = 400_000_000

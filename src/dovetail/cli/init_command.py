@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dovetail.core.errors import OptionError
-from dovetail.core.file_writing import require_writable, write_file
+from dovetail.core.files import require_writable, write_file
 
 
 def init(

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import DovetailError, OptionError
-from dovetail.core.file_limits import text_of
-from dovetail.core.file_writing import require_writable, write_file
+from dovetail.core.files import require_writable, text_of, write_file
 
 if TYPE_CHECKING:
     from dovetail.certificates.certificate import Certificate

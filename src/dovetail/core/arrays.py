@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.amounts import several
 from dovetail.core.errors import DovetailError, ModelError
 from dovetail.core.pieces import each_piece
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean, several
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

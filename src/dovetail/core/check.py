@@ -33,9 +33,9 @@ from dovetail.core.batch_rounding import (
 )
 from dovetail.core.batch_rounding import Worst as Worst
 from dovetail.core.errors import ModelError
-from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.core.words import grid
 
 SLOW = 0.001
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import (
     BoolArray,
     FloatArray,
@@ -30,6 +29,7 @@ from dovetail.core.arrays import (
 from dovetail.core.errors import ModelError
 from dovetail.core.names import LazyNames, distinct
 from dovetail.core.sparse import row_of_entries, times
+from dovetail.core.words import several
 
 INFINITY = 1e20
 """Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from numbers import Integral, Real
 
 from dovetail.core.errors import OptionError
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 
 
 def require_number(

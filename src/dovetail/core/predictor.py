@@ -28,6 +28,7 @@ says what is known of it. They may be called in any order, any number of times. 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dovetail.core.description import Description
@@ -37,7 +38,7 @@ from dovetail.core.table import Recogniser
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
     import torch
 
-    from dovetail.core.arrays import FloatArray
+    from dovetail.core.arrays import FloatArray, IntArray
 
     Forward = Callable[[torch.Tensor], torch.Tensor]
     """A differentiable map from (n, d) float64 inputs to (n, q) float64 outputs."""
@@ -193,3 +194,33 @@ def _class_of(thing: object) -> str:
 
 def _name(function: object) -> str:
     return getattr(function, "__qualname__", None) or _class_of(function)
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """What is made of a predictor's answers, as a predictor that reads some of the answers, then inputs."""
+
+    predictor: Predictor
+    answers: IntArray
+    inputs: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """The two."""
+
+    inner: Predictor
+    extra: int
+    """Inputs at the end that the inner one does not see."""
+    keep: bool
+    """Whether the inner one's own answers are outputs as well, the first ones."""
+    outer: Outer
+
+
+@runtime_checkable
+class MadeOfTwo(Protocol):
+    """A predictor that can be taken apart."""
+
+    def apart(self) -> Apart | None:
+        """The predictor inside and what is made of its answers, as two; None where nothing is inside."""
+        ...

@@ -21,7 +21,6 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block, TrainingRange
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.family_arrays import Family, FamilyRow
-from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
 from dovetail.core.names import free_name, in_short, labels_of, require_feature_order
 from dovetail.core.options import require_choice
@@ -29,6 +28,7 @@ from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.sparse import joined_ranges
 from dovetail.core.stated_program import StatedProgram
 from dovetail.core.template import FamilyColumns, Template, few_blocks, read_template, whole_families
+from dovetail.core.words import facts
 
 OutputType = Literal["regression", "classification"]
 

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from dovetail.core.errors import OptionError
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 
 Made = TypeVar("Made")
 """What the parts of a table are, once they are made."""

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.coupling.dense_forward import network_forward
-from dovetail.coupling.part import CoupledBatch, SampleRow
+from dovetail.coupling.split import CoupledBatch, SampleRow
 from dovetail.run.network_step import NetworkBlock, Rows, Surrogate, ends_in_probability
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 if TYPE_CHECKING:
     from dovetail.core.predictor import Forward

@@ -29,8 +29,17 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.coupling.part import CoupledBatch, Member, output_bounds, sample_row
-from dovetail.coupling.split import SplitProblem, needs_columns, part_of, remaining, sorted_rows
+from dovetail.coupling.split import (
+    CoupledBatch,
+    Member,
+    SplitProblem,
+    needs_columns,
+    output_bounds,
+    part_of,
+    remaining,
+    sample_row,
+    sorted_rows,
+)
 
 MOST_ENTRIES = 100_000_000
 """Of the groups' rows, which network steps hold densely: 0.8 GB."""

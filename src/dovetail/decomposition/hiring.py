@@ -19,8 +19,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
-from dovetail.run.processes import CannotTravel, Recipe
-from dovetail.run.remote_workers import Cluster, LocalWorkers, Workers, process_workers
+from dovetail.run.processes import CannotTravel, Cluster, LocalWorkers, Recipe, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of

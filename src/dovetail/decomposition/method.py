@@ -17,9 +17,9 @@ from functools import partial
 
 import torch
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count
+from dovetail.core.words import several
 from dovetail.decomposition.hiring import shares_of
 from dovetail.decomposition.plan import TemplatePlan, template_plan
 from dovetail.decomposition.rounds import BLOCK_GAP, DualBound, Rounds

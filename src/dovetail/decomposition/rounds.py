@@ -22,7 +22,7 @@ from dovetail.decomposition.proof import RELATIVE
 from dovetail.decomposition.share import BlockSample, ShareProof, Which
 from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
 """Blocks that find the first prices, so many or a quarter of all, and rounds over them; with few blocks in

@@ -31,8 +31,7 @@ from dovetail.decomposition.share import (
     make_share,
 )
 from dovetail.run.budget import Budget
-from dovetail.run.processes import Recipe
-from dovetail.run.remote_workers import Workers
+from dovetail.run.processes import Recipe, Workers
 
 
 def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:

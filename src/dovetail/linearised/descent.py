@@ -34,7 +34,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import BundleCut, LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
-from dovetail.run.stopping import over
+from dovetail.run.incumbent import over
 
 STEP_LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
 """Parts of a step that are tried, all in one network call: about halved each time, down to where a smaller

@@ -17,9 +17,8 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import LinearStep, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
-from dovetail.run.engine import Bounds
-from dovetail.run.lp_duration import least_seconds
-from dovetail.run.stopping import over
+from dovetail.run.engine import Bounds, least_seconds
+from dovetail.run.incumbent import over
 
 MIP_SECONDS = 2.5
 """For one outer step: it is one of many, and the best point of a linear model is as good as its optimum."""

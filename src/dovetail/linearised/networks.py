@@ -28,7 +28,7 @@ from dovetail.networks.functions import LAYERS
 from dovetail.networks.graph import Elementwise, Graph
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from dovetail.structure.networks import required_graph
 
 CHUNK = 16384

@@ -16,9 +16,8 @@ from dovetail.core.problem import Problem
 from dovetail.linearised.clearance import with_room
 from dovetail.linearised.networks import Networks
 from dovetail.run.context import SolveContext
-from dovetail.structure.boxes import limits_within
+from dovetail.structure.boxes import TypicalRanges, limits_within, typical_ranges
 from dovetail.structure.structure import structure_of
-from dovetail.structure.typical_ranges import TypicalRanges, typical_ranges
 
 SPREAD_POINTS = 16
 """Random points of the box at which the spread of each value is measured: within a fifth of it or so, which

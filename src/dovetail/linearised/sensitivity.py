@@ -24,7 +24,7 @@ from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 TRUST = 1e-3
 """Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point

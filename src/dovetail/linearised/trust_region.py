@@ -28,7 +28,7 @@ from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 Rows = tuple[SparseRows, FloatArray, FloatArray]
 """Entries, lower and upper limits."""

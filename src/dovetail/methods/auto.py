@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from string import Formatter
 
 from dovetail.bounds.box import propagate
-from dovetail.core.amounts import several
+from dovetail.core.words import several
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import phases
 from dovetail.methods.component_prices.prices import MOST_CERTIFIED
@@ -25,7 +25,7 @@ from dovetail.methods.phases import Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks
 from dovetail.reformulations.derived_outputs import TakenApart
-from dovetail.reformulations.indicator_products import IndicatorProducts
+from dovetail.reformulations.indicators import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
@@ -36,7 +36,7 @@ from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
-from dovetail.run.stopping import worthwhile
+from dovetail.run.progress import worthwhile
 from dovetail.run.turns import Clock, Computation, next_of
 from dovetail.structure.structure import structure_of
 

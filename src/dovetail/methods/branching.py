@@ -18,8 +18,8 @@ from dovetail.branching.planes.tree import PlanesTree
 from dovetail.branching.root import Root
 from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Tree
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.core.words import several
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem

@@ -25,9 +25,9 @@ from dovetail.mip.answers import answer_of
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
+from dovetail.run.engine import least_seconds
 from dovetail.run.failures import expendable
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.lp_duration import least_seconds
 
 SECONDS = 0.5
 """The longest it takes, also after the end of the time."""

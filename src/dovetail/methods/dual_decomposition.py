@@ -39,8 +39,7 @@ from dovetail.core.options import (
 )
 from dovetail.core.problem import Problem
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian, Norm
-from dovetail.coupling.block_coupling import BlockCoupling, NetworkStart
+from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian, BlockCoupling, NetworkStart, Norm
 from dovetail.coupling.paper_split import paper_split
 from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty, Penalty
 from dovetail.coupling.split import split
@@ -50,11 +49,9 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.network_step import SURROGATES, NnSolver, Surrogate
-from dovetail.run.progress import Progress
-from dovetail.run.stopping import StoppingRule
+from dovetail.run.progress import Progress, StoppingRule
 from dovetail.run.trace import Row
-from dovetail.structure.boxes import input_box
-from dovetail.structure.typical_ranges import TypicalRanges, require_finite_inputs, typical_ranges
+from dovetail.structure.boxes import TypicalRanges, input_box, require_finite_inputs, typical_ranges
 
 INTEGER_LENGTH = 10.0
 """What an integer's moves are measured in, in widths: see `_lengths`."""

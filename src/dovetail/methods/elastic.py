@@ -20,9 +20,8 @@ from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
-from dovetail.run.engine import Quadratic
+from dovetail.run.engine import Quadratic, least_seconds
 from dovetail.run.failures import expendable
-from dovetail.run.lp_duration import least_seconds
 from dovetail.structure.boxes import class_limits
 
 SECONDS, SHARE = 2.0, 0.2

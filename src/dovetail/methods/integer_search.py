@@ -37,7 +37,7 @@ from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.stopping import over
+from dovetail.run.incumbent import over
 from dovetail.structure.boxes import grid
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000

@@ -18,8 +18,7 @@ from typing import Protocol
 
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.progress import Progress
-from dovetail.run.stopping import worthwhile
+from dovetail.run.progress import Progress, worthwhile
 
 LEAST_CREDIT = 0.125
 """Of a move that has brought nothing for long: an eighth of the turns of one that brings something."""

@@ -22,7 +22,7 @@ from dovetail.core.foreign import ForeignModel, Places, Reading
 from dovetail.core.names import labels_of
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import OutputType, Problem
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 from dovetail.modelling.attachment import (
     Attachment,
     OwnSolves,

@@ -8,14 +8,13 @@ from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.containers import frame_of
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.foreign import ForeignModel
-from dovetail.core.html_table import facts
 from dovetail.core.names import in_short
 from dovetail.core.problem import Problem
+from dovetail.core.words import facts, several
 from dovetail.modelling.attachment import Attachment, as_outputs, as_samples, registry_of
 
 Kind = TypeVar("Kind", bound="PredictorConstr")

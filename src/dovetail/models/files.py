@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from dovetail.core.errors import ModelError, OptionError
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 from dovetail.core.mip import Mip
 from dovetail.models.highs import read_by_highs
 from dovetail.models.lp import LpProgram, parse_lp, with_brackets, without_brackets

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.errors import ModelError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct

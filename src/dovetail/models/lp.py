@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import ModelError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 from dovetail.core.mip import INFINITY, Mip
 from dovetail.models.text import NAME, lines, shown
 

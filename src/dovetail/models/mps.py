@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dovetail.core.errors import ModelError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 from dovetail.core.mip import Mip
 from dovetail.models.text import INFINITE, NAME, NUMBER, lines, shown
 

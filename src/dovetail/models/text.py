@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dovetail.core.errors import ModelError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 
 MAGIC = b"\x1f\x8b"
 """How a gzip file begins, whatever it is called: HiGHS unpacks by this too."""

@@ -3,8 +3,8 @@
 A new function is one entry here, its bend for the checker (`certificates/checker/planes.py`), and its kernel
 for ONNX (`predictors/onnx/operators/elementwise.py`) where there is none yet. Value and derivative are
 written once, for numpy and for torch. All else follows: between two bends the slope only rises or only falls,
-so that slopes are extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py`
-finds lines below and above the function in the same way.
+so that slopes are extreme at the ends of an interval and at the bends inside it, and
+`bounds/planes/relaxation.py` finds lines below and above the function in the same way.
 
 A function has one slope at every point (of all but ReLU this is used). What has kinks or is made of straight
 pieces (leaky ReLU, clamp, hard swish, a maximum) is written with ReLUs instead, in

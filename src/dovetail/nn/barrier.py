@@ -26,8 +26,14 @@ import torch
 from torch import Tensor
 
 from dovetail.core.options import require_choice, require_count, require_number
-from dovetail.nn.projected_gradient import ProjectedGradient
-from dovetail.nn.projection import into_box, project, values_and_jacobian, values_only, violation
+from dovetail.nn.projected_gradient import (
+    ProjectedGradient,
+    into_box,
+    project,
+    values_and_jacobian,
+    values_only,
+    violation,
+)
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 

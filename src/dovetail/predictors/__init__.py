@@ -174,7 +174,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "callable",
-        "dovetail.predictors.plain_callable:CallablePredictor",
+        "dovetail.predictors.function:CallablePredictor",
         "any f(X) -> Y on numpy batches, gradients by differences",
         recognises=callable,
     ),
@@ -217,7 +217,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
         return _of_frames(kind, predictor)
     if kind not in ("scikit-learn", "scikit-learn trees"):
         return {}
-    from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
+    from dovetail.predictors.scikit_learn.transformers import categories_read, is_numeric
 
     read = {feature: categories for feature, (categories, _) in categories_read(predictor).items()}
     return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}

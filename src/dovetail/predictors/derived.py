@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.apart import Apart, Outer
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.predictor import Apart, Outer, Predictor, as_predictor
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.networks.arithmetic import FLOAT64
 from dovetail.networks.program import Program, Recording

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, OptionError, PredictorError
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 
 TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32

@@ -22,7 +22,7 @@ from dovetail.core.linear import as_linear
 from dovetail.core.predictor import Predictor
 from dovetail.networks.functions import LAYERS
 from dovetail.networks.program import Program
-from dovetail.predictors.plain_callable import CallablePredictor
+from dovetail.predictors.function import CallablePredictor
 from dovetail.predictors.torch.module import TorchPredictor
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {

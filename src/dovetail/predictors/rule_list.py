@@ -15,8 +15,8 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import PredictorError
-from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.core.words import did_you_mean
 from dovetail.predictors.derived import numbers
 from dovetail.predictors.trees.assembly import LinePieces, ReadTree, assembled, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.core.errors import ModelError
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 
 PLACEHOLDER = re.compile(r"\*|\{([A-Za-z_]\w*)\}")
 WHOLE = re.compile(r"-?[0-9]+")

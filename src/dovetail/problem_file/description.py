@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import DovetailError, OptionError
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.problem_file.document import Document, Place

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.core.errors import DovetailError, OptionError
-from dovetail.core.file_limits import text_of
+from dovetail.core.files import text_of
 
 Place = tuple[str | int, ...]
 """Names of tables and keys, and numbers of the entries of arrays: ``("predictor", 0, "inputs", 2)``."""

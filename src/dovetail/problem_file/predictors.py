@@ -17,13 +17,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import TrainingRange
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.names import features_in
 from dovetail.core.problem import Problem
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean, several
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 from dovetail.predictors.files import UntrustedFileError, load_predictor, load_weights
 from dovetail.problem_file.column_patterns import NamedColumns, NamePattern

@@ -20,11 +20,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.names import distinct
 from dovetail.core.problem import Problem
+from dovetail.core.words import several
 from dovetail.reformulations.reformulated import Reformulated
 
 ROUNDED = 64.0 * UNIT

@@ -17,7 +17,6 @@ import numpy as np
 from torch import nn
 
 from dovetail.bounds.box import Box
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.errors import DovetailError
@@ -25,6 +24,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.predictor import as_predictor
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
+from dovetail.core.words import several
 from dovetail.networks.layers import Dense, Layer
 from dovetail.reformulations.reformulated import Reformulated, picked
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import Box
-from dovetail.core.amounts import several
-from dovetail.core.apart import Apart, MadeOfTwo
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.predictor import Apart, MadeOfTwo
 from dovetail.core.probe import within_reach
+from dovetail.core.words import several
 from dovetail.reformulations.reformulated import Reformulated
 
 

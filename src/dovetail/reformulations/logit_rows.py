@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import nn
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
@@ -29,6 +28,7 @@ from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
+from dovetail.core.words import several
 from dovetail.networks.arithmetic import FLOAT64
 from dovetail.networks.functions import LAYERS
 from dovetail.networks.layers import Activation, Dense, Layer, evaluate, program_of

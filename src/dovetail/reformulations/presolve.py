@@ -33,14 +33,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, needed_ends, needed_pair_ends
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of, row_of_entries
-from dovetail.reformulations.duplicate_columns import JoinedColumn, duplicate_columns
-from dovetail.reformulations.implied_rows import implied_sides
-from dovetail.reformulations.parallel_rows import parallel_rows, snapped
+from dovetail.core.words import several
+from dovetail.reformulations.redundant import (
+    JoinedColumn,
+    duplicate_columns,
+    implied_sides,
+    parallel_rows,
+    snapped,
+)
 from dovetail.reformulations.reformulated import Reformulated, picked
 from dovetail.reformulations.states import Regrouped, regrouped
 

@@ -24,7 +24,7 @@ from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.run.context import SolveContext, Start
-from dovetail.run.lifted_incumbent import LiftedIncumbent
+from dovetail.run.incumbent import LiftedIncumbent
 from dovetail.structure.structure import structure_of
 
 Fill = Callable[[FloatArray], FloatArray]

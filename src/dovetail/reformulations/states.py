@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import entries_of, row_of_entries
-from dovetail.reformulations.parallel_rows import ROUNDED
+from dovetail.reformulations.redundant import ROUNDED
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import Box
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.batch_rounding import DOUBLE
 from dovetail.core.block import Block
@@ -38,6 +37,7 @@ from dovetail.core.description import Description
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.predictor import Limited, Predictor
 from dovetail.core.problem import Problem
+from dovetail.core.words import several
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer

@@ -26,12 +26,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dovetail.bounds.box import UNIT, Box
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.class_rounding import logit
 from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.core.words import several
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import reached_box

@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 from dovetail.core.errors import MissingDependencyError
-from dovetail.report.gains import Gain
-from dovetail.report.page.course import Course
-from dovetail.report.page.course_chart import iterations
+from dovetail.report.gains import ROWS_ONLY, Gain, found_by, proved_by
+from dovetail.report.page.course import Course, iterations
 from dovetail.report.page.number_text import visible
-from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 PARTS = 10
 """Parts in the legend by name: matplotlib has as many colours."""

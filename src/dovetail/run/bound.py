@@ -48,7 +48,7 @@ class Bound:
 
     value: float
     source: str = ""
-    """Which part proved the bound (`report/sources.py` has the words)."""
+    """Which part proved the bound (`report/gains.py` has the words)."""
     scope: Scope = Scope.CHECKED
     support: Support = Support.PROOF
     prices: FloatArray | None = None

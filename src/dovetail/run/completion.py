@@ -35,9 +35,8 @@ from dovetail.core.errors import OptionError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
-from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.engine import MipEngine, MipSession, Quadratic, least_seconds
 from dovetail.run.failures import expendable
-from dovetail.run.lp_duration import least_seconds
 
 FAR = 2.0**-14
 """Relative: a thousand roundings of float32, which is more than its networks add up to."""

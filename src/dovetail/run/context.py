@@ -14,13 +14,11 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, Clock, StopReason
-from dovetail.run.lifted_incumbent import AnyIncumbent
+from dovetail.run.incumbent import AnyIncumbent, over
 from dovetail.run.monitor import Monitor
-from dovetail.run.remote_workers import Cluster
-from dovetail.run.result import Multipliers
-from dovetail.run.stopping import over
-from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.written_model import WrittenModel
+from dovetail.run.processes import Cluster
+from dovetail.run.result import Multipliers, WrittenModel
+from dovetail.run.work import Stopwatch
 
 T = TypeVar("T")
 

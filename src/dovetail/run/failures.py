@@ -27,8 +27,8 @@ from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
 
-from dovetail.core.amounts import listed, several
 from dovetail.core.errors import EngineError
+from dovetail.core.words import listed, several
 
 _log = logging.getLogger("dovetail")
 

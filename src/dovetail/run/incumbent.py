@@ -7,22 +7,23 @@ contradicts is a fault of the part that proved it: it is dropped, and strict mod
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.problem import Problem
-from dovetail.report.gains import HAIR, Gain
-from dovetail.report.sources import ROWS_ONLY
-from dovetail.run.bound import NO_BOUND, Bound, Estimate, GapLimit, reconciled
-from dovetail.run.budget import Budget
+from dovetail.report.gains import HAIR, ROWS_ONLY, Gain
+from dovetail.run.bound import NO_BOUND, Bound, Estimate, GapLimit, Scope, reconciled
+from dovetail.run.budget import Budget, StopReason
 from dovetail.run.completion import Completion
 from dovetail.run.engine import MipEngine
 from dovetail.run.failures import expendable
-from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
+from dovetail.run.work import Stopwatch
 
 FEW_SAMPLES, ALONE_SHARE, ALONE_SECONDS = 64, 0.02, 0.1
 """Samples with classes in less than float64 are evaluated one by one for each better point: so many, while
@@ -290,3 +291,89 @@ class Incumbent:
     def _may_be_best(self, x: FloatArray) -> bool:
         """Only such points are asked in float64 and a hair away: of others rows and bounds will do."""
         return self._improves(self._program.objective(x))
+
+
+Change = Callable[[FloatArray], FloatArray]
+
+
+def _of_original(name: str) -> Any:
+    """What the original has under this name, whatever the columns: see `Incumbent`."""
+    return property(lambda lifted: getattr(lifted._original, name))
+
+
+class LiftedIncumbent:
+    """The incumbent of the original, over the columns of a reformulated problem."""
+
+    def __init__(self, original: AnyIncumbent, lift: Change, restrict: Change, carried: Change) -> None:
+        """`lift` and `restrict` take points there and back; `carried` takes there what each column has."""
+        self._original, self._lift, self._restrict, self._carried = original, lift, restrict, carried
+        self._lifted: tuple[FloatArray, FloatArray] | None = None
+        """The original's point that was lifted last, and what it became."""
+
+    @property
+    def x(self) -> FloatArray | None:
+        """The best verified point so far, lifted once."""
+        x = self._original.x
+        if x is None:
+            return None
+        if self._lifted is None or self._lifted[0] is not x:
+            self._lifted = x, self._lift(x)
+        return self._lifted[1]
+
+    @property
+    def nearest_x(self) -> FloatArray | None:
+        """The refused candidate that came nearest, lifted."""
+        x = self._original.nearest_x
+        return None if x is None else self._lift(x)
+
+    objective: float = _of_original("objective")
+    source: str = _of_original("source")
+    violation: Violation | None = _of_original("violation")
+    nearest: Violation | None = _of_original("nearest")
+    bound: float = _of_original("bound")
+    proved: bool = _of_original("proved")
+    moved: bool = _of_original("moved")
+    cutoff: float = _of_original("cutoff")
+    gap: GapLimit = _of_original("gap")
+    allowed_gap: float = _of_original("allowed_gap")
+    on_target: bool = _of_original("on_target")
+    proof: Bound = _of_original("proof")
+    estimate: Estimate | None = _of_original("estimate")
+
+    def settle(self) -> None:
+        """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
+        self._original.settle()
+
+    def raise_bound(self, bound: Bound) -> None:
+        """A bound of the reformulated problem is one of the original; its rows may be others, and so may be
+        what missing them by a tolerance is worth."""
+        self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
+
+    def estimate_bound(self, estimate: Estimate) -> None:
+        """One of the reformulated problem is one of the original."""
+        self._original.estimate_bound(estimate)
+
+    def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
+        """The candidate's objective, or NaN if it was refused."""
+        return self._original.offer(self._restrict(candidate), source)
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """Complete and check a candidate as the original does."""
+        x = self._original.admit(self._restrict(candidate), source)
+        return None if x is None else self._lift(x)
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of the original's columns; those that were appended are exact."""
+        change, lead = self._original.rounding(self._restrict(x))
+        return self._carried(change), self._carried(lead)
+
+
+AnyIncumbent = Incumbent | LiftedIncumbent
+"""What methods see of the incumbent, over the columns of the problem that they were given."""
+
+
+def over(incumbent: AnyIncumbent, budget: Budget) -> StopReason | None:
+    """Why nothing more is to be done, by any method; None while there is."""
+    if incumbent.proved:
+        return StopReason.PROVED
+    return StopReason.TARGET if incumbent.on_target else budget.over

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TextIO
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.core.words import several
 from dovetail.report.log.journal import opened
 from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from dovetail.core.block import Block
 from dovetail.run.budget import Budget
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
 """What stands for a class where a gradient is needed. With one column, of the logit z:

@@ -19,8 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import MissingDependencyError, OptionError
 from dovetail.run.budget import Budget
-from dovetail.run.processes import Desk, Lost, Recipe, pickled
-from dovetail.run.remote_workers import RemoteWorkers
+from dovetail.run.processes import Desk, Lost, Recipe, RemoteWorkers, pickled
 from dovetail.version import __version__
 
 try:

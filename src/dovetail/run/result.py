@@ -1,40 +1,153 @@
-"""What a solve returns."""
+"""What a solve returns.
+
+What became of the one model that a method wrote a whole problem into: the baseline's own record.
+
+Writing such a model may take longer than solving it, and either may end for want of time or memory: whoever
+compares methods has to tell these apart.
+"""
 
 from __future__ import annotations
 
 import json
+import platform
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
 from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
-from dovetail.core.html_table import facts
 from dovetail.core.names import NumberedNames, in_short, split_index
-from dovetail.core.suggestion import did_you_mean
-from dovetail.report.gains import Gain, relative_gap
+from dovetail.core.words import did_you_mean, facts, several
+from dovetail.report.gains import ROWS_ONLY, Gain, relative_gap
 from dovetail.report.page.result_page import write_page
-from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
+from dovetail.run.environment import cores
 from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import read, sayable, unreadable
-from dovetail.run.settings import Settings
-from dovetail.run.stopwatch import Profile
 from dovetail.run.trace import Row, Trace
-from dovetail.run.work import Work
-from dovetail.run.written_model import WrittenModel
+from dovetail.run.work import Profile, Work
+from dovetail.version import __version__
+
+
+class ModelEnd(StrEnum):
+    """How it ended."""
+
+    PROVED = "proved"
+    """The solver says optimal, and the verified objective meets its bound."""
+    TIME = "time"
+    """The solver searched until its time was over."""
+    WRITING = "writing"
+    """The time was over, or somebody asked to stop, before the model was written."""
+    MEMORY = "memory"
+    """Out of memory: while it was written if the solver never began, else while the solver searched."""
+    INFEASIBLE = "infeasible"
+    """The solver says that its model has no point. It is not believed: its model is not the problem."""
+    OTHER = "other"
+    """Optimal by the solver's word only, unbounded, interrupted."""
+
+
+@dataclass(frozen=True)
+class WrittenModel:
+    """Seconds, memory and size of a model, and how it ended."""
+
+    end: ModelEnd
+    writing_seconds: float
+    solving_seconds: float | None = None
+    """The solver's own, checks of its points not counted; None where it never began."""
+    memory_gb: float | None = None
+    """The most memory this process held meanwhile, all that was there before included; None where the system
+    does not say."""
+    variables: int | None = None
+    """As built; None where it was not finished."""
+    constraints: int | None = None
+    said: str | None = None
+    """The solver's last word; None where it never began, or did not end when it was asked to."""
+
+
+LIBRARIES = ("numpy", "scipy", "torch", "highspy", "piqp", "pyscipopt")
+"""Those whose arithmetic an answer may rest on; the last one where it is there."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The call of one solve, as it would be written, and where it was made."""
+
+    method: str
+    """As it would be written: what is not said is the default."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """All options of the method, defaults too."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Those of `dovetail.solve` that decide what comes of it."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: str = ""
+    """Its kind; no name of any machine."""
+
+    @classmethod
+    def of(cls, method: object, options: Mapping[str, object]) -> Settings:
+        """Of a call that is made here and now."""
+        said = {name: _written(value) for name, value in options.items()}
+        machine = f"{platform.machine()}, {platform.system()}, {cores()} cores"
+        return cls(_call(method), _options_of(method), said, _versions(), machine)
+
+    @property
+    def call(self) -> str:
+        """The call as a line of Python."""
+        arguments = [self.method, *(f"{name}={value}" for name, value in self.options.items())]
+        return f"dt.solve(problem, {', '.join(arguments)})"
+
+
+def _options_of(method: object) -> dict[str, str]:
+    return {part.name: _written(getattr(method, part.name)) for part in _parts(method)}
+
+
+def _call(method: object) -> str:
+    """The call that makes the object, without options at their defaults."""
+    default = {
+        part.name: part.default if part.default_factory is MISSING else part.default_factory()
+        for part in _parts(method)
+    }
+    said = [
+        f"{name}={value}" for name, value in _options_of(method).items() if value != _written(default[name])
+    ]
+    kind = type(method)
+    ours = "dt." if kind.__module__.startswith("dovetail.") else ""
+    return f"{ours}{kind.__name__}({', '.join(said)})"
+
+
+def _parts(method: object) -> tuple[Field[Any], ...]:
+    return fields(method) if is_dataclass(method) else ()
+
+
+def _written(value: object) -> str:
+    """As Python would write it, without addresses, which differ from run to run."""
+    if is_dataclass(value) and type(value).__module__.startswith("dovetail."):
+        return _call(value)
+    return "..." if value is ... else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {"dovetail": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
 
 IN_FILES = {"extrapolations": "outside"}
 """Fields that have another name in a file."""
@@ -132,7 +245,7 @@ class Result:
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
     source: str = ""
-    """What found the point (`dovetail.report.sources` has it in words)."""
+    """What found the point (`dovetail.report.gains` has it in words)."""
     bound_source: str = ""
     """What proved the bound."""
     bound_error: float | None = None

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import Any
 
-from dovetail.core.amounts import several
 from dovetail.core.errors import MissingDependencyError
-from dovetail.core.html_table import grid
+from dovetail.core.words import grid, several
 from dovetail.report.gains import Gain
 
 MOST_LISTED = 12

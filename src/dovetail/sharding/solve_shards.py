@@ -14,12 +14,12 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, Worst
 from dovetail.core.errors import ModelError, OptionError
 from dovetail.core.options import require_count, time_limit_of
 from dovetail.core.problem import Problem
+from dovetail.core.words import several
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.hiring import workers_of
 from dovetail.decomposition.rounds import Rounds
@@ -27,11 +27,9 @@ from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
-from dovetail.run.processes import CannotTravel, Recipe
-from dovetail.run.remote_workers import Cluster, Workers
-from dovetail.run.stopwatch import Stopwatch
-from dovetail.sharding.own_share import OwnShare, ShardAnswer, ShardFacts
-from dovetail.sharding.shard_source import ShardSource
+from dovetail.run.processes import CannotTravel, Cluster, Recipe, Workers
+from dovetail.run.work import Stopwatch
+from dovetail.sharding.own_share import OwnShare, ShardAnswer, ShardFacts, ShardSource
 from dovetail.sharding.sharded_result import ShardedResult
 from dovetail.solving.cluster import opened, require_cluster
 from dovetail.solving.options import log_stream, usable_device

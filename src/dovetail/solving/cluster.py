@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dovetail.core.errors import OptionError
 from dovetail.decomposition.plan import FEWEST_BLOCKS, template_plan
 from dovetail.run.context import Method, SolveContext
-from dovetail.run.remote_workers import Cluster
+from dovetail.run.processes import Cluster
 
 
 def require_cluster(cluster: object, method: Method) -> None:

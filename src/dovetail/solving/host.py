@@ -15,10 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import least_cost, propagate
-from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
-from dovetail.bounds.column_bounds import no_whole_number
-from dovetail.bounds.ray import improving_ray
-from dovetail.bounds.safe_lp import SafeLp
+from dovetail.bounds.safe_lp import SafeLp, improving_ray, no_whole_number
+from dovetail.bounds.safe_lp import least_cost as least_cost_of_columns
 from dovetail.branching.confirmed import EngineSettings, confirmed
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import OutOfTime, deadline
@@ -26,8 +24,8 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.bound import Bound, GapLimit, Scope, Support
 from dovetail.run.budget import Budget
+from dovetail.run.engine import least_seconds
 from dovetail.run.failures import expendable
-from dovetail.run.lp_duration import least_seconds
 from dovetail.structure.boxes import class_limits
 
 SHARE, MOST_SECONDS = 0.2, 10.0

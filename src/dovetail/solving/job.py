@@ -20,8 +20,7 @@ from dovetail.linearised.sensitivity import gained_by_missing, worth_of_rounding
 from dovetail.mip import highs_threads
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
-from dovetail.report.log.ending import ending
-from dovetail.report.log.heading import heading
+from dovetail.report.log.heading import ending, heading
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
 from dovetail.run.environment import Interrupts, cores, gradients, threads
@@ -30,15 +29,13 @@ from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.problem_facts import ProblemFacts
-from dovetail.run.remote_workers import Cluster
-from dovetail.run.result import Result
-from dovetail.run.settings import Settings
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.processes import Cluster
+from dovetail.run.result import Result, Settings
+from dovetail.run.work import Stopwatch
 from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
-from dovetail.solving.hints import warning
+from dovetail.solving.hints import OpenInput, open_inputs, warning
 from dovetail.solving.host import HostRelaxation, analyse_host
-from dovetail.solving.open_inputs import OpenInput, open_inputs
 from dovetail.solving.options import SolveOptions, open_log_file
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search

@@ -7,21 +7,19 @@ from functools import partial
 
 from dovetail.certificates.certificate import Certificate
 from dovetail.certifying.certify import certify
-from dovetail.core.amounts import listed
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import Extrapolation, extrapolations
 from dovetail.core.problem import Problem
+from dovetail.core.words import listed
 from dovetail.modelling.snapshot import ModelSnapshot
-from dovetail.report.gains import ROUNDING, gap_text
-from dovetail.report.sources import ROWS_ONLY
+from dovetail.report.gains import ROUNDING, ROWS_ONLY, gap_text
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.result import BoundKind, Result, Status
-from dovetail.run.stopwatch import Profile
-from dovetail.solving.hints import Finding, hints
+from dovetail.run.work import Profile
+from dovetail.solving.hints import Finding, OpenInput, hints
 from dovetail.solving.host import HostRelaxation
-from dovetail.solving.open_inputs import OpenInput
 from dovetail.solving.status import Conclusion, conclude
 
 CERTIFYING_SECONDS = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dovetail.core.suggestion import with_suggestions
+from dovetail.core.words import with_suggestions
 from dovetail.run.environment import Interrupts
 
 if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C

@@ -20,12 +20,12 @@ import torch
 
 from dovetail.bounds.box import UNIT, Box
 from dovetail.bounds.planes.moves import Moves
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
+from dovetail.core.words import several
 from dovetail.structure.components import SampleComponent
 
 NOISE = 16.0 * UNIT

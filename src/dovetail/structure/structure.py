@@ -31,7 +31,7 @@ from dovetail.core.quadratic import QuadraticFunction
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.work import Stopwatch
 from dovetail.structure.boxes import (
     MOST_CELLS,
     Reached,

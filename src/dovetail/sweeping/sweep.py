@@ -17,9 +17,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count
+from dovetail.core.words import several
 from dovetail.run.budget import Budget
 from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor

@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from dovetail.core.errors import DovetailError, OptionError
-from dovetail.core.file_writing import write_file
+from dovetail.core.files import write_file
 from dovetail.run.record import LONGEST_REASON
 from dovetail.run.result import Result
 from dovetail.run.trace import frame

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from dovetail.core.predictor import as_predictor
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, NnSolver, Rows
-from dovetail.testing.networks import FEATURES, KINDS, make
-from dovetail.testing.problems import Parabola, linear_net
+from dovetail.testing.problems import FEATURES, KINDS, Parabola, linear_net, make
 
 SAMPLES = 6
 

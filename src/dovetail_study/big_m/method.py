@@ -46,9 +46,9 @@ from dovetail.run.engine import MipSession, Quadratic
 from dovetail.run.failures import expendable
 from dovetail.run.memory import MemoryWatch
 from dovetail.run.progress import Progress
-from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.result import ModelEnd, WrittenModel
 from dovetail.run.trace import Residual
-from dovetail.run.written_model import ModelEnd, WrittenModel
+from dovetail.run.work import Stopwatch
 from dovetail.structure.boxes import input_box
 from dovetail_study.big_m.scip_formulation import ScipFormulation, Size, formulation_size, import_pyscipopt_ml
 

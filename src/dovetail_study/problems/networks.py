@@ -11,7 +11,7 @@ from torch import nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
-from dovetail.testing.architectures import Convolutional, Recurrent, ResidualNetwork, mlp
+from dovetail.testing.problems import Convolutional, Recurrent, ResidualNetwork, mlp
 
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
 """What `build` knows, for its message."""

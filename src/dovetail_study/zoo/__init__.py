@@ -21,7 +21,7 @@ from functools import partial
 
 from dovetail.core.errors import OptionError
 from dovetail.core.problem import Problem
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.words import did_you_mean
 from dovetail_study.zoo import (
     chain,
     control,

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.testing.architectures import Convolutional, Recurrent
+from dovetail.testing.problems import Convolutional, Recurrent
 from dovetail_study.zoo.host import Host, by_size
 from dovetail_study.zoo.learning import minimise
 

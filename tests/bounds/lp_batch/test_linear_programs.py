@@ -5,8 +5,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from dovetail.bounds.lp_batch.interior_point import InteriorPoint, multipliers
-from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, proved
+from dovetail.bounds.batch_lps import InteriorPoint, LinearPrograms, multipliers, proved
 
 COUNT = 24
 

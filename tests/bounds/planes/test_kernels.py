@@ -7,7 +7,7 @@ import torch
 
 from dovetail.bounds.planes import kernels
 from dovetail.bounds.planes.domain import dots
-from dovetail.bounds.planes.loaded_steps import Carrying
+from dovetail.bounds.planes.kernels import Carrying
 from dovetail.bounds.planes.moves import Moves
 from dovetail.run.optional_kernel import OptionalKernel
 

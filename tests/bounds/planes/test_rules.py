@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dovetail.bounds.planes.relaxation import multiplied, product_range
-from dovetail.bounds.planes.rules import RULES, rule_of
+from dovetail.bounds.planes.relaxation import RULES, multiplied, product_range, rule_of
 from dovetail.core.errors import UnsupportedError
 from dovetail.networks.functions import FUNCTIONS
 

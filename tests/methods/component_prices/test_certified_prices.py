@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.bounds.dual_value import next_step, objective_step
 from dovetail.methods.component_prices import coupled_problem
 from dovetail.methods.component_prices import prices as method
 from dovetail.methods.component_prices.column_generation import ColumnGeneration, column_prices

@@ -12,7 +12,7 @@ import torch
 from onnx import helper, numpy_helper
 
 import dovetail as dt
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 from dovetail.predictors.onnx.file import LIMITS
 from dovetail.predictors.onnx.memory import room
 from tests.conftest import volume

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.core.amounts import several
+from dovetail.core.words import several
 from dovetail.report.log.layout import LABEL, cells, count, cut, fact, harmless, number, wrapped
 
 HOSTILE = [

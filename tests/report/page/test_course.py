@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.report.page.course import Course, by_part, listed_points
-from dovetail.report.page.course_chart import course_figure, residual_figures
-from dovetail.report.sources import found_by
+from dovetail.report.gains import found_by
+from dovetail.report.page.course import Course, by_part, course_figure, listed_points, residual_figures
 from dovetail.run.trace import Gain, Trace
 from tests.report.results import nothing, result, row
 

@@ -7,14 +7,14 @@ import pytest
 
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
+from dovetail.report.gains import ENDED
 from dovetail.report.page.course import Course
 from dovetail.report.page.headline import STATUS, headline
 from dovetail.report.page.result_page import checks, extrapolations, hints, time_shares, warnings
-from dovetail.report.sources import ENDED
 from dovetail.run.budget import StopReason
 from dovetail.run.result import Status
-from dovetail.run.stopwatch import Profile
 from dovetail.run.trace import Gain, Trace
+from dovetail.run.work import Profile
 from tests.report.results import nothing, result, row
 
 

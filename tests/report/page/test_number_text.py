@@ -6,7 +6,7 @@ Names on a page: every character is seen, none moves the others, and long ones a
 import numpy as np
 import pytest
 
-from dovetail.core.amounts import several
+from dovetail.core.words import several
 from dovetail.report.page.number_text import change, number, numbers, percent, seconds, visible
 
 

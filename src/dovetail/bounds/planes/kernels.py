@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,45 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.domain import dots, gamma
-from dovetail.bounds.planes.loaded_steps import Carrying
 from dovetail.run.optional_kernel import OptionalKernel, in_words
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedAffine:
+    """An affine step on the device."""
+
+    weights: tuple[Tensor, ...]
+    backwards: tuple[Tensor, ...]
+    """The same in the kind of numbers that go backwards."""
+    sizes: tuple[Tensor, ...]
+    """|weight|, transposed."""
+    bias: Tensor
+    rate: Tensor
+    """Of what rounding can do, relative to |W| |v| + |b|: in here and in the deployed network."""
+    more: Tensor
+    """What else it can do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carrying:
+    """How weights A >= 0 and their negative parts go through a nonlinear step: A below + (A)^- gap."""
+
+    below: tuple[Tensor, ...]
+    gap: tuple[Tensor, ...]
+    """Slopes above less those below, one per source like them."""
+    offset: Tensor
+    """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
+    offset_gap: Tensor
+
+    def take(self, sets: Tensor | slice) -> Carrying:
+        """On some of the sets."""
+        return Carrying(
+            tuple(part[sets] for part in self.below),
+            tuple(part[sets] for part in self.gap),
+            self.offset[sets],
+            self.offset_gap[sets],
+        )
+
 
 Carried = tuple[Tensor, Tensor]
 """(N, S, size) weights behind a step, and (N, S) what it adds to the offset."""

@@ -1,13 +1,27 @@
-"""Linear bounds of nonlinear steps between the bounds of what they read: one below, one above, per value."""
+"""Linear bounds of nonlinear steps between the bounds of what they read: one below, one above, per value.
+
+Lines below and above a smooth function of one value, between two bounds.
+
+A function is known by where it bends from convex to concave. Any slope may be tried: the offset that makes a
+line of it sound is the least (or largest) value of f(z) - slope z between the bounds, and that is bounded
+piece by piece, without trust in how a stationary point was found:
+
+    convex piece    never below its tangent at any point of the piece, largest at an end
+    concave piece   the other way round
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from dovetail.bounds.box import UNIT
+from dovetail.core.errors import UnsupportedError
+from dovetail.networks.functions import FUNCTIONS, ScalarFunction
 
 OUTWARD = 8.0 * UNIT
 """Relative: slopes and offsets of lines are computed in a few operations, and must not come out inside."""
@@ -83,3 +97,152 @@ def _middle(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     """A point about the middle, and how far from it the bounds are at most."""
     middle = 0.5 * lower + 0.5 * upper
     return middle, torch.maximum(upper - middle, middle - lower) * (1.0 + OUTWARD)
+
+
+PAD = 64.0 * UNIT
+"""Relative to all that goes into a number here: a few operations, and functions of torch that promise 1 to 4
+units in the last place."""
+TINY = 1e-300
+"""What is smaller may become 0."""
+NARROW = 1e-7
+"""Relative width below which a chord is mostly rounding, and a tangent as good."""
+HALVINGS = 40
+"""Of a piece, to find a stationary point: to a part in 10^12, and what is missing is taken off."""
+TANGENT_STEPS = 4
+"""From the chord's slope; each step squares what is missing, and what is left is taken off."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function of single values."""
+
+    function: ScalarFunction
+
+    def value(self, z: Tensor) -> Tensor:
+        """Of each."""
+        found: Tensor = self.function.formula(torch, z)
+        return found
+
+    def slope(self, z: Tensor) -> Tensor:
+        """At each."""
+        found: Tensor = self.function.derivative(torch, z)
+        return found
+
+    def range(self, lower: Tensor, upper: Tensor) -> Between:
+        """Of its values."""
+        ends = self.value(lower), self.value(upper)
+        low, high = torch.minimum(*ends), torch.maximum(*ends)
+        if self.function.lowest_at is not None:
+            inside = (lower < self.function.lowest_at) & (upper > self.function.lowest_at)
+            low = torch.where(inside, self.value(torch.full_like(low, self.function.lowest_at)), low)
+        size = 1.0 if self.function.lowest_at is None else torch.maximum(lower.abs(), upper.abs()) + 1.0
+        low, high = low - (PAD * size * low.abs() + TINY), high + (PAD * size * high.abs() + TINY)
+        low = torch.where((lower > self.function.above) & ~torch.isnan(low), low, -torch.inf)
+        high = torch.where((lower > self.function.above) & ~torch.isnan(high), high, torch.inf)
+        limits = self.function.least, self.function.most
+        return low.clamp(*limits), high.clamp(*limits)
+
+    def lines(self, lower: Tensor, upper: Tensor) -> Relaxation:
+        """The best of some slopes on either side; constants where no line is finite."""
+        middle = 0.5 * lower + 0.5 * upper
+        flat = torch.zeros_like(middle)
+        below_slope, above_slope = flat, flat
+        below_offset, above_offset = self.range(lower, upper)
+        best_below, best_above = below_offset, above_offset
+        for slope in self._slopes(lower, middle, upper):
+            low, high = self._offsets(slope, lower, upper)
+            at_low, at_high = slope * middle + low, slope * middle + high
+            better = (at_low > best_below) & (lower > self.function.above)  # NaN never is
+            below_slope, below_offset = (
+                torch.where(better, slope, below_slope),
+                torch.where(better, low, below_offset),
+            )
+            best_below = torch.where(better, at_low, best_below)
+            better = (at_high < best_above) & (lower > self.function.above)
+            above_slope, above_offset = (
+                torch.where(better, slope, above_slope),
+                torch.where(better, high, above_offset),
+            )
+            best_above = torch.where(better, at_high, best_above)
+        return Relaxation((below_slope,), below_offset, (above_slope,), above_offset)
+
+    def _slopes(self, lower: Tensor, middle: Tensor, upper: Tensor) -> Iterator[Tensor]:
+        """The chord's, the tangent's in the middle; for an S also of the tangents from either end."""
+        narrow = upper - lower <= NARROW * (1.0 + middle.abs())
+        tangent = self.slope(middle)
+        yield tangent
+        chord = (self.value(upper) - self.value(lower)) / torch.where(narrow, 1.0, upper - lower)
+        chord = torch.where(narrow, tangent, chord)
+        yield chord
+        if len(self.function.bends) == 1 and self.function.stationary is not None:
+            yield from (self._from_end(end, chord, piece) for end, piece in ((lower, 1), (upper, 0)))
+
+    def _from_end(self, end: Tensor, chord: Tensor, piece: int) -> Tensor:
+        """The slope of the tangent to a piece that goes through the curve at an end of the other, nearly."""
+        assert self.function.stationary is not None
+        slope, here = chord, self.value(end)
+        for _ in range(TANGENT_STEPS):
+            touching = self.function.stationary(torch, slope, piece)
+            away = touching - end
+            next_slope = (self.value(touching) - here) / torch.where(away == 0.0, 1.0, away)
+            slope = torch.where(torch.isfinite(next_slope) & (away != 0.0), next_slope, slope)
+        return slope
+
+    def _offsets(self, slope: Tensor, lower: Tensor, upper: Tensor) -> Between:
+        """What f(z) - slope z is never below and never above, rounded outward."""
+        lows, highs = [], []
+        for number, (left, right) in enumerate(pairwise((-torch.inf, *self.function.bends, torch.inf))):
+            a = torch.minimum(lower.clamp(min=left), upper)
+            b = torch.maximum(upper.clamp(max=right), lower)
+            ends = self._rest(slope, a), self._rest(slope, b)
+            least_end, largest_end = torch.minimum(*ends), torch.maximum(*ends)
+            z = self._touching(slope, a, b, number)
+            turn = self.slope(z) - slope
+            left_of, right_of = turn * (a - z), turn * (b - z)
+            off = PAD * (self.slope(z).abs() + slope.abs()) * (b - a)
+            if (number % 2 == 0) == self.function.convex_first:
+                lows.append(self._rest(slope, z) + torch.minimum(left_of, right_of) - off)
+                highs.append(largest_end)
+            else:
+                lows.append(least_end)
+                highs.append(self._rest(slope, z) + torch.maximum(left_of, right_of) + off)
+        size = torch.maximum(lower.abs(), upper.abs())
+        values = torch.maximum(self.value(lower).abs(), self.value(upper).abs())
+        pad = PAD * (1.0 + size + values + slope.abs() * size)
+        return torch.stack(lows).amin(0) - pad, torch.stack(highs).amax(0) + pad
+
+    def _rest(self, slope: Tensor, z: Tensor) -> Tensor:
+        return self.value(z) - slope * z
+
+    def _touching(self, slope: Tensor, a: Tensor, b: Tensor, number: int) -> Tensor:
+        """Nearly where the curve has a slope, between two points of a piece; or the end nearer to it."""
+        if self.function.stationary is not None:
+            z = self.function.stationary(torch, slope, number)
+            return torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))
+        rising = (number % 2 == 0) == self.function.convex_first
+        for _ in range(HALVINGS):
+            middle = 0.5 * a + 0.5 * b
+            left = (self.slope(middle) > slope) == rising
+            a, b = torch.where(left, a, middle), torch.where(left, middle, b)
+        return 0.5 * a + 0.5 * b
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Lines, and the range of values, between two (N, size) bounds."""
+
+    lines: Callable[[Tensor, Tensor], Relaxation]
+    range: Callable[[Tensor, Tensor], Between]
+
+
+RULES: dict[str, Rule] = {
+    kind: Rule(relu_lines, relu_range) if kind == "relu" else Rule((curve := Curve(known)).lines, curve.range)
+    for kind, known in FUNCTIONS.items()
+}
+
+
+def rule_of(kind: str) -> Rule:
+    """The rule of a function, by its name."""
+    if kind not in RULES:
+        raise UnsupportedError(f"there are no planes for {kind}")
+    return RULES[kind]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Ranges
-from dovetail.bounds.planes.rules import rule_of
+from dovetail.bounds.planes.relaxation import rule_of
 from dovetail.core.arrays import FloatArray
 from dovetail.networks.graph import Affine, Elementwise, Graph
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import Box, needed_ends, propagate
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.words import several
 from dovetail.run.context import SolveContext
 from dovetail.structure.boxes import MOST_CELLS, too_large
 from dovetail.structure.networks import JointNetwork

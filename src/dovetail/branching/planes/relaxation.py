@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
+from dovetail.bounds.batch_lps import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
 from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual

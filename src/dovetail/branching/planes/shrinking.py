@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
+from dovetail.bounds.batch_lps import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import gamma
 
 PAD = 1e-11

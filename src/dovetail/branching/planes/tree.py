@@ -21,8 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.bounds.lp_batch.interior_point import InteriorPoint
-from dovetail.bounds.lp_batch.linear_programs import Proved, proved
+from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
 from dovetail.branching.planes import shrinking
 from dovetail.branching.planes.plan import Plan
 from dovetail.branching.planes.pool import Pool

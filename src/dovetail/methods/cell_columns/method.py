@@ -20,14 +20,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import UNIT, propagate
-from dovetail.bounds.lagrangian import lagrangian_constant
+from dovetail.bounds.dual_value import lagrangian_constant, next_step, objective_step
 from dovetail.bounds.safe_lp import SafeLp
-from dovetail.bounds.whole_objective import next_step, objective_step
 from dovetail.branching.confirmed import EngineSettings, stands
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
+from dovetail.core.words import several
 from dovetail.decomposition.choice import Columns, Relaxation
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier

@@ -23,8 +23,8 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.bounds.planes.kernels import used_kernels
-from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.core.words import several
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
 from dovetail.decomposition.plan import template_plan

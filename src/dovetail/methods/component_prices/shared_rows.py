@@ -2,7 +2,7 @@
 
     bound = offset - prices'h + shared columns at their least + sum of the components' least costs
 
-holds for any prices (weak duality, `bounds/lagrangian.py`); what components cost at least, others prove.
+holds for any prices (weak duality, `bounds/dual_value.py`); what components cost at least, others prove.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, Box
-from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
-from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.bounds.dual_value import lagrangian_constant, next_step, objective_step, priced_cost
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.structure.boxes import class_limits

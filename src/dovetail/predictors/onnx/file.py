@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError, UnsupportedError
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 from dovetail.predictors.onnx.graph_traits import OnnxGraph
 from dovetail.predictors.onnx.node import DTYPES, Attribute, OnnxNode
 

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from dovetail.core.errors import PredictorError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 from dovetail.predictors.torch.layers import DispatchMode
 
 SPEED = 1e10

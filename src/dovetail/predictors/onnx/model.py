@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 from dovetail.networks.layers import ACTIVATIONS, Activation, Dense, Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
 from dovetail.predictors.onnx.graph_traits import (

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.file_limits import Meter
+from dovetail.core.files import Meter
 from dovetail.predictors.onnx.graph_traits import OnnxGraph, require_gradient, row_shape
 from dovetail.predictors.onnx.memory import room
 from dovetail.predictors.onnx.node import Kernel, OnnxNode

@@ -20,7 +20,6 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import Predictor
-from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     has_binary_probability,
@@ -30,6 +29,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.modules import dense
+from dovetail.predictors.scikit_learn.transformers import Categories, categories_read, is_numeric
 from dovetail.predictors.silence import NAMES, silenced
 
 TIE = 1e-9

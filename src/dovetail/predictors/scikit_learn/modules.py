@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.linear import as_linear
-from dovetail.predictors.plain_callable import ByNumpy
+from dovetail.predictors.function import ByNumpy
 from dovetail.predictors.torch.traced import Traced
 
 

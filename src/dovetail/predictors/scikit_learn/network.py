@@ -25,7 +25,6 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.scikit_learn import transformers
 from dovetail.predictors.scikit_learn.answer import nearness
-from dovetail.predictors.scikit_learn.encoders import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     breaks_ties,
@@ -40,6 +39,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.modules import Pointwise, Steps, dense, joined, row_shares, scale, shift
+from dovetail.predictors.scikit_learn.transformers import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
 
 KERNELS = ("rbf", "poly", "sigmoid")

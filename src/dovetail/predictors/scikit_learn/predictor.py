@@ -35,7 +35,6 @@ from dovetail.predictors.scikit_learn.answer import (
     nearest_number,
     own_answer,
 )
-from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
@@ -49,6 +48,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of
+from dovetail.predictors.scikit_learn.transformers import categories_read
 from dovetail.predictors.scikit_learn.trees_inside import (
     adds_up_in_float32,
     category_features,

@@ -13,7 +13,7 @@ from typing import Any
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.files import FileLimits, Meter
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.trees import catboost, lightgbm, xgboost
 from dovetail.predictors.trees.predictor import TreePredictor

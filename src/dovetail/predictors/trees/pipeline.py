@@ -24,8 +24,13 @@ from dovetail.core.predictor import as_predictor
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import SCALERS
 from dovetail.predictors.scikit_learn.answer import as_read, own_answer
-from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
+from dovetail.predictors.scikit_learn.transformers import (
+    ENCODERS,
+    categories_read,
+    category_numbers,
+    is_numeric,
+)
 from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.assembly import (
     LinePieces,

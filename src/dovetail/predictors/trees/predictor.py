@@ -25,7 +25,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.plain_callable import ByNumpy
+from dovetail.predictors.function import ByNumpy
 
 WAY_OUT = (
     "Pass its own predict method as a plain function instead (predictor=model.predict, or "

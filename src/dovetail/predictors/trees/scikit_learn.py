@@ -20,8 +20,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.scikit_learn.answer import own_answer
-from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
+from dovetail.predictors.scikit_learn.transformers import categories_read, is_numeric
 from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.assembly import ReadTree, assembled, category_pieces, float32_at_most
 from dovetail.predictors.trees.predictor import TreePredictor

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
-from dovetail.core.file_writing import write_file
+from dovetail.core.files import write_file
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.names import NumberedNames
+from dovetail.core.words import several
+from dovetail.report.gains import ENDED, found_by
 from dovetail.report.page.chart import (
     COLOURS,
     NARROW,
@@ -35,7 +36,6 @@ from dovetail.report.page.decision import Cell, ValueTable
 from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import number, numbers, percent, seconds, visible
 from dovetail.report.page.templates import render
-from dovetail.report.sources import ENDED, found_by
 
 MOST = 24
 """Results on one page: their columns stand beside each other."""

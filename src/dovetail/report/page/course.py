@@ -8,10 +8,27 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
-from dovetail.report.gains import Gain, relative_gap
-from dovetail.report.page.chart import COLOURS
+from dovetail.core.words import several
+from dovetail.report.gains import ROWS_ONLY, Gain, found_by, proved_by, relative_gap
+from dovetail.report.page.chart import (
+    COLOURS,
+    LOW_NARROW,
+    LOW_WIDE,
+    NARROW,
+    WIDE,
+    Chart,
+    ChartLine,
+    Figure,
+    Frame,
+    Mark,
+    Point,
+    Stop,
+    covering,
+    path,
+    steps,
+    thinned,
+)
 from dovetail.report.page.number_text import number, percent, seconds, visible
-from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 EARLY = 0.06
 """Of the time: where half of all gains come before, seconds are drawn by their logarithm."""
@@ -144,3 +161,182 @@ def _from_rows(rows: Sequence[Any]) -> tuple[list[Gain], list[Gain]]:
 
 def _last(gains: Sequence[Gain], moment: float) -> Gain | None:
     return next((gain for gain in reversed(gains) if gain.seconds <= moment), None)
+
+
+REACH = 4.0
+"""Bounds farther from all points than so many times their spread would press them into one line."""
+LEFT_OUT, FLAT = 0.25, 0.2
+"""At most so many of the first points lie off the chart, where without one of them it shows the others five
+times as large."""
+
+
+def course_figure(course: Course) -> Figure | None:
+    """The chart for screens and phones; None where nothing was found, and nothing but one thing proved."""
+    points, bounds = thinned(course.points), thinned(course.bounds)
+    if not points and len(bounds) < 2:
+        return None
+    limits = _limits([gain.value for gain in points], [gain.value for gain in bounds])
+    notes = _notes(points, bounds, limits)
+    points, bounds = (
+        [gain for gain in gains if limits[0] <= gain.value <= limits[1]] for gains in (points, bounds)
+    )
+    wide, narrow = (_chart(course, points, bounds, limits, frame) for frame in (WIDE, NARROW))
+    return Figure(wide, narrow, notes)
+
+
+def _chart(
+    course: Course, points: list[Gain], bounds: list[Gain], limits: tuple[float, float], frame: Frame
+) -> Chart:
+    times = [gain.seconds for gain in (*points, *bounds)]
+    first = max(0.8 * min(times), 1e-4 * course.end) if course.early else 0.0
+    x, y = frame.across(first, course.end, log=course.early), frame.upward(*limits)
+    place = [[(x.place(g.seconds), y.place(g.value)) for g in gains] for gains in (points, bounds)]
+    end, colours = x.place(course.end), course.colours
+    lines = _lines(place[1], bounds, end, colours, dashed=True)
+    lines += _lines(place[0], points, end, colours, dashed=False)
+    marks = [Mark(*at, colours[gain.source]) for at, gain in zip(place[0], points, strict=True)]
+    moments = sorted({*times, course.end})
+    stops = [Stop(x.place(moment), course.text_at(moment)) for moment in thinned(moments)]
+    label = f"Best point and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
+    title = "seconds, on a logarithmic scale" if course.early else "seconds"
+    return Chart(
+        frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
+    )
+
+
+def _lines(
+    places: Sequence[Point], gains: Sequence[Gain], end: float, colours: dict[str, int], *, dashed: bool
+) -> list[ChartLine]:
+    """One path for each stretch of the same part; a step belongs to the part that made it."""
+    lines: list[ChartLine] = []
+    begin = 0
+    for k in range(1, len(gains) + 1):
+        if k < len(gains) and gains[k].source == gains[begin].source:
+            continue
+        until = places[k][0] if k < len(gains) else end
+        corners = steps(places[begin:k], until)
+        if begin:
+            corners.insert(0, (places[begin][0], places[begin - 1][1]))
+        lines.append(ChartLine(path(corners), colours[gains[begin].source], dashed))
+        begin = k
+    return lines
+
+
+def _area(points: list[Point], bounds: list[Point], end: float) -> str:
+    """Where better points may still be: between the two staircases."""
+    if not points or not bounds:
+        return ""
+    start = max(points[0][0], bounds[0][0])
+    above, below = ([(max(x, start), y) for x, y in steps(each, end)] for each in (points, bounds))
+    return path([*above, *reversed(below)]) + "z"
+
+
+def _limits(points: list[float], bounds: list[float]) -> tuple[float, float]:
+    """All that matters at the end: the last points, and the last bound if it is anywhere near."""
+    if not points:
+        return covering(bounds)
+    low, high = min(points), max(points)
+    room = REACH * ((high - low) or 0.25 * max(abs(high), 1e-9))
+    last = [bound for bound in bounds[-1:] if low - room <= bound <= high + room]
+    shown = [*_near_the_end(points, last), *last]
+    low, high = min(shown), max(shown)
+    near = [bound for bound in bounds if 2 * low - high <= bound <= 2 * high - low]
+    return covering([*shown, *near])
+
+
+def _near_the_end(points: list[float], last: list[float]) -> list[float]:
+    """Without the first ones that are worse by far."""
+    shown = points
+    while len(shown) > 2 and len(points) - len(shown) < LEFT_OUT * len(points):
+        whole, rest = _spread([*shown, *last]), _spread([*shown[1:], *last])
+        if rest > FLAT * whole or rest == 0.0:
+            break
+        shown = shown[1:]
+    return shown
+
+
+def _spread(values: list[float]) -> float:
+    return max(values) - min(values)
+
+
+def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) -> list[str]:
+    """What lies off the chart."""
+    notes = []
+    for gains, what in ((points, "points"), (bounds, "bounds")):
+        off = [gain for gain in gains if not limits[0] <= gain.value <= limits[1]]
+        if off and off[-1] is gains[-1]:
+            notes.append(f"The bound, {number(off[-1].value)}, lies off the chart.")
+        elif off:
+            until, first = seconds(off[-1].seconds), number(off[0].value)
+            notes.append(f"The {what} up to {until}, from {first} on, lie off the chart.")
+    return notes
+
+
+SMALLEST = 1e-12
+"""Residuals below it are 0 for every purpose, and have no logarithm."""
+MOST = 400
+"""Iterations on a chart; of more, as many at equal distances."""
+
+
+class Iteration(NamedTuple):
+    """What Algorithm 1 says of itself."""
+
+    number: int
+    primal: float
+    dual: float
+    rho: float
+
+
+def iterations(trace: Sequence[Any]) -> list[Iteration]:
+    """Those that had a coupling."""
+    rows = [row for row in trace if row.residuals]
+    return [Iteration(row.iteration, row.primal, row.dual, row.rho) for row in thinned(rows, MOST)]
+
+
+def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
+    """The residuals, and rho if it moved; nothing for methods without a coupling."""
+    rows = iterations(trace)
+    if len(rows) < 2:
+        return []
+    figures = [("residual", _figure(rows, ("primal", "dual"), "Residuals"))]
+    inexact = sum(not row.exact for row in trace)
+    if inexact:
+        figures[0][1].notes.append(
+            f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same."
+        )
+    if len({row.rho for row in rows}) > 1:
+        figures.append(("rho", _figure(rows, ("rho",), "Penalty rho")))
+    return figures
+
+
+def _figure(rows: list[Iteration], kinds: tuple[str, ...], label: str) -> Figure:
+    values = [max(getattr(row, kind), SMALLEST) for row in rows for kind in kinds]
+    values = [value for value in values if math.isfinite(value)]
+    low = 10.0 ** math.floor(math.log10(min(values, default=1.0)))
+    high = 10.0 ** math.ceil(math.log10(max(values, default=10.0)))
+    limits = low, max(high, 10.0 * low)
+    wide, narrow = (_residual_chart(rows, kinds, label, limits, frame) for frame in (LOW_WIDE, LOW_NARROW))
+    return Figure(wide, narrow)
+
+
+def _residual_chart(
+    rows: list[Iteration], kinds: tuple[str, ...], label: str, limits: tuple[float, float], frame: Frame
+) -> Chart:
+    x = frame.across(rows[0].number, rows[-1].number, whole=True)
+    y = frame.upward(*limits, log=True)
+    lines = []
+    for colour, kind in enumerate(kinds):
+        shown = [(row.number, getattr(row, kind)) for row in rows if math.isfinite(getattr(row, kind))]
+        points = [(x.place(k), y.place(max(value, SMALLEST))) for k, value in shown]
+        if points:
+            lines.append(ChartLine(path(points), colour, dashed=colour > 0))
+    stops = [
+        Stop(x.place(row.number), f"iteration {row.number} · " + _values_in_words(row, kinds))
+        for row in thinned(rows)
+    ]
+    words = f"{label} by iteration, on a logarithmic scale. Last: {_values_in_words(rows[-1], kinds)}"
+    return Chart(frame.width, frame.height, x, y, words, "iteration", lines, stops=stops)
+
+
+def _values_in_words(row: Iteration, kinds: tuple[str, ...]) -> str:
+    return " · ".join(f"{kind} {getattr(row, kind):.2e}" for kind in kinds)

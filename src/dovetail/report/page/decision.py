@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail.core.amounts import listed, several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
+from dovetail.core.words import listed, several
 from dovetail.report.page.families import ArrayIndices, ColumnFamily, Index, families
 from dovetail.report.page.number_text import NOTHING, number, numbers, visible
 

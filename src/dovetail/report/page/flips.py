@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.words import several
 from dovetail.report.page.families import split
 from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 

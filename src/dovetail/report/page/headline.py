@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail.core.amounts import several
-from dovetail.report.gains import gap_text
+from dovetail.core.words import several
+from dovetail.report.gains import ENDED, found_by, gap_text, proved_by
 from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import number, seconds, visible
-from dovetail.report.sources import ENDED, found_by, proved_by
 
 STATUS = {
     "optimal": "Optimal",

@@ -8,19 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail.core.amounts import several
 from dovetail.core.extrapolation import nearly_inside, notable
-from dovetail.core.file_writing import write_file
+from dovetail.core.files import write_file
 from dovetail.core.mip import TOLERANCE
+from dovetail.core.words import several
+from dovetail.report.gains import found_by, proved_by
 from dovetail.report.page import decision
 from dovetail.report.page.chart import SHAPES
-from dovetail.report.page.course import Course, by_part, listed_points
-from dovetail.report.page.course_chart import course_figure, residual_figures
+from dovetail.report.page.course import Course, by_part, course_figure, listed_points, residual_figures
 from dovetail.report.page.flips import flips
 from dovetail.report.page.headline import headline
 from dovetail.report.page.number_text import change, percent, seconds, visible
 from dovetail.report.page.templates import render
-from dovetail.report.sources import found_by, proved_by
 
 Result = Any
 """A `dovetail.Result`. It knows its page, so the page does not know its class."""
@@ -36,7 +35,7 @@ KINDS = {
     "check": "completing and checking points",
     "rest": "everything else",
 }
-"""The timers of `run/stopwatch.py`, in words."""
+"""The timers of `run/work.py`, in words."""
 
 
 def write_page(result: Result, path: Path) -> Path:

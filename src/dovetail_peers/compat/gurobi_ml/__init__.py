@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.version import __version__
-from dovetail_peers.compat.gurobi_ml.own_constr import AbstractPredictorConstr
+from dovetail_peers.compat.gurobi_ml.constr import AbstractPredictorConstr
 from dovetail_peers.compat.gurobi_ml.registered import (
     add_predictor_constr,
     register_predictor_constr,

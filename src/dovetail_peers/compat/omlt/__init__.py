@@ -24,10 +24,17 @@ from dovetail_peers.compat.omlt.formulations import (
     PyomoFormulation,
     ScalingInterface,
 )
-from dovetail_peers.compat.omlt.graph_layer import GNNLayer
 from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
-from dovetail_peers.compat.omlt.layers import DenseLayer, IndexMapper, InputLayer, Layer
-from dovetail_peers.compat.omlt.layers_2d import ConvLayer2D, Layer2D, PoolingLayer2D
+from dovetail_peers.compat.omlt.layers import (
+    ConvLayer2D,
+    DenseLayer,
+    GNNLayer,
+    IndexMapper,
+    InputLayer,
+    Layer,
+    Layer2D,
+    PoolingLayer2D,
+)
 from dovetail_peers.compat.omlt.network import NetworkDefinition
 
 _ONNX = {

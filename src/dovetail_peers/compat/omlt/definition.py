@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,15 +29,18 @@ NOT_A_SUMMARY = (
 )
 
 
-class Definition(ABC):
+class Definition:
     """A predictor with all that a block of Pyomo's needs to know of it."""
 
     def __init__(
         self,
+        predictor: Any,
+        input_shape: Sequence[int],
         scaling_object: Any = None,
         scaled_input_bounds: Bounds | None = None,
         unscaled_input_bounds: Bounds | None = None,
     ) -> None:
+        self._predictor, self._input_shape = predictor, input_shape
         self.scaling_object = scaling_object
         self.unscaled_input_bounds = _pairs(unscaled_input_bounds)
         """By index; those in a row are the inputs' in their order."""
@@ -56,41 +58,8 @@ class Definition(ABC):
         return {k: (low[k], high[k]) for k in bounds}
 
     @property
-    @abstractmethod
     def predictor(self) -> Any:
-        """All that `add_predictor_constr` takes."""
-
-    @property
-    @abstractmethod
-    def input_shape(self) -> Sequence[int]:
-        """How its inputs are indexed."""
-
-    @property
-    @abstractmethod
-    def output_shape(self) -> Sequence[int]:
-        """How its outputs are indexed."""
-
-    @property
-    def nodes(self) -> int:
-        """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
-        return 0
-
-
-class TrainedDefinition(Definition):
-    """A predictor that was trained elsewhere and stays what it is."""
-
-    def __init__(self, predictor: Any, input_shape: Sequence[int], *args: Any) -> None:
-        super().__init__(*args)
-        self._predictor, self._input_shape = predictor, input_shape
-
-    @property
-    def layers(self) -> Iterator[Any]:
-        """An `UnsupportedError`: what is no network has none."""
-        raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
-
-    @property
-    def predictor(self) -> Any:
-        """As it was given."""
+        """All that `add_predictor_constr` takes; what was trained elsewhere stays what it is."""
         return self._predictor
 
     @property
@@ -98,23 +67,40 @@ class TrainedDefinition(Definition):
         """All axes of its input but an open one for samples, as OMLT counts them."""
         return self._input_shape
 
-    @cached_property
+    @property
     def output_shape(self) -> Sequence[int]:
-        """As many as the predictor gives."""
-        return answered_shape(self._predictor, self._input_shape)
+        """How its outputs are indexed."""
+        return self._answered_shape
+
+    @cached_property
+    def _answered_shape(self) -> tuple[int, ...]:
+        """As many outputs as the predictor gives, after a 0 where the inputs have it."""
+        shape, size = self._input_shape, int(np.prod(self._input_shape))
+        count = int(as_predictor(self._predictor).predict(np.zeros((1, size))).shape[1])
+        return (1, count) if len(shape) > 1 and shape[0] == 1 else (count,)
 
     @property
     def n_inputs(self) -> int:
         """How many inputs there are."""
-        return int(np.prod(self._input_shape))
+        return int(np.prod(self.input_shape))
 
     @property
     def n_outputs(self) -> int:
         """How many outputs there are."""
         return int(np.prod(self.output_shape))
 
+    @property
+    def nodes(self) -> int:
+        """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
+        return 0
 
-class GradientBoostedTreeModel(TrainedDefinition):
+    @property
+    def layers(self) -> Iterator[Any]:
+        """An `UnsupportedError`: what is no network has none."""
+        raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
+
+
+class GradientBoostedTreeModel(Definition):
     """Trees from an ONNX model."""
 
     def __init__(
@@ -125,7 +111,7 @@ class GradientBoostedTreeModel(TrainedDefinition):
         self.onnx_model = onnx_model
 
 
-class LinearTreeDefinition(TrainedDefinition):
+class LinearTreeDefinition(Definition):
     """A tree with a linear model in each leaf, asked by its `predict`; or the summary of one."""
 
     def __init__(
@@ -144,12 +130,6 @@ class LinearTreeDefinition(TrainedDefinition):
             raise OptionError(f"{NOT_A_SUMMARY} This is a {type(lt_regressor).__name__}.")
         nodes = LinearTreeNodes.of(lt_regressor)
         super().__init__(nodes.predict, (nodes.features,), *scaled)
-
-
-def answered_shape(predictor: Any, input_shape: Sequence[int]) -> tuple[int, ...]:
-    """As many outputs as the predictor gives, after a 0 where the inputs have it."""
-    count = int(as_predictor(predictor).predict(np.zeros((1, int(np.prod(input_shape))))).shape[1])
-    return (1, count) if len(input_shape) > 1 and input_shape[0] == 1 else (count,)
 
 
 def onnx_graph(model: Any) -> OnnxGraph:

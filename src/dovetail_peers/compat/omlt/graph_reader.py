@@ -14,8 +14,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail_peers.compat.omlt.definition import Bounds
-from dovetail_peers.compat.omlt.graph_layer import GNNLayer
-from dovetail_peers.compat.omlt.layers import ACTIVATIONS, DenseLayer, InputLayer, Layer
+from dovetail_peers.compat.omlt.layers import ACTIVATIONS, DenseLayer, GNNLayer, InputLayer, Layer
 from dovetail_peers.compat.omlt.network import NetworkDefinition
 
 

@@ -6,6 +6,7 @@ the same numbers another shape, changes nothing. Each layer gives them the shape
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -116,13 +117,9 @@ class DenseLayer(Layer):
         output_size: Size,
         weights: Any,
         biases: Any,
-        *,
-        activation: str | None = None,
-        input_index_mapper: IndexMapper | None = None,
+        **common: Any,
     ) -> None:
-        super().__init__(
-            input_size, output_size, activation=activation, input_index_mapper=input_index_mapper
-        )
+        super().__init__(input_size, output_size, **common)
         self.weights = np.asarray(weights, dtype=np.float64)
         self.biases = np.asarray(biases, dtype=np.float64)
 
@@ -138,3 +135,163 @@ class DenseLayer(Layer):
             return over_rows
         offsets = np.broadcast_to(self.biases, self.output_size).ravel()
         return [*over_rows, as_linear(np.eye(offsets.size), offsets)]
+
+
+def steps(size: Size, shape: Size, strides: Size, *, partial: bool = False) -> list[int]:
+    """How many rows and columns a kernel gives; with `partial`, it may stand out at the end."""
+    room = (whole - part for whole, part in zip(size[1:], shape, strict=True))
+    counts = zip(room, strides, strict=True)
+    return [(-(-left // stride) if partial else left // stride) + 1 for left, stride in counts]
+
+
+class Layer2D(Layer, ABC):
+    """A kernel that goes over a picture by `strides`, from its first row and column on."""
+
+    kernel_shape: tuple[int, ...]
+    """Its rows and columns."""
+    kernel_depth: int
+    """How many layers of the picture it goes over at once."""
+
+    def __init__(self, input_size: Size, output_size: Size, strides: Size, **common: Any) -> None:
+        super().__init__(input_size, output_size, **common)
+        self.strides = list(strides)
+
+    def before_activation(self) -> list[nn.Module]:
+        """The kernel over a picture, and rows again."""
+        return [nn.Unflatten(1, tuple(self.input_size)), self.kernel_module(), nn.Flatten()]
+
+    @abstractmethod
+    def kernel_module(self) -> nn.Module:
+        """The kernel as torch has it."""
+
+    def require(self, depth: int, found: list[int]) -> None:
+        """An `OptionError` where the outputs are not as many as the kernel gives."""
+        if self.output_size != [depth, *found]:
+            raise OptionError(
+                f"{self!r}: a kernel of {tuple(self.kernel_shape)} with strides {self.strides} gives "
+                f"{[depth, *found]}."
+            )
+
+
+class ConvLayer2D(Layer2D):
+    """Sums over a kernel of shape (depth out, depth in, rows, columns); OMLT's own have no biases."""
+
+    def __init__(
+        self,
+        input_size: Size,
+        output_size: Size,
+        strides: Size,
+        kernel: Any,
+        *,
+        biases: Any = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(input_size, output_size, strides, **common)
+        self.kernel = np.asarray(kernel, dtype=np.float64)
+        self.biases = np.zeros(len(self.kernel)) if biases is None else np.asarray(biases, dtype=np.float64)
+        self.kernel_shape, self.kernel_depth = self.kernel.shape[2:], int(self.kernel.shape[1])
+
+    def kernel_module(self) -> nn.Module:
+        """A convolution; on the device that holds nothing first, so that no random numbers are drawn."""
+        out, into, *shape = self.kernel.shape
+        self.require(out, steps(self.input_size, self.kernel_shape, self.strides))
+        strides = (self.strides[0], self.strides[1])
+        made = nn.Conv2d(into, out, (shape[0], shape[1]), strides, device="meta")
+        made.weight = nn.Parameter(torch.tensor(self.kernel))
+        made.bias = nn.Parameter(torch.tensor(self.biases))
+        return made
+
+
+class PoolingLayer2D(Layer2D):
+    """The largest number under the kernel; a kernel that stands out at the end has what is under it."""
+
+    def __init__(
+        self,
+        input_size: Size,
+        output_size: Size,
+        strides: Size,
+        pool_func_name: str,
+        kernel_shape: Size,
+        kernel_depth: int,
+        **common: Any,
+    ) -> None:
+        super().__init__(input_size, output_size, strides, **common)
+        if pool_func_name != "max":
+            raise UnsupportedError(f"pooling by {pool_func_name!r} is not taken, only by 'max', as in OMLT.")
+        self.kernel_shape, self.kernel_depth = tuple(kernel_shape), kernel_depth
+
+    def kernel_module(self) -> nn.Module:
+        """Pooling, by whole kernels only if that gives the outputs."""
+        if self.input_size[0] != 1 or self.kernel_depth != 1:
+            raise UnsupportedError(
+                f"pooling over pictures of depth {self.input_size[0]} is not taken by hand, where OMLT has "
+                "one kernel for all of it; give the network as an ONNX model (load_onnx_neural_network)."
+            )
+        kernel = self.input_size, self.kernel_shape, self.strides
+        partial = self.output_size[1:] != steps(*kernel)
+        self.require(1, steps(*kernel, partial=partial))
+        return nn.MaxPool2d(self.kernel_shape, tuple(self.strides), ceil_mode=partial)
+
+
+class GNNLayer(DenseLayer):
+    """A dense layer whose weight from a number of node u to one of node v counts where u and v are joined.
+
+    Evaluated alone, all nodes are joined.
+    """
+
+    def __init__(
+        self, input_size: Size, output_size: Size, weights: Any, biases: Any, N: int, **common: Any
+    ) -> None:
+        super().__init__(input_size, output_size, weights, biases, **common)
+        for what, size in (("input", self.input_size[-1]), ("output", self.output_size[-1])):
+            if size % N:
+                raise OptionError(
+                    f"{what}_size is {size} for {N} nodes; give as many numbers for each of the nodes."
+                )
+        self.N = N
+        self.gnn_input_size = self.input_size[-1] // N
+        """How many numbers of each node go in."""
+        self.gnn_output_size = self.output_size[-1] // N
+        """How many come out."""
+
+
+class GraphNetwork(nn.Module):
+    """A chain of layers over rows of the network's inputs and, behind them, the N x N edges of its graph."""
+
+    def __init__(self, layers: list[Layer], nodes: int) -> None:
+        super().__init__()
+        self._nodes = nodes
+        self._steps = nn.ModuleList(
+            _GraphStep(layer) if isinstance(layer, GNNLayer) else nn.Sequential(*layer.modules())
+            for layer in layers
+        )
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Inputs through all layers; those over graphs get the edges, too."""
+        edges = rows[:, -(self._nodes**2) :].reshape(-1, self._nodes, self._nodes)
+        x = rows[:, : -(self._nodes**2)]
+        for step in self._steps:
+            x = step(x, edges) if isinstance(step, _GraphStep) else step(x)
+        return x
+
+
+class _GraphStep(nn.Module):
+    """sum over i of edge(u(i), v(j)) weight(i, j) x(i), and the bias of j, through the activation."""
+
+    def __init__(self, layer: GNNLayer) -> None:
+        super().__init__()
+        self._into, self._out = layer.gnn_input_size, layer.gnn_output_size
+        self._last = layer.input_size[-1]
+        self.register_buffer("_weights", torch.tensor(layer.weights))
+        self.register_buffer("_biases", torch.tensor(layer.biases))
+        self._weights: torch.Tensor
+        self._biases: torch.Tensor
+        self._activation = nn.Sequential(*layer.activation_modules())
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        """Rows of inputs, and the edges of each row."""
+        joined = edges.repeat_interleave(self._into, 1).repeat_interleave(self._out, 2)
+        weights = self._weights * joined
+        y = x.reshape(len(x), -1, self._last) @ weights + self._biases
+        answer: torch.Tensor = self._activation(y.reshape(len(x), -1))
+        return answer

@@ -1,98 +1,166 @@
-"""Networks as OMLT has them: layers and what comes before each, put together by hand or read from a file."""
+"""Networks as OMLT has them: layers and what comes before each, put together by hand or read from a file.
+
+The layers of a trained network as OMLT lists them, for those who look at them one by one.
+
+What is solved is the network itself, whatever of it can be listed here.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
+from dovetail.predictors.onnx.graph_traits import OnnxGraph
+from dovetail.predictors.onnx.node import OnnxNode
 from dovetail_peers.compat.omlt.definition import (
     Bounds,
     Definition,
-    answered_shape,
     by_index,
     input_shape_of,
     onnx_graph,
 )
-from dovetail_peers.compat.omlt.graph_layer import GNNLayer, GraphNetwork
-from dovetail_peers.compat.omlt.layers import InputLayer, Layer
-from dovetail_peers.compat.omlt.trained_layers import keras_layers, onnx_layers
+from dovetail_peers.compat.omlt.layers import (
+    ConvLayer2D,
+    DenseLayer,
+    GNNLayer,
+    GraphNetwork,
+    InputLayer,
+    Layer,
+    PoolingLayer2D,
+    steps,
+)
+
+ACTIVATIONS = {"Relu", "Sigmoid", "Tanh", "Softplus", "LogSoftmax", "Softmax"}
+"""Operators of ONNX that are activations of the layer before them."""
+
+RESHAPES = {"Reshape", "Flatten", "Identity", "Dropout", "Constant"}
+"""Those that leave the numbers and their order as they are, and what says how."""
 
 
-@dataclass
-class Links:
-    """Layers, and the pairs of them that are joined."""
+def keras_layers(network: Any, input_shape: tuple[int, ...]) -> list[Layer]:
+    """Dense layers of a Keras model."""
+    found: list[Layer] = [InputLayer(input_shape)]
+    for layer in network.layers:
+        kind = type(layer).__name__
+        if kind == "InputLayer":
+            continue
+        if kind != "Dense":
+            raise _not_listed(f"a {kind} layer of Keras's")
+        weights, *biases = (np.asarray(part) for part in layer.get_weights())
+        told = layer.get_config()["activation"]
+        size = [*found[-1].output_size[:-1], weights.shape[1]]
+        offset = biases[0] if biases else np.zeros(size[-1])
+        found.append(DenseLayer(found[-1].output_size, size, weights, offset, activation=told))
+    return found
 
-    layers: list[Layer] = field(default_factory=list)
-    edges: list[tuple[Layer, Layer]] = field(default_factory=list)
 
-    def before(self, layer: Layer) -> list[Layer]:
-        """Those right before a layer."""
-        return [first for first, second in self.edges if second is layer]
+def onnx_layers(graph: OnnxGraph, input_shape: tuple[int, ...]) -> list[Layer]:
+    """Dense layers, convolutions and pooling of an ONNX model that is a chain of them."""
+    found: list[Layer] = [InputLayer(input_shape)]
+    for node in graph.nodes:
+        last, made = found[-1], _MAKERS.get(node.operator)
+        if node.operator in ACTIVATIONS and last.activation == "linear":
+            last.activation = node.operator.lower()
+        elif node.operator == "Add" and isinstance(last, DenseLayer) and last.activation == "linear":
+            last.biases = last.biases + _constant(graph, node, 0, 1)
+        elif made is not None:
+            found.append(made(graph, node, last.output_size))
+        elif node.operator not in RESHAPES:
+            raise _not_listed(str(node))
+    return found
 
-    def behind(self, layer: Layer) -> list[Layer]:
-        """Those right behind a layer."""
-        return [second for first, second in self.edges if first is layer]
 
-    def first(self) -> list[Layer]:
-        """Those that no layer is before."""
-        return [layer for layer in self.layers if not self.before(layer)]
+def _dense(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
+    weights = _constant(graph, node, 1)
+    if node.operator == "Gemm":
+        if node.integer("transA", 0) or {node.number("alpha", 1.0), node.number("beta", 1.0)} != {1.0}:
+            raise _not_listed(f"{node}, with factors of its own,")
+        weights = weights.T if node.integer("transB", 0) else weights
+    biases = _constant(graph, node, 2) if len(node.inputs) > 2 else np.zeros(weights.shape[1])
+    size = before if before[-1] == len(weights) else [len(weights)]
+    return DenseLayer(size, [*size[:-1], weights.shape[1]], weights, biases)
 
-    def last(self) -> list[Layer]:
-        """Those that no layer is behind."""
-        return [layer for layer in self.layers if not self.behind(layer)]
 
-    def in_order(self) -> Iterator[Layer]:
-        """All of them: those that no layer is before, then those that only these are before, and so on."""
-        pending, done = [*self.layers], set[int]()
-        while pending:
-            ready = [layer for layer in pending if {id(own) for own in self.before(layer)} <= done]
-            if not ready:
-                raise OptionError(f"the edges of {pending} lead round in a circle; a network is a chain.")
-            done.update(id(layer) for layer in ready)
-            pending = [layer for layer in pending if id(layer) not in done]
-            yield from ready
+def _convolution(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
+    kernel = _constant(graph, node, 1)
+    strides = node.integers("strides", (1, 1))
+    plain = not any(node.integers("pads", (0, 0, 0, 0))) and set(node.integers("dilations", (1, 1))) == {1}
+    if not plain or node.integer("group", 1) != 1 or kernel.ndim != 4:
+        raise _not_listed(f"{node}, with pads, dilations or groups,")
+    biases = _constant(graph, node, 2) if len(node.inputs) > 2 else None
+    picture = _picture(before)
+    size = [len(kernel), *steps(picture, kernel.shape[2:], strides)]
+    return ConvLayer2D(picture, size, strides, kernel, biases=biases)
 
-    def chain(self) -> list[Layer]:
-        """The layers in their order; an `OptionError` where they are no chain."""
-        for what, ends in (("input", self.first()), ("output", self.last())):
-            if len(ends) > 1:
-                raise OptionError(
-                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join "
-                    "them by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
-                )
-        chain = self.first()
-        while chain and len(chain) <= len(self.layers):
-            behind = self.behind(chain[-1])
-            if len(behind) != 1:
-                break
-            chain += behind
-        if len(chain) != len(self.layers) or len(self.edges) != len(chain) - 1 or len(chain) < 2:
-            raise OptionError(
-                f"{len(self.layers)} layers with {len(self.edges)} edges are no chain: the network needs "
-                "one InputLayer, add_edge from each layer to the next, and one last layer."
-            )
-        if not isinstance(chain[0], InputLayer):
-            raise OptionError(f"the first layer is {chain[0]!r}; the network needs one InputLayer.")
-        return chain
+
+def _pooling(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
+    shape, strides = node.integers("kernel_shape"), node.integers("strides", (1, 1))
+    picture = _picture(before)
+    if len(shape) == 3 and shape[0] == picture[0]:
+        shape = shape[
+            1:
+        ]  # a file that names the depth, too: OMLT lists it, though no runtime of ONNX's takes it
+    if any(node.integers("pads", (0, 0, 0, 0))) or len(shape) != 2:
+        raise _not_listed(f"{node}, with pads or other than two axes,")
+    size = [picture[0], *steps(picture, shape, strides, partial=bool(node.integer("ceil_mode", 0)))]
+    return PoolingLayer2D(picture, size, strides, "max", shape, picture[0])
+
+
+def _picture(size: list[int]) -> list[int]:
+    """Depth, rows and columns, without an axis of samples whose size the file has set to 1."""
+    return size[1:] if len(size) == 4 and size[0] == 1 else size
+
+
+_MAKERS: dict[str, Callable[[OnnxGraph, OnnxNode, list[int]], Layer]] = {
+    "MatMul": _dense,
+    "Gemm": _dense,
+    "Conv": _convolution,
+    "MaxPool": _pooling,
+}
+
+
+def _constant(graph: OnnxGraph, node: OnnxNode, *places: int) -> FloatArray:
+    """The input of a node that is a number of the file's, at the first of these places that has one."""
+    for place in places:
+        tensor = graph.constants.get(node.inputs[place])
+        if tensor is not None:
+            return np.asarray(tensor.numpy(), dtype=np.float64)
+    raise _not_listed(f"{node}, whose weights are computed,")
+
+
+def _not_listed(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} is no layer of OMLT's, so that layers cannot be listed; the network itself can be solved."
+    )
 
 
 class NetworkDefinition(Definition):
     """A network put together by hand, layer after layer, in a chain."""
 
+    def __init__(
+        self,
+        scaling_object: Any = None,
+        scaled_input_bounds: Bounds | None = None,
+        unscaled_input_bounds: Bounds | None = None,
+    ) -> None:
+        super().__init__(None, (), scaling_object, scaled_input_bounds, unscaled_input_bounds)
+        self._edges: list[tuple[Layer, Layer]] = []
+
     @cached_property
-    def _links(self) -> Links:
-        return Links()
+    def _own_layers(self) -> list[Layer]:
+        return []
 
     def __str__(self) -> str:
-        return f"{type(self).__name__} of {len(self._links.layers)} layers"
+        return f"{type(self).__name__} of {len(self._own_layers)} layers"
 
     def add_layer(self, layer: Layer) -> None:
         """One more; `add_edge` says what comes before it."""
@@ -102,21 +170,21 @@ class NetworkDefinition(Definition):
                 "dovetail.compat.omlt.neuralnet.layer; give the network as an ONNX model "
                 "(load_onnx_neural_network)."
             )
-        self._links.layers.append(layer)
+        self._own_layers.append(layer)
 
     def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
         """`to_layer` reads what `from_layer` gives, and nothing else."""
         for side, layer in (("from_layer", from_layer), ("to_layer", to_layer)):
-            if not any(layer is own for own in self._links.layers):
+            if not any(layer is own for own in self._own_layers):
                 raise OptionError(
                     f"{side} is {layer!r}, which is no layer of this network; call add_layer with it first."
                 )
-        self._links.edges.append((from_layer, to_layer))
+        self._edges.append((from_layer, to_layer))
 
     @property
     def predictor(self) -> Any:
         """The chain in float64, as its weights are given."""
-        layers = self._links.chain()[1:]
+        layers = self._chain()[1:]
         if self.nodes:
             return GraphNetwork(layers, self.nodes)
         return nn.Sequential(*(module for layer in layers for module in layer.modules()))
@@ -124,76 +192,97 @@ class NetworkDefinition(Definition):
     @property
     def nodes(self) -> int:
         """Those of the graph that layers read."""
-        return next((layer.N for layer in self._links.layers if isinstance(layer, GNNLayer)), 0)
+        return next((layer.N for layer in self._own_layers if isinstance(layer, GNNLayer)), 0)
 
     @property
     def input_shape(self) -> Sequence[int]:
         """Those of the input layer."""
-        return tuple(self._links.chain()[0].output_size)
+        return tuple(self._chain()[0].output_size)
 
     @property
     def output_shape(self) -> Sequence[int]:
         """Those of the last layer."""
-        return tuple(self._links.chain()[-1].output_size)
+        return tuple(self._chain()[-1].output_size)
 
-    def layer(self, layer_id: int) -> Layer:
-        """The one with that `id`, which is what OMLT calls its layers by."""
-        return _called(layer_id, self._links)
+    def _chain(self) -> list[Layer]:
+        """The layers in their order; an `OptionError` where they are no chain."""
+        layers, chain = self._own_layers, [*self.input_layers]
+        for what, ends in (("input", chain), ("output", [*self.output_layers])):
+            if len(ends) > 1:
+                raise OptionError(
+                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join "
+                    "them by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
+                )
+        while chain and len(chain) <= len(layers) and len(behind := [*self.successors(chain[-1])]) == 1:
+            chain += behind
+        if len(chain) != len(layers) or len(self._edges) != len(chain) - 1 or len(chain) < 2:
+            raise OptionError(
+                f"{len(layers)} layers with {len(self._edges)} edges are no chain: the network needs "
+                "one InputLayer, add_edge from each layer to the next, and one last layer."
+            )
+        if not isinstance(chain[0], InputLayer):
+            raise OptionError(f"the first layer is {chain[0]!r}; the network needs one InputLayer.")
+        return chain
 
     @property
     def layers(self) -> Iterator[Layer]:
         """From the first to the last, or as far as they are put together."""
-        return self._links.in_order()
+        pending, done = [*self._own_layers], dict[int, Layer]()
+        while pending:
+            ready = {id(own): own for own in pending if {*map(id, self.predecessors(own))} <= done.keys()}
+            if not ready:
+                raise OptionError(f"the edges of {pending} lead round in a circle; a network is a chain.")
+            done |= ready
+            pending = [layer for layer in pending if id(layer) not in done]
+        return iter(done.values())
+
+    def layer(self, layer_id: int) -> Layer:
+        """The one with that `id`, which is what OMLT calls its layers by."""
+        for own in self._own_layers:
+            if id(own) == layer_id:
+                return own
+        raise KeyError(layer_id)
 
     @property
     def input_layers(self) -> Iterator[Layer]:
         """Those that no layer is before."""
-        return iter(self._links.first())
+        return (layer for layer in self._own_layers if not [*self.predecessors(layer)])
 
     @property
     def output_layers(self) -> Iterator[Layer]:
         """Those that no layer is behind."""
-        return iter(self._links.last())
+        return (layer for layer in self._own_layers if not [*self.successors(layer)])
 
-    @property
-    def input_nodes(self) -> Iterator[Layer]:
-        """The same as `input_layers`."""
-        return self.input_layers
-
-    @property
-    def output_nodes(self) -> Iterator[Layer]:
-        """The same as `output_layers`."""
-        return self.output_layers
+    input_nodes, output_nodes = input_layers, output_layers
 
     def predecessors(self, layer: Layer | int) -> Iterator[Layer]:
         """Those right before a layer."""
-        return iter(self._links.before(_called(layer, self._links)))
+        asked = layer if isinstance(layer, Layer) else self.layer(layer)
+        return (first for first, second in self._edges if second is asked)
 
     def successors(self, layer: Layer | int) -> Iterator[Layer]:
         """Those right behind a layer."""
-        return iter(self._links.behind(_called(layer, self._links)))
+        asked = layer if isinstance(layer, Layer) else self.layer(layer)
+        return (second for first, second in self._edges if first is asked)
 
 
 class LoadedNetwork(NetworkDefinition):
     """A network that was trained elsewhere: its layers can be looked at, and it is solved as it is."""
 
+    predictor, input_shape, nodes = Definition.predictor, Definition.input_shape, Definition.nodes
+
     def __init__(
-        self,
-        predictor: Any,
-        input_shape: Sequence[int],
-        list_layers: Callable[[], list[Layer]],
-        scaling_object: Any = None,
-        scaled_input_bounds: Bounds | None = None,
-        unscaled_input_bounds: Bounds | None = None,
+        self, predictor: Any, input_shape: Sequence[int], list_layers: Callable[[], list[Layer]], *scaled: Any
     ) -> None:
-        super().__init__(scaling_object, scaled_input_bounds, unscaled_input_bounds)
+        super().__init__(*scaled)
         self._predictor, self._input_shape, self._list_layers = predictor, input_shape, list_layers
 
     @cached_property
-    def _links(self) -> Links:
+    def _own_layers(self) -> list[Layer]:
         """Listed once, so that a layer is the same one whenever it is asked for."""
         layers = self._list_layers()
-        return Links(layers, [*pairwise(layers)])
+        self._edges = [*pairwise(layers)]
+        return layers
 
     def add_layer(self, layer: Layer) -> None:
         """An `UnsupportedError`: it stays what was trained."""
@@ -203,36 +292,12 @@ class LoadedNetwork(NetworkDefinition):
         )
 
     @property
-    def predictor(self) -> Any:
-        """As it was given."""
-        return self._predictor
-
-    @property
-    def nodes(self) -> int:
-        """It reads no graph."""
-        return 0
-
-    @property
-    def input_shape(self) -> Sequence[int]:
-        """All axes of its input but an open one for samples, as OMLT counts them."""
-        return self._input_shape
-
-    @cached_property
     def output_shape(self) -> Sequence[int]:
         """Those of the last layer where layers can be listed; else as many as the network gives."""
         try:
-            return tuple(self._links.layers[-1].output_size)
+            return tuple(self._own_layers[-1].output_size)
         except UnsupportedError:
-            return answered_shape(self._predictor, self._input_shape)
-
-
-def _called(layer: Layer | int, links: Links) -> Layer:
-    if isinstance(layer, Layer):
-        return layer
-    for own in links.layers:
-        if id(own) == layer:
-            return own
-    raise KeyError(layer)
+            return super(NetworkDefinition, self).output_shape
 
 
 def load_onnx_neural_network(

@@ -1,11 +1,28 @@
-"""A word that nobody knows, and the one that was probably meant."""
+"""Words for messages: amounts, lists, the name that may be meant; and tables for notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from html import escape
 from inspect import Parameter, signature
 from typing import ParamSpec, TypeVar
+
+
+def several(amount: int, one: str, more: str = "") -> str:
+    """ "1 round", "2,000 rounds"."""
+    return f"{amount:,} {one if amount == 1 else more or one + 's'}"
+
+
+def listed(items: Sequence[str], most: int = 3) -> str:
+    """The first few of them, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
 
 MOST_WORDS = 20_000
 """Words that are compared, at most: each takes some microseconds, and an error should not take seconds."""
@@ -47,3 +64,20 @@ def with_suggestions(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return suggesting
+
+
+def facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    """What is known of one thing: a line of what and how much each.
+
+    >>> facts("Result", [("x<1>", "2")])
+    '<table><caption>Result</caption><tr><th>x&lt;1&gt;</th><td>2</td></tr></table>'
+    """
+    lines = "".join(f"<tr><th>{escape(what)}</th><td>{escape(said)}</td></tr>" for what, said in rows)
+    return f"<table><caption>{escape(title)}</caption>{lines}</table>"
+
+
+def grid(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Several things of one kind, a line for each."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{lines}</table>"
