@@ -115,7 +115,7 @@ HOUSE_MIP = {
 """The files that ask `HighsEngine` by name, for programs in which the user has no say."""
 
 OPTIONAL = {
-    "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
+    "pyscipopt": {"mip/scip.py", "models/scip.py"},
     "pyscipopt_ml": {"dovetail_study/big_m/scip_formulation.py"},
     "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},

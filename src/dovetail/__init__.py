@@ -45,7 +45,7 @@ _PUBLIC = {
     "Product": "dovetail.predictors.derived",
     "Result": "dovetail.run.result",
     "RuleList": "dovetail.predictors.rule_list",
-    "ShardedResult": "dovetail.sharding.sharded_result",
+    "ShardedResult": "dovetail.sharding.solve_shards",
     "Square": "dovetail.predictors.derived",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
@@ -139,7 +139,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Result as Result
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
-    from dovetail.sharding.sharded_result import ShardedResult as ShardedResult
+    from dovetail.sharding.solve_shards import ShardedResult as ShardedResult
     from dovetail.sharding.solve_shards import solve_shards as solve_shards
     from dovetail.solving.solve import solve as solve
     from dovetail.sweeping.sweep import sweep as sweep

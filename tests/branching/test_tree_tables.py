@@ -12,7 +12,7 @@ from dovetail.bounds.box import propagate
 from dovetail.branching.tree import Tree
 from dovetail.branching.tree_tables import TablePart, tree_tables
 from dovetail.methods.branching_model import model_of
-from dovetail.reformulations.derived_outputs import TakenApart
+from dovetail.reformulations.chained_networks import TakenApart
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.budget import Budget
 from dovetail.structure.structure import Structure

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.linearised.merit import CompletedMerit, l1_merit
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import CompletedMerit, ScaledProblem, l1_merit
 from tests.contexts import context_of
 from tests.small import linear_net
 

@@ -5,8 +5,7 @@ import pytest
 from torch import nn
 
 import dovetail as dt
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.starts import Starts
 from dovetail.run import engine as engines

@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.errors import EngineError
-from dovetail.mip import scip, scip_quadratic
+from dovetail.mip import scip
 from dovetail.mip.scip import final_status
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
@@ -39,7 +39,7 @@ def test_other_errors_are_told(reason):
 def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
     mip = dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -5.0], upper=[1.0, 5.0])
     square = (1, [0], np.eye(1), np.zeros(1), 0.0)
-    found = scip_quadratic.solve_quadratic(mip, [square], Budget(10.0), 0, None)
+    found = scip.solve_quadratic(mip, [square], Budget(10.0), 0, None)
     assert found is not None
     assert found.x[1] == pytest.approx(0.0, abs=1e-6)
 
@@ -47,7 +47,7 @@ def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
         raise EngineError("SCIP gave up")
 
     monkeypatch.setattr(scip, "final_status", give_up)
-    assert scip_quadratic.solve_quadratic(mip, [square], Budget(10.0), 0, None) is None
+    assert scip.solve_quadratic(mip, [square], Budget(10.0), 0, None) is None
 
 
 def test_an_engine_begins_anew_after_it(monkeypatch):

@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
-from dovetail.reformulations.derived_outputs import TakenApart
+from dovetail.reformulations.chained_networks import TakenApart
 from dovetail.reformulations.reformulated import Reformulated
 
 rng = np.random.default_rng(0)

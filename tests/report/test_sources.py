@@ -8,7 +8,7 @@ import pytest
 from dovetail.report.gains import FOUND, PROVED, ROWS_ONLY, found_by, proved_by
 
 ROOT = Path(__file__).parents[2]
-OFFERS = {"offer", "admit", "descend", "run", "_sub_mip"}
+OFFERS = {"offer", "_offer", "admit", "descend", "run", "_sub_mip"}
 """Calls of methods whose text argument is the source of a point."""
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import INFINITY, TOLERANCE, Mip
-from dovetail.core.sparse import entries_of, joined_ranges, row_of_entries
+from dovetail.core.sparse import entries_of, joined_ranges, row_of_entries, sums_of_others
 
 ROUNDS = 10
 """Passes over the rows; later ones seldom move a bound any more."""
@@ -131,7 +131,7 @@ def needed_ends(
     """
     rows, columns, a = row_of_entries(A), A.indices, A.data
     ends = np.sort([a * lower[columns], a * upper[columns]], axis=0)
-    least, most = (_sum_of_others(end, rows, A.shape[0]) for end in ends)
+    least, most = (sums_of_others(end, rows, A.shape[0]) for end in ends)
     size = np.bincount(rows, np.where(np.isinf(ends), 0.0, np.abs(ends)).max(0), A.shape[0])
     noise = (2.0 * UNIT * (np.bincount(rows, minlength=A.shape[0]) + 2) * size)[rows] / np.abs(a)
     found = False
@@ -214,14 +214,6 @@ def _never_worse(
         less[rows] += by * a
     less[row] = 0.0
     return bool(np.all(np.isinf(sides[0][less > 0.0])) and np.all(np.isinf(sides[1][less < 0.0])))
-
-
-def _sum_of_others(ends: FloatArray, rows: IntArray, count: int) -> FloatArray:
-    """(entries,) the sum over all other entries of an entry's row; infinity where one of them has no end."""
-    endless = np.isinf(ends)
-    finite = np.where(endless, 0.0, ends)
-    total, without = np.bincount(rows, finite, count), np.bincount(rows, endless, count)
-    return np.where(without[rows] > endless, np.inf, total[rows] - finite)
 
 
 class RowEntries(NamedTuple):

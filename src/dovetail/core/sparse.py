@@ -31,6 +31,17 @@ def entries_of(matrix: sp.csr_array | sp.csc_array, i: int | np.integer[Any]) ->
     return matrix.indices[entries], matrix.data[entries]
 
 
+def sums_of_others(terms: FloatArray, rows: IntArray, count: int, endless: float = np.inf) -> FloatArray:
+    """(entries,) for each entry of a matrix the sum of the `terms` of the others of its row, of `count`.
+
+    It is `endless` where one of the others is not finite.
+    """
+    infinite = ~np.isfinite(terms)
+    finite = np.where(infinite, 0.0, terms)
+    others = np.bincount(rows, infinite, count)[rows] - infinite
+    return np.where(others > 0, endless, np.bincount(rows, finite, count)[rows] - finite)
+
+
 def times(matrix: sp.csr_array, X: FloatArray) -> FloatArray:
     """The matrix times a point, or (T, rows) times each row of `X`.
 

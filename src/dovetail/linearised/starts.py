@@ -9,8 +9,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
-from dovetail.linearised.merit import CompletedMerit
-from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.linearised.scaled_problem import CompletedMerit, ScaledProblem, scaled_problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Bounds, MipSession, Quadratic

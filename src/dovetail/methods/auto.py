@@ -23,8 +23,7 @@ from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phases import Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
-from dovetail.reformulations.chained_networks import ChainedNetworks
-from dovetail.reformulations.derived_outputs import TakenApart
+from dovetail.reformulations.chained_networks import ChainedNetworks, TakenApart
 from dovetail.reformulations.indicators import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.one_order import OneOrder

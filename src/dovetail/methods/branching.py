@@ -20,8 +20,7 @@ from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Tree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.words import several
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.branching_model import model
 from dovetail.methods.cell_descent.method import cell_search

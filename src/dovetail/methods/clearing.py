@@ -18,8 +18,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.linearised.clearance import cleared, has_room
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip.answers import answer_of
 from dovetail.mip.highs import HighsEngine

@@ -27,11 +27,15 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.core.options import require_count, require_flags
 from dovetail.core.sparse import entries_of, times
-from dovetail.linearised.descent import Descent, DescentOptions
-from dovetail.linearised.merit import DECREASE, ROUNDING, CompletedMerit
-from dovetail.linearised.mixed_integer_descent import INNER_RADIUS
+from dovetail.linearised.descent import INNER_RADIUS, Descent, DescentOptions
 from dovetail.linearised.propagation import Propagation
-from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.linearised.scaled_problem import (
+    DECREASE,
+    ROUNDING,
+    CompletedMerit,
+    ScaledProblem,
+    scaled_problem,
+)
 from dovetail.linearised.starts import start_stream
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run import work

@@ -22,8 +22,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_count, require_flags
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import INTEGRAL, MixedIntegerDescent
+from dovetail.linearised.descent import INTEGRAL, DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count, require_flags, require_number
-from dovetail.linearised.descent import DescentOptions, Iterate
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import DescentOptions, Iterate, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
 from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns

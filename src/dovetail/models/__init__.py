@@ -28,7 +28,7 @@ MODELS: Table[ForeignModel] = Table(
     ),
     Part(
         "pyscipopt.Model",
-        "dovetail.models.scip.model:ScipModel",
+        "dovetail.models.scip:ScipModel",
         "quadratic rows, SOS and logical constraints too",
         library="pyscipopt",
         extra="scip",

@@ -8,7 +8,7 @@ so that slopes are extreme at the ends of an interval and at the bends inside it
 
 A function has one slope at every point (of all but ReLU this is used). What has kinks or is made of straight
 pieces (leaky ReLU, clamp, hard swish, a maximum) is written with ReLUs instead, in
-`predictors/torch/traced_functions.py`; so is what has options (celu).
+`predictors/torch/traced.py`; so is what has options (celu).
 """
 
 from __future__ import annotations

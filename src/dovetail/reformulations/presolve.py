@@ -36,7 +36,7 @@ from dovetail.bounds.box import UNIT, needed_ends, needed_pair_ends
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
-from dovetail.core.sparse import entries_of, row_of_entries
+from dovetail.core.sparse import entries_of, row_of_entries, sums_of_others
 from dovetail.core.words import several
 from dovetail.reformulations.redundant import (
     JoinedColumn,
@@ -486,14 +486,6 @@ def _finite(values: FloatArray) -> FloatArray:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _without_own(values: FloatArray, rows: IntArray, count: int, endless: float) -> FloatArray:
-    """(entries,) the sum of all other values of the same row: `endless` where one of them is."""
-    infinite = ~np.isfinite(values)
-    others = np.bincount(rows, infinite, count)[rows] - infinite
-    sums = np.bincount(rows, _finite(values), count)[rows] - _finite(values)
-    return np.where(others > 0, endless, sums)
-
-
 class _Definitions:
     """Columns that can be replaced at the same time: none is in the definition of another."""
 
@@ -537,7 +529,7 @@ class _Definitions:
         rows, d, a, count = row_of_entries(A), A.indices, A.data, A.shape[0]
         free = ~(form.integer | self._read | self._written)[d]
         ends = np.sort([a * form.lower[d], a * form.upper[d]], axis=0)
-        rest = [_without_own(end, rows, count, far) for end, far in zip(ends, (-np.inf, np.inf), strict=True)]
+        rest = sums_of_others(ends[0], rows, count, -np.inf), sums_of_others(ends[1], rows, count)
         side = _finite(form.row_lower)  # of equations
         low, high = np.sort([(side[rows] - one) / a for one in rest], axis=0)
         size = np.bincount(rows, _finite(np.abs(ends)).max(axis=0), count) + np.abs(side)

@@ -34,6 +34,7 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import OptionError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import sums_of_others
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic, least_seconds
 from dovetail.run.failures import expendable
@@ -330,8 +331,8 @@ class RepairBounds:
         lower, upper = host.lower.copy(), host.upper.copy()
         least, most = self._terms(lower, upper)
         # a x of an entry is at most what its row allows, less the least of the row's other entries
-        allowed = high[self._row] - self._of_others(least, -np.inf)
-        needed = low[self._row] - self._of_others(most, np.inf)
+        allowed = high[self._row] - sums_of_others(least, self._row, len(low), -np.inf)
+        needed = low[self._row] - sums_of_others(most, self._row, len(low))
         rises = self._a > 0.0
         np.maximum.at(lower, self._column, np.where(rises, needed, allowed) / self._a)
         np.minimum.at(upper, self._column, np.where(rises, allowed, needed) / self._a)
@@ -345,11 +346,3 @@ class RepairBounds:
         """The least and the most that each entry comes to."""
         ends = self._a * lower[self._column], self._a * upper[self._column]
         return np.minimum(*ends), np.maximum(*ends)
-
-    def _of_others(self, terms: FloatArray, endless: float) -> FloatArray:
-        """For each entry the sum of the others of its row, some of which may be endless."""
-        endless_ones = terms == endless
-        finite, rows = np.where(endless_ones, 0.0, terms), len(self._host.row_lower)
-        total = np.bincount(self._row, finite, rows)[self._row] - finite
-        others = np.bincount(self._row, endless_ones, rows)[self._row] - endless_ones
-        return np.where(others > 0, endless, total)

@@ -7,8 +7,7 @@ import pytest
 
 from dovetail.branching import tree_ensembles as ranges
 from dovetail.core.errors import EngineError
-from dovetail.methods.cell_columns.component import tree_components
-from dovetail.methods.cell_columns.frontier import Frontier
+from dovetail.methods.cell_columns.frontier import Frontier, tree_components
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.run.budget import Budget
 from dovetail.structure.structure import structure_of

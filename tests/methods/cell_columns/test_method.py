@@ -8,8 +8,7 @@ import dovetail as dt
 from dovetail.bounds.box import Box
 from dovetail.decomposition.choice import Columns
 from dovetail.methods.cell_columns import CellColumns
-from dovetail.methods.cell_columns.component import tree_components
-from dovetail.methods.cell_columns.frontier import Frontier
+from dovetail.methods.cell_columns.frontier import Frontier, tree_components
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tree_rows import TreeSplits

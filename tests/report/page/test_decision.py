@@ -7,8 +7,15 @@ Names that share words are families over these; all others stand alone.
 
 import numpy as np
 
-from dovetail.report.page.decision import MOST_CELLS, NO_COLUMN, decision_tables, family_rows, grids
-from dovetail.report.page.families import families, word_families
+from dovetail.report.page.decision import (
+    MOST_CELLS,
+    NO_COLUMN,
+    decision_tables,
+    families,
+    family_rows,
+    grids,
+    word_families,
+)
 from tests.report.results import result, treated
 
 

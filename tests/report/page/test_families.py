@@ -3,8 +3,7 @@
 import pytest
 
 from dovetail.core.names import LazyNames, NumberedNames
-from dovetail.report.page.decision import grids
-from dovetail.report.page.families import families, split
+from dovetail.report.page.decision import families, grids, split
 
 
 @pytest.mark.parametrize(

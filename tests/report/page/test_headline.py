@@ -9,8 +9,15 @@ from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.report.gains import ENDED
 from dovetail.report.page.course import Course
-from dovetail.report.page.headline import STATUS, headline
-from dovetail.report.page.result_page import checks, extrapolations, hints, time_shares, warnings
+from dovetail.report.page.result_page import (
+    STATUS,
+    checks,
+    extrapolations,
+    headline,
+    hints,
+    time_shares,
+    warnings,
+)
 from dovetail.run.budget import StopReason
 from dovetail.run.result import Status
 from dovetail.run.trace import Gain, Trace

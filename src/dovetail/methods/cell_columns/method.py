@@ -28,8 +28,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
 from dovetail.core.words import several
 from dovetail.decomposition.choice import Columns, Relaxation
-from dovetail.methods.cell_columns.component import TreeComponent, tree_components
-from dovetail.methods.cell_columns.frontier import Frontier
+from dovetail.methods.cell_columns.frontier import Frontier, TreeComponent, tree_components
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.methods.component_prices.pool import shared_columns
 from dovetail.mip.answers import answer_of

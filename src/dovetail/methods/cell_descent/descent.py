@@ -36,7 +36,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
-from dovetail.linearised.merit import DECREASE, ROW_PENALTY
+from dovetail.linearised.scaled_problem import DECREASE, ROW_PENALTY
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget

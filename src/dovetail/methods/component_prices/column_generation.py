@@ -22,8 +22,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.options import require_count
 from dovetail.decomposition.choice import Choice, Relaxation, forgiven
-from dovetail.linearised.descent import DescentOptions
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.component_prices.kinds import component_kinds

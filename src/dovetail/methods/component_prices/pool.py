@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, Mip
 from dovetail.decomposition.choice import Columns, SharedColumns
-from dovetail.linearised.merit import WIDEST
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import WIDEST_AT_STAKE, ScaledProblem
 from dovetail.structure.components import NOBODY, Components
 
 ROOM = 1e-7
@@ -39,7 +38,7 @@ class CouplingLimits:
     def of(cls, scaled: ScaledProblem, components: Components) -> CouplingLimits:
         """Upper and lower sides of the rows that are nobody's."""
         G, h = components.coupling(scaled.host)
-        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST) ** 2)
+        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST_AT_STAKE) ** 2)
         if_zero = np.where(np.abs(h) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
         return cls(G, h, np.maximum(np.abs(h), if_zero))
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.linearised.merit import DECREASE
 from dovetail.linearised.networks import Linearisation
-from dovetail.linearised.scaled_problem import SAFETY, WIDEST, ScaledProblem
+from dovetail.linearised.scaled_problem import DECREASE, SAFETY, WIDEST, ScaledProblem
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext

@@ -28,7 +28,7 @@ from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
 from dovetail.mip.answers import answer_of
-from dovetail.mip.scip_quadratic import solve_quadratic
+from dovetail.mip.scip import solve_quadratic
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.bound import Bound, Scope, Support

@@ -39,7 +39,6 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.networks.arithmetic import FLOAT64, FORMATS, Arithmetic
 from dovetail.networks.layers import Layer, program_of
 from dovetail.networks.program import Program, Recording
-from dovetail.predictors.torch import traced_functions  # noqa: F401 - its handlers are entered as it is imported
 from dovetail.predictors.torch.frozen_copy import (
     MODES,
     CopyMode,

@@ -33,8 +33,8 @@ from dovetail.report.page.chart import (
 )
 from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, ValueTable
-from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import number, numbers, percent, seconds, visible
+from dovetail.report.page.result_page import STATUS
 from dovetail.report.page.templates import render
 
 MOST = 24

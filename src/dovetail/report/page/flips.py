@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.words import several
-from dovetail.report.page.families import split
+from dovetail.report.page.decision import split
 from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4

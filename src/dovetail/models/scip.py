@@ -4,6 +4,10 @@ The variables, the linear and quadratic rows and the logical constraints of a Py
 
 PySCIPOpt cannot be asked about special ordered sets, cardinality and exclusive or: these are read from SCIP's
 own text of the model, in which variables and constraints are numbered in their order.
+
+Only constraints that say something linear are read. Two calls of PySCIPOpt end the process when they meet
+what they do not expect (`getVars` without a problem, `getConsVars` of a special ordered set), and a
+variable may outlive its model: what is asked of SCIP here is asked only where it can answer.
 """
 
 from __future__ import annotations
