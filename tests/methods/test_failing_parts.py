@@ -343,11 +343,11 @@ def test_a_reformulation_that_fails(name, monkeypatch):
 
 
 def test_a_table_whose_mip_fails(monkeypatch):
-    """The problem goes to the phases as it was given."""
+    """The problem goes to the other parts as it was given."""
     problem = problem_of(2, distance([0.4, 0.3]), integer=True)
     monkeypatch.setattr(auto_file.ExactMip, "solve", fails)
     result = dt.solve(problem, Auto(effort=1), log=False)
-    assert "tables" in [failure.part for failure in result.failures]
+    assert "exact MIP" in [failure.part for failure in result.failures]
     assert dt.check(problem, result.x).within()
     assert result.objective == pytest.approx(0.7, abs=1e-6)
 

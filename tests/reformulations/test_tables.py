@@ -475,7 +475,7 @@ def test_a_network_of_whole_numbers_is_listed():
     result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best, abs=1e-6)
-    assert [row.part for row in result.trace] == ["exact MIP of tables"]
+    assert result.bound_source == "tables"
 
 
 def test_a_function_is_not_asked_for_more_than_its_owner_allows():

@@ -139,5 +139,6 @@ def worth_of_rounding(problem: Problem, x: FloatArray, budget: Budget) -> float 
         if not block.classifies:
             inputs = x[block.inputs]
             price, slack = worth[block.outputs], block_slack(block, inputs, inputs)
-            total += float(np.sum(np.where(price > 0.0, price * slack, 0.0)))
+            priced = price > 0.0  # what costs nothing may have endless room
+            total += float(np.sum(price[priced] * slack[priced]))
     return SAFETY * total if np.isfinite(total) else 0.0

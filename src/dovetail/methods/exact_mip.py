@@ -16,7 +16,6 @@ that may change sign; beyond a few hundred of them engines find nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,7 +24,6 @@ import numpy as np
 from dovetail.branching.confirmed import NODES, Confirmed, EngineSettings, has_no_point, hidden, stands
 from dovetail.branching.mip_tree import branch_and_bound
 from dovetail.branching.root import NothingLeft
-from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.branching_model import tightened
@@ -74,11 +72,10 @@ class ExactMip:
     """Solves a problem whose networks can be written as rows."""
 
     written: Reformulated | None = None
-    """The problem as one MIP, where that is known; None: its ReLU networks are written out."""
+    """The problem as one MIP, where that is known; None: that of `whole_form`, else its ReLU networks are
+    written out."""
     source: str = "tables"
     """What the log calls points and bounds of a problem that is known as a MIP."""
-    met: Callable[[FloatArray], None] | None = None
-    """What else is done with a point of that MIP, before it is offered."""
 
     name = "exact-mip"
 
@@ -90,6 +87,11 @@ class ExactMip:
         return run.ended(run.asked(context.budget))
 
 
+def whole_form(context: SolveContext) -> ExactMip | None:
+    """All predictors as tables or rows: for whoever made that form to keep (`SolveContext.keep`)."""
+    return None
+
+
 @dataclass(eq=False)
 class _WholeMip:
     """One problem, written once."""
@@ -99,7 +101,6 @@ class _WholeMip:
     layers: ReluLayers | None
     """What the networks are written by; None: the MIP was known."""
     source: str = "exact"
-    met: Callable[[FloatArray], None] | None = None
     refuted: str = ""
     """How it was proved that there is no point; "" where it was not."""
     doubted: bool = False
@@ -118,8 +119,9 @@ class _WholeMip:
     @classmethod
     def of(cls, context: SolveContext, method: ExactMip) -> _WholeMip | None:
         """None where some network cannot be written as rows."""
+        method = context.once(whole_form) or method
         if method.written is not None:
-            return cls(context, method.written, None, method.source, method.met)
+            return cls(context, method.written, None, method.source)
         structure = context.once(structure_of)
         layers = structure.relu_layers
         if layers is None:
@@ -279,8 +281,6 @@ class _WholeMip:
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
         """Offer a point and put the solve on record."""
         progress, objective = Progress(self.context), float("nan")
-        if x is not None and self.met is not None:
-            self.met(x)
         if x is not None:
             objective = self.context.incumbent.offer(written.restrict(x), self.source)
         progress.record(answer.value, objective, exact=answer.exact)

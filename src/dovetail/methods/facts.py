@@ -190,6 +190,8 @@ class Facts:
     """Components that share rows, of few kinds, each of them small enough for branch and bound; else 0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Samples, where all predictors are tree ensembles; else 0."""
+    whole = Fact(False, lambda at: False)
+    """Whether all predictors became tables or rows."""
     trees_beside_others = Fact(False, lambda at: False)
     """Tree ensembles beside other predictors, as the problem was given."""
     tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))

@@ -50,6 +50,8 @@ class Phase:
     """Whether it begins with the points that parts before it have been at."""
     as_given: bool = False
     """Whether it takes tree ensembles as predictors, also where they were written as rows for the others."""
+    as_written: bool = False
+    """Whether it takes the one MIP that the problem became."""
     proves: bool = False
     """Whether it proves bounds: then it goes on for longer where it gains nothing."""
     of_blocks: bool = False
@@ -68,6 +70,15 @@ PHASES = (
         lambda options: BlockPrices(),
         "{blocks} blocks that are the same up to their data: all priced at once",
         of_blocks=True,
+    ),
+    Phase(
+        "exact MIP",
+        "all predictors became tables or rows",
+        lambda facts: facts.whole,
+        lambda options: ExactMip(),
+        "all predictors became tables or rows",
+        as_written=True,
+        proves=True,
     ),
     Phase(
         "template pricing",
@@ -154,8 +165,8 @@ PHASES = (
     ),
     Phase(
         "exact MIP",
-        f"at most {MOST_NEURONS} neurons can change sign",
-        lambda facts: facts.unstable <= MOST_NEURONS,
+        f"else, at most {MOST_NEURONS} neurons can change sign",
+        lambda facts: not facts.whole and facts.unstable <= MOST_NEURONS,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough to be written out",
         proves=True,

@@ -136,7 +136,7 @@ class SolveContext:
             raise kept.reason
         return cast(T, kept)
 
-    def keep(self, work: Callable[[SolveContext], T], made: T) -> None:
+    def keep(self, work: Callable[[SolveContext], T | None], made: T) -> None:
         """Let `once(work)` be this."""
         self._kept[work] = made
 

@@ -123,6 +123,8 @@ class Computation:
     clock: Clock = field(default_factory=Clock)
     proves: bool = False
     """Whether it proves bounds; else it searches."""
+    begin: int = BEGIN
+    """Effort after which another may begin, times those at work."""
     leads: bool = False
     """Whether it may soon have closed the gap."""
     _gained_at: int = 0
@@ -180,7 +182,7 @@ def next_of(at_work: Sequence[Some], *, others_wait: bool = False) -> Some | Non
         share = SEARCH_SHARE * max(one.weight for one in searches)
         at_work = searches if _used(searches) < share * _used(proofs) else proofs
     one = min(at_work, key=lambda one: (not one.leads or one.clock.used > half, one.due), default=None)
-    if one is not None and others_wait and one.due >= BEGIN * len(at_work):
+    if one is not None and others_wait and one.due >= one.begin * len(at_work):
         return None
     return one
 
