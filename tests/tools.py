@@ -14,8 +14,7 @@ import pyomo.environ as pyo
 import pyscipopt
 from pyomo.common.modeling import unique_component_name
 
-from dovetail.core.containers import as_array
-from dovetail.core.foreign import locate
+from dovetail.core.foreign import as_array, locate
 
 
 class Tool(ABC):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import dovetail as dt
+from dovetail_study import paper
 from dovetail_study.best_known import Reachable, pairs, worth
 from dovetail_study.claims import (
     NOTHING_SEARCHED,
@@ -25,26 +26,14 @@ from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, HeatMap
 from dovetail_study.instances import on_water
 from dovetail_study.origin import in_order
-from dovetail_study.paper import (
-    BUDGETS,
-    E1_EXCEEDS,
-    E1_NEAR,
-    E1_NETWORKS,
-    E1_RATIOS,
-    E1_SIZES,
-    HEADLINE,
-    HEADLINE_BASELINE,
-    HEADLINE_RATIO,
-    HEADLINE_SECONDS,
-)
 from dovetail_study.run import FEW, SEEDS, BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, improved, reached
 from dovetail_study.statistics import count_of, distinct, found, known, mean, present, text, where
 from dovetail_study.table import ResultTable
 
-LARGE, MANY = E1_NETWORKS[2:], 100
+LARGE, MANY = paper.E1_NETWORKS[2:], 100
 """Networks and sizes on which the claim about seconds is judged: "as depth or n grows"."""
-NEAR = 3.0 * E1_NEAR
+NEAR = 3.0 * paper.E1_NEAR
 """Seconds that still count as near the paper's, which had another machine."""
 EQUAL = Quality.ENOUGH
 QUALITY = (
@@ -53,13 +42,13 @@ QUALITY = (
 )
 BY_SCIP = "E1 with SCIP for the MIP steps:"
 """The paper's own solver; ours is whichever is fastest, PIQP on water."""
-CELLS = len(E1_NETWORKS) * len(E1_SIZES)
+CELLS = len(paper.E1_NETWORKS) * len(paper.E1_SIZES)
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Four claims in two readings each, two of them with the paper's MIP solver as well, and the headline."""
-    mine = [row for row in rows if row["network"] in E1_NETWORKS and row["n"] in E1_SIZES]
-    return [*in_both(mine, _of), replace(_headline(where(rows, **HEADLINE)), reading="budgets total")]
+    mine = [row for row in rows if row["network"] in paper.E1_NETWORKS and row["n"] in paper.E1_SIZES]
+    return [*in_both(mine, _of), replace(_headline(where(rows, **paper.HEADLINE)), reading="budgets total")]
 
 
 def _of(rows: Rows) -> list[Verdict]:
@@ -67,9 +56,9 @@ def _of(rows: Rows) -> list[Verdict]:
         _beside(rows),
         _quality(rows),
         _seconds(rows, "paper", "E1 time:"),
-        judged_speed_up("E1 speed-up of DD over big-M", rows, "paper", E1_RATIOS),
+        judged_speed_up("E1 speed-up of DD over big-M", rows, "paper", paper.E1_RATIOS),
         _seconds(rows, "paper-scip", BY_SCIP),
-        judged_speed_up(f"{BY_SCIP} speed-up of DD over big-M", rows, "paper-scip", E1_RATIOS),
+        judged_speed_up(f"{BY_SCIP} speed-up of DD over big-M", rows, "paper-scip", paper.E1_RATIOS),
     ]
 
 
@@ -102,7 +91,7 @@ def _beside(rows: Rows) -> Verdict:
 
 def _quality(rows: Rows) -> Verdict:
     reachable, mine = Reachable(rows), where(rows, method="paper")
-    cells = {(w, n): where(mine, network=w, n=n) for w in E1_NETWORKS for n in E1_SIZES}
+    cells = {(w, n): where(mine, network=w, n=n) for w in paper.E1_NETWORKS for n in paper.E1_SIZES}
     means = {cell: mean(reachable.shares(runs)) for cell, runs in cells.items()}
     shares = {cell: value for cell, value in means.items() if math.isfinite(value)}
     equal = [cell for cell, value in shares.items() if value >= EQUAL]
@@ -150,10 +139,10 @@ def _seconds(rows: Rows, method: str, claim: str) -> Verdict:
     ours, theirs = where(hard, method=method), where(hard, method="big-m")
     searches = [row for row in theirs if searched(row)]
     near = bool(known(ours, "seconds")) and max(known(ours, "seconds")) <= NEAR
-    slow = bool(searches) and min(known(searches, "seconds"), default=0.0) > E1_EXCEEDS
+    slow = bool(searches) and min(known(searches, "seconds"), default=0.0) > paper.E1_EXCEEDS
     return judged_time(
         f"{claim} DD near 10 s where big-M exceeds 100 s",
-        f"{E1_NEAR:g} s, > {E1_EXCEEDS:g} s",
+        f"{paper.E1_NEAR:g} s, > {paper.E1_EXCEEDS:g} s",
         f"on {' and '.join(LARGE)} with n >= {MANY} DD {said(ours)}; big-M: "
         f"{tally(theirs) or 'no runs'}; at least {text(min(known(searches, 'seconds'), default=math.nan))} s "
         "where it searched",
@@ -161,7 +150,7 @@ def _seconds(rows: Rows, method: str, claim: str) -> Verdict:
         solved=all_solved(ours),
         quality=Quality.of(ours, rows),
         rule=f"every DD run ends within {NEAR:g} s, and every big-M run that searched took more than "
-        f"{E1_EXCEEDS:g} s",
+        f"{paper.E1_EXCEEDS:g} s",
         rows=[*ours, *theirs],
     )
 
@@ -170,12 +159,12 @@ def _headline(rows: Rows) -> Verdict:
     ours, theirs = where(rows, method="paper"), where(rows, method="big-m")
     searches = [row for row in theirs if searched(row)]
     ratio = mean(known(searches, "seconds")) / mean(known(ours, "seconds")) if searches else math.nan
-    slow = spent(searches, "solving_seconds", HEADLINE_BASELINE)
+    slow = spent(searches, "solving_seconds", paper.HEADLINE_BASELINE)
     near = bool(known(ours, "seconds")) and max(known(ours, "seconds")) <= NEAR
-    enough = ratio >= HEADLINE_RATIO
+    enough = ratio >= paper.HEADLINE_RATIO
     return judged_time(
         "E1 headline: 6x128 with n = 500",
-        f"{HEADLINE_SECONDS:g} s against >= {HEADLINE_BASELINE:g} s, 100x, 120x",
+        f"{paper.HEADLINE_SECONDS:g} s against >= {paper.HEADLINE_BASELINE:g} s, 100x, 120x",
         f"DD {said(ours)}; big-M: {tally(theirs) or 'no runs'}, a point of its own in "
         f"{count_of(theirs, found)}; "
         + (f"{_at_least(searches)}{text(ratio)}x" if searches else f"no ratio: {NOTHING_SEARCHED}")
@@ -185,8 +174,9 @@ def _headline(rows: Rows) -> Verdict:
         part=near and (enough or slow),
         quality=Quality.of(ours, rows),
         open_end=not enough and not slow and any(end(row) is End.TIME for row in searches),
-        rule=f"at least {HEADLINE_RATIO:g}x; in part: DD's runs end within {NEAR:g} s, and "
-        f"that is at least {HEADLINE_RATIO:g}x, or SCIP is not done after {HEADLINE_BASELINE:g} s of search",
+        rule=f"at least {paper.HEADLINE_RATIO:g}x; in part: DD's runs end within {NEAR:g} s, and "
+        f"that is at least {paper.HEADLINE_RATIO:g}x, or SCIP is not done after "
+        f"{paper.HEADLINE_BASELINE:g} s of search",
         rows=[*ours, *theirs],
     )
 
@@ -260,7 +250,7 @@ def _defaults(ours: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
     """Our defaults, budgets by budgets; they were chosen on instances of this shape: other seeds say more."""
     chosen = dt.DualDecomposition()
     other = [pair for pair in ours if pair[0]["seed"] not in SEEDS]
-    read = {b: [pair for pair in ours if pair[0].get("budgets") == b] for b in BUDGETS}
+    read = {b: [pair for pair in ours if pair[0].get("budgets") == b] for b in paper.BUDGETS}
     each = "; ".join(
         f"budgets {b}: the paper's settings flip {_flips(mine, 1)} samples per run, our defaults "
         f"{_flips(mine, 0)}"
@@ -292,7 +282,7 @@ def draw(rows: Rows) -> Drawing | None:
     slowest = max([*known(rows, "seconds"), 10.0])
     panels = [
         panel
-        for budgets in BUDGETS
+        for budgets in paper.BUDGETS
         for panel in _maps(where(rows, budgets=budgets), methods, f"budgets {budgets}", slowest)
     ]
     return Drawing("E1: quality and time; a dash: no point found, or not run", panels, len(methods))
@@ -325,15 +315,21 @@ def _maps(rows: Rows, methods: Sequence[str], title: str, slowest: float) -> lis
 
 
 def _runs(settings: BenchSettings) -> list[Run]:
-    sizes = dict(zip(BUDGETS, ((5, 10), (5,)) if settings.quick else (E1_SIZES, E1_SIZES), strict=True))
-    networks = E1_NETWORKS[:2] if settings.quick else E1_NETWORKS
+    sizes = dict(
+        zip(
+            paper.BUDGETS,
+            ((5, 10), (5,)) if settings.quick else (paper.E1_SIZES, paper.E1_SIZES),
+            strict=True,
+        )
+    )
+    networks = paper.E1_NETWORKS[:2] if settings.quick else paper.E1_NETWORKS
     cells: list[dict[str, Any]] = [
         {"network": network, "n": n, "budgets": budgets}
-        for budgets in BUDGETS
+        for budgets in paper.BUDGETS
         for network in networks
         for n in sizes[budgets]
     ]
-    headline = [] if settings.quick else [HEADLINE]
+    headline = [] if settings.quick else [paper.HEADLINE]
     by_scip = [cell for cell in cells if cell["n"] <= MOST_FOR_SCIP]
     planned = runs(NAME, cells + headline, (*LOOPS, "auto"), settings)
     planned += runs(NAME, by_scip, ("paper-scip",), settings, seeds=FEW)

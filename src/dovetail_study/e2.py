@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from dovetail_study import paper
 from dovetail_study.best_known import Reachable
 from dovetail_study.claims import Quality, all_solved, crowd, floor, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS, begun
@@ -14,19 +15,6 @@ from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.instances import on_water, written_out
 from dovetail_study.origin import in_order
-from dovetail_study.paper import (
-    BEYOND,
-    BUDGETS,
-    DD_VARIABLES,
-    DEEPEST,
-    DEEPEST_SECONDS,
-    E2_NETWORKS,
-    E2_SAMPLES,
-    INTRODUCTION,
-    INTRODUCTION_SECONDS,
-    WRITTEN_CONSTRAINTS,
-    WRITTEN_VARIABLES,
-)
 from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
@@ -69,14 +57,14 @@ def per_iteration(row: Record) -> float:
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Robustness, scalability and efficiency of DD in both readings of the budgets; then big-M."""
-    mine = where(rows, n=E2_SAMPLES)
+    mine = where(rows, n=paper.E2_SAMPLES)
     scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
     return [
         *in_both(mine, _of),
-        _beyond([row for row in scip if row["network"] in BEYOND]),
+        _beyond([row for row in scip if row["network"] in paper.BEYOND]),
         _memory(scip),
-        _introduction(where(rows, method="big-m", **INTRODUCTION)),
-        _size(where(rows, method="size", network=DEEPEST)),
+        _introduction(where(rows, method="big-m", **paper.INTRODUCTION)),
+        _size(where(rows, method="size", network=paper.DEEPEST)),
     ]
 
 
@@ -85,8 +73,10 @@ def _of(rows: Rows) -> list[Verdict]:
     near = floor(loop)
     return [
         _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
-        _success("E2 success from 16x128 on", [row for row in loop if row["network"] in BEYOND], 1.0, near),
-        _deepest(where(loop, network=DEEPEST), rows),
+        _success(
+            "E2 success from 16x128 on", [row for row in loop if row["network"] in paper.BEYOND], 1.0, near
+        ),
+        _deepest(where(loop, network=paper.DEEPEST), rows),
         _growth(loop),
     ]
 
@@ -124,11 +114,11 @@ def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
 def _deepest(rows: Rows, every: Rows) -> Verdict:
     plain = [row for row in rows if row["init"] != OTHER]
     seconds, live = known(plain, "seconds"), [row for row in plain if not constant(row)]
-    below = bool(seconds) and max(seconds) < DEEPEST_SECONDS
+    below = bool(seconds) and max(seconds) < paper.DEEPEST_SECONDS
     beside = mean(known([row for row in rows if row["init"] == OTHER], "seconds"))
     return judged_time(
         "E2 64x512: total time",
-        f"< {DEEPEST_SECONDS:g} s",
+        f"< {paper.DEEPEST_SECONDS:g} s",
         f"{text(mean(seconds))} s on average, and {count_of(plain, constant)} of the networks are constant: "
         f"nothing was optimised (a residual network of that size: {text(beside)} s); {said(plain)}, on "
         f"{', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}"
@@ -138,7 +128,8 @@ def _deepest(rows: Rows, every: Rows) -> Verdict:
         fast=below if live else None,
         solved=all_solved(rows),
         quality=Quality.of(rows, every),
-        rule=f"every run of the paper's settings ends within {DEEPEST_SECONDS:g} s, and not every network is "
+        rule=f"every run of the paper's settings ends within {paper.DEEPEST_SECONDS:g} s, and not "
+        f"every network is "
         "constant",
         rows=rows,
     )
@@ -160,16 +151,18 @@ def _growth(rows: Rows) -> Verdict:
     below = all(powers[place] < SUBLINEAR for place in enough)
     used = [row for mine in places.values() for row in mine]
     full = crowd(used)
-    covered = any(where(places[place], network=DEEPEST) for place in enough)
+    covered = any(where(places[place], network=paper.DEEPEST) for place in enough)
     return judged(
         "E2 time per iteration grows sub-linearly with network size",
         "sub-linear",
         f"like parameters to a power, machine by machine: {listed or '–'}; small networks cost what calling "
-        f"them costs; {DEEPEST} {'is' if covered else 'is not'} among the sizes of a machine with at least "
+        f"them costs; {paper.DEEPEST} {'is' if covered else 'is not'} among the sizes of a machine "
+        f"with at least "
         f"{FEWEST_SIZES} of them{f'; {full}' if full else ''}",
         holds=below and covered if enough else None,
         in_part=below,
-        rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, {DEEPEST} "
+        rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, "
+        f"{paper.DEEPEST} "
         "among them; in part: without it",
         rows=used,
     )
@@ -189,7 +182,7 @@ def _last(rows: Rows) -> float:
 def _beyond(rows: Rows) -> Verdict:
     mine = [row for row in rows if put_to_the_test(row)]
     failed = [row for row in mine if end(row) in (End.TIME, End.MEMORY)]
-    reached = [w for w in BEYOND if where(mine, network=w)]
+    reached = [w for w in paper.BEYOND if where(mine, network=w)]
     small = [row for row in failed if end(row) is End.MEMORY and not _whole_machine(row)]
     return judged(
         "E2 big-M beyond 6x128: memory or time",
@@ -198,7 +191,7 @@ def _beyond(rows: Rows) -> Verdict:
         f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
         f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
         f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}{_hurried(rows)}",
-        holds=len(failed) == len(mine) and len(reached) == len(BEYOND) and not small if mine else None,
+        holds=len(failed) == len(mine) and len(reached) == len(paper.BEYOND) and not small if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
         "machine's memory, and there is one for every network; in part: some, or at a smaller limit",
@@ -207,9 +200,9 @@ def _beyond(rows: Rows) -> Verdict:
 
 
 def _memory(rows: Rows) -> Verdict:
-    deep = [row for row in rows if row["network"] in BEYOND]
+    deep = [row for row in rows if row["network"] in paper.BEYOND]
     out = [row for row in deep if end(row) is End.MEMORY]
-    reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
+    reached = [w for w in paper.BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
     peaks = {
         w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
         for w in in_order(rows, "network")
@@ -222,7 +215,7 @@ def _memory(rows: Rows) -> Verdict:
         f"process: {listed or 'not recorded'}; {_limits(rows)}",
         holds=any(map(_whole_machine, out)) if any(put_to_the_test(row) for row in deep) else None,
         in_part=bool(out),
-        open_end=not out and len(reached) < len(BEYOND),
+        open_end=not out and len(reached) < len(paper.BEYOND),
         rule="a whole machine's memory ran out in a run beyond 6x128; in part: a smaller limit that was set; "
         "refuted only if every such network was searched without",
         rows=rows,
@@ -260,7 +253,7 @@ def _limits(rows: Rows) -> str:
 
 def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
-    enough = spent(timed, "seconds", INTRODUCTION_SECONDS)
+    enough = spent(timed, "seconds", paper.INTRODUCTION_SECONDS)
     seconds = ", ".join(
         f"{text(row.get('writing_seconds'))} s of writing, "
         + (
@@ -283,13 +276,13 @@ def _introduction(rows: Rows) -> Verdict:
 
 def _size(rows: Rows) -> Verdict:
     counted = {row["n"]: row for row in rows}
-    claimed = INTRODUCTION["n"]
-    paper = (
-        f"{WRITTEN_VARIABLES / 1e6:g} M variables, {WRITTEN_CONSTRAINTS / 1e6:g} M constraints; "
-        f"DD: {DD_VARIABLES} variables"
+    claimed = paper.INTRODUCTION["n"]
+    claimed_size = (
+        f"{paper.WRITTEN_VARIABLES / 1e6:g} M variables, {paper.WRITTEN_CONSTRAINTS / 1e6:g} M constraints; "
+        f"DD: {paper.DD_VARIABLES} variables"
     )
     if claimed not in counted:
-        return judged("Model size by big-M, 64x512, 500 samples", paper, "", holds=None)
+        return judged("Model size by big-M, 64x512, 500 samples", claimed_size, "", holds=None)
     row = counted[claimed]
     note = "".join(
         f"; by arithmetic {n} samples have {_written(counted[n])} (what the authors counted is not known)"
@@ -299,13 +292,15 @@ def _size(rows: Rows) -> Verdict:
     columns = row["columns"]
     return judged(
         "Model size by big-M, 64x512, 500 samples",
-        paper,
-        f"{_written(row)}, {text(row['variables'] / WRITTEN_VARIABLES, 2)} times the paper's "
-        f"variables{note}; the MIP of DD has {columns:,} columns, {text(columns / DD_VARIABLES, 2)} times "
+        claimed_size,
+        f"{_written(row)}, {text(row['variables'] / paper.WRITTEN_VARIABLES, 2)} times the paper's "
+        f"variables{note}; the MIP of DD has {columns:,} columns, "
+        f"{text(columns / paper.DD_VARIABLES, 2)} times "
         "the paper's",
-        holds=_near(row) and columns == DD_VARIABLES,
+        holds=_near(row) and columns == paper.DD_VARIABLES,
         in_part=_near(row),
-        rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {DD_VARIABLES} columns; in part: "
+        rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {paper.DD_VARIABLES} "
+        f"columns; in part: "
         "the counts",
         rows=rows,
     )
@@ -316,14 +311,14 @@ def _written(row: Record) -> str:
 
 
 def _near(row: Record) -> bool:
-    counts = ((row["variables"], WRITTEN_VARIABLES), (row["constraints"], WRITTEN_CONSTRAINTS))
+    counts = ((row["variables"], paper.WRITTEN_VARIABLES), (row["constraints"], paper.WRITTEN_CONSTRAINTS))
     return all(abs(ours / theirs - 1) <= SIZE_ROOM for ours, theirs in counts)
 
 
 NAME = "e2"
 LOOPS = ("paper", "dual-decomposition")
 METHODS = (*LOOPS, "big-m", "auto", "size")
-CLAIMED_SIZE = {**INTRODUCTION, "init": "default"}
+CLAIMED_SIZE = {**paper.INTRODUCTION, "init": "default"}
 """The instance whose written-out size the paper names, and which SCIP did not solve in two hours."""
 
 
@@ -350,7 +345,7 @@ def tables(rows: Rows) -> list[ResultTable]:
     for network in in_order(solved, "network"):
         for init in BEGINS:
             for method in present(CONTESTANTS, solved):
-                for budgets in BUDGETS:
+                for budgets in paper.BUDGETS:
                     mine = where(read(solved, budgets), network=network, init=init, method=method)
                     for n in distinct(mine, "n"):
                         table.rows.append(_line(where(mine, n=n), reachable))
@@ -412,7 +407,7 @@ def reading(rows: Rows) -> str:
 def draw(rows: Rows) -> Drawing | None:
     """Success and time over networks, with the budgets by which the page judges."""
     loops = [row for row in rows if row["method"] in LOOPS]
-    solved = read(loops, BUDGETS[-1]) or loops
+    solved = read(loops, paper.BUDGETS[-1]) or loops
     networks = in_order(solved, "network")
     if not networks:
         return None
@@ -454,7 +449,7 @@ def _each(cell: Rows) -> list[float]:
 
 
 def _runs(settings: BenchSettings) -> list[Run]:
-    networks, n = (E2_NETWORKS[:2], 10) if settings.quick else (E2_NETWORKS, E2_SAMPLES)
+    networks, n = (paper.E2_NETWORKS[:2], 10) if settings.quick else (paper.E2_NETWORKS, paper.E2_SAMPLES)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
     # even with He's initialisation a plain network of 64x512 comes out constant: a residual one joins it
     cells.append({"network": networks[-1], "n": n, "init": "residual"})
@@ -464,7 +459,7 @@ def _runs(settings: BenchSettings) -> list[Run]:
     planned += tried_first(NAME, cells, "big-m", settings)
     if not settings.quick:
         claimed = runs(NAME, [CLAIMED_SIZE], ("big-m",), settings, seeds=1)
-        planned += [replace(run, whole=INTRODUCTION_SECONDS) for run in claimed]
+        planned += [replace(run, whole=paper.INTRODUCTION_SECONDS) for run in claimed]
     counted = [{**CLAIMED_SIZE, "network": networks[-1], "n": n} for n in (500, 60)]
     return planned + runs(NAME, counted, ("size",), settings, seeds=1)
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from dovetail_study import paper
 from dovetail_study.best_known import Reachable, pairs
 from dovetail_study.claims import (
     Quality,
@@ -30,21 +31,6 @@ from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.instances import on_water
-from dovetail_study.paper import (
-    BUDGETS,
-    DD_ITERATIONS,
-    DD_QUALITY,
-    DD_SPEED,
-    E3_SIZES,
-    E3_TEXT_SIZES,
-    ITERATIONS,
-    MORE_ITERATIONS,
-    MOST_LOST,
-    SSG_CAP,
-    SSG_ITERATIONS,
-    SSG_QUALITY,
-    SSG_SPEED,
-)
 from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
@@ -73,7 +59,7 @@ NO_REFERENCE = "not known which part"
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Every claim in both readings of the budgets."""
-    return in_both([row for row in rows if row["n"] in E3_SIZES], _of)
+    return in_both([row for row in rows if row["n"] in paper.E3_SIZES], _of)
 
 
 def _of(rows: Rows) -> list[Verdict]:
@@ -85,8 +71,8 @@ def _of(rows: Rows) -> list[Verdict]:
         _more_iterations(rows),
         _ssg_iterations(rows),
         _dd_iterations(rows),
-        _speeds(rows, "ssg", "E3 speed-up of SSG over SCIP", "0.3, 2.7, 20–30", SSG_SPEED),
-        _speeds(rows, "paper", "E3 speed-up of DD over SCIP", _numbers(DD_SPEED), DD_SPEED),
+        _speeds(rows, "ssg", "E3 speed-up of SSG over SCIP", "0.3, 2.7, 20–30", paper.SSG_SPEED),
+        _speeds(rows, "paper", "E3 speed-up of DD over SCIP", _numbers(paper.DD_SPEED), paper.DD_SPEED),
     ]
 
 
@@ -94,10 +80,10 @@ def _ssg_loses(rows: Rows) -> Verdict:
     reachable = Reachable(rows)
     ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="ssg"))))
     lost = [ratio < LOSES for ratio in ratios.values()]
-    near = [abs(ratio - SSG_QUALITY[n]) <= LOSS_ROOM for n, ratio in ratios.items()]
+    near = [abs(ratio - paper.SSG_QUALITY[n]) <= LOSS_ROOM for n, ratio in ratios.items()]
     return judged(
         "E3 SSG loses quality",
-        f"{_numbers(SSG_QUALITY)} of SCIP",
+        f"{_numbers(paper.SSG_QUALITY)} of SCIP",
         f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; "
         f"{_proofs(rows, 'ssg', reachable)}",
         holds=all(lost) and all(near) if lost else None,
@@ -117,7 +103,7 @@ def _dd_keeps(rows: Rows) -> Verdict:
     proved = _all_proved(rows, "paper", reachable)
     return judged(
         "E3 DD keeps it",
-        f"{_numbers(DD_QUALITY)} of SCIP",
+        f"{_numbers(paper.DD_QUALITY)} of SCIP",
         f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
         f"{_listed(ours) or 'not run'}; "
         f"{_proofs(rows, 'paper', reachable)}",
@@ -157,10 +143,10 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
     loss = 1.0 - ratios.get(worst, math.nan)
     return judged(
         claim,
-        f"up to {100 * MOST_LOST:g} %",
+        f"up to {100 * paper.MOST_LOST:g} %",
         f"at most {text(100 * loss, 2)} % (at n = {worst}) of DD's potable samples are lost{_algebra(rows)}: "
         f"over those of DD {_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
-        holds=loss >= MOST_LOST - LOSS_ROOM if ratios else None,
+        holds=loss >= paper.MOST_LOST - LOSS_ROOM if ratios else None,
         in_part=loss > 1.0 - LOSES,
         rule=f"at some size that is lost, give or take {100 * LOSS_ROOM:g} of 100 samples; in part: more "
         f"than {100 * (1.0 - LOSES):.0f}",
@@ -187,20 +173,22 @@ def _more_iterations(rows: Rows) -> Verdict:
     ends = "; ".join(f"{m} {converged_in(where(used, method=m))}" for m in loops)
     return judged(
         "E3 without dual updates iterations rise by two or three orders of magnitude",
-        f"{MORE_ITERATIONS:g} times and more (its own figures: {_span(SSG_ITERATIONS)} against "
-        f"{_span(DD_ITERATIONS.values())})",
-        f"its own caps, {SSG_CAP} iterations of SSG and {ITERATIONS} of DD, and its own figures allow at "
-        f"most {SSG_ITERATIONS[1] / min(DD_ITERATIONS.values()):g} times, by arithmetic; here iterations "
+        f"{paper.MORE_ITERATIONS:g} times and more (its own figures: {_span(paper.SSG_ITERATIONS)} against "
+        f"{_span(paper.DD_ITERATIONS.values())})",
+        f"its own caps, {paper.SSG_CAP} iterations of SSG and {paper.ITERATIONS} of DD, and its own "
+        f"figures allow at "
+        f"most {paper.SSG_ITERATIONS[1] / min(paper.DD_ITERATIONS.values()):g} times, by "
+        f"arithmetic; here iterations "
         f"until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers at zero "
         f"{_listed(plain) or '–'}; converged: {ends}",
-        holds=max(every) >= MORE_ITERATIONS if every else None,
-        rule=f"at least {MORE_ITERATIONS:g} times at some size",
+        holds=max(every) >= paper.MORE_ITERATIONS if every else None,
+        rule=f"at least {paper.MORE_ITERATIONS:g} times at some size",
         rows=used,
     )
 
 
 def _ssg_iterations(rows: Rows) -> Verdict:
-    mine, (low, high) = where(rows, method="ssg"), SSG_ITERATIONS
+    mine, (low, high) = where(rows, method="ssg"), paper.SSG_ITERATIONS
     best = _at(lambda n: average(where(mine, n=n), "best_at"))
     inside = [low <= value <= high for value in best.values()]
     return judged(
@@ -221,10 +209,10 @@ def _dd_iterations(rows: Rows) -> Verdict:
     loops = _at(lambda n: average(where(done, n=n), "iterations"))
     best = _at(lambda n: average(where(mine, n=n), "best_at"))
     ended = _at(lambda n: average(where(mine, n=n), "iterations"))
-    near = [abs(loops[n] - DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
+    near = [abs(loops[n] - paper.DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
     return judged(
         "E3 iterations of DD",
-        _numbers(DD_ITERATIONS),
+        _numbers(paper.DD_ITERATIONS),
         f"{_listed(ended)} to the end, converged in {converged_in(mine)}"
         f"{f'; these after {_listed(loops)}' if loops else ''}; the "
         f"best point comes at {_listed(best)}{_never(mine)}",
@@ -241,7 +229,7 @@ def _never(rows: Rows) -> str:
     return f", {stuck} of {len(rows)} runs never improved on the start" if stuck else ""
 
 
-def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, float]) -> Verdict:
+def _speeds(rows: Rows, method: str, claim: str, theirs: str, claimed: dict[int, float]) -> Verdict:
     every = pairs(rows, method, "big-m")
     matched = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
 
@@ -257,7 +245,7 @@ def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, 
     bounds = f" (lower bounds at n = {', '.join(map(str, sorted(cut)))}: SCIP was not done)" if cut else ""
     return judged_time(
         claim,
-        paper,
+        theirs,
         f"{_listed(speed) or 'nothing to compare with'}{bounds}; {ratios_said(matched)}, over the "
         f"{len(matched)} of {len(every)} pairs in which SCIP searched{apart(matched)}; it {said(ours)}",
         fast=fast if settled else None,
@@ -281,7 +269,7 @@ def as_fast(ours: float, claimed: float, at_least: bool) -> bool | None:
 
 def _at(value: Callable[[int], float]) -> dict[int, float]:
     """A number for each of the paper's sizes that was run."""
-    numbers = {n: value(n) for n in E3_SIZES}
+    numbers = {n: value(n) for n in paper.E3_SIZES}
     return {n: number for n, number in numbers.items() if math.isfinite(number)}
 
 
@@ -294,7 +282,7 @@ def _span(numbers: Collection[float]) -> str:
 
 
 def _numbers(claimed: dict[int, float]) -> str:
-    sizes = "" if tuple(claimed) == E3_SIZES else f" at n = {', '.join(map(str, claimed))}"
+    sizes = "" if tuple(claimed) == paper.E3_SIZES else f" at n = {', '.join(map(str, claimed))}"
     return ", ".join(f"{value:g}" for value in claimed.values()) + sizes
 
 
@@ -303,7 +291,7 @@ LOOPS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "paper-no-dual", "dual-dec
 METHODS = (*LOOPS, "auto", "big-m")
 NETWORK = "2x16"
 """Its smallest: SCIP has to get somewhere within its limit."""
-SIZES = (*E3_SIZES, *E3_TEXT_SIZES)
+SIZES = (*paper.E3_SIZES, *paper.E3_TEXT_SIZES)
 
 
 HEADER = (
@@ -326,7 +314,7 @@ def tables(rows: Rows) -> list[ResultTable]:
         "one that found its best point.",
         records=rows,
     )
-    for budgets in BUDGETS:
+    for budgets in paper.BUDGETS:
         mine = read(rows, budgets)
         reachable = Reachable(mine)
         for n in sorted(distinct(mine, "n")):
@@ -369,7 +357,7 @@ def _speed_up(rows: Rows, method: str) -> tuple[list[float], bool]:
 def reading(rows: Rows) -> str:
     """Who flips how many, and how SCIP's searches ended."""
     parts = []
-    for budgets in BUDGETS:
+    for budgets in paper.BUDGETS:
         mine = read(rows, budgets)
         flips = {m: average(where(mine, method=m), "flipped") for m in present(CONTESTANTS, mine)}
         ranked = sorted(((value, m) for m, value in flips.items() if value == value), reverse=True)
@@ -389,7 +377,7 @@ def draw(rows: Rows) -> Drawing | None:
     if not methods:
         return None
     panels: list[LinesPanel] = []
-    for budgets in BUDGETS:
+    for budgets in paper.BUDGETS:
         mine = read(rows, budgets)
         reachable, sizes = Reachable(mine), sorted(distinct(mine, "n"))
 
@@ -423,8 +411,8 @@ def draw(rows: Rows) -> Drawing | None:
 
 
 def _runs(settings: BenchSettings) -> list[Run]:
-    sizes = dict(zip(BUDGETS, ((4, 8), (4,)) if settings.quick else (SIZES, SIZES), strict=True))
-    cells = [{"network": NETWORK, "n": n, "budgets": b} for b in BUDGETS for n in sizes[b]]
+    sizes = dict(zip(paper.BUDGETS, ((4, 8), (4,)) if settings.quick else (SIZES, SIZES), strict=True))
+    cells = [{"network": NETWORK, "n": n, "budgets": b} for b in paper.BUDGETS for n in sizes[b]]
     planned = runs(NAME, cells, (*LOOPS, "auto"), settings)
     return planned + tried_first(NAME, cells, "big-m", settings)
 

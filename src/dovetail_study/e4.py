@@ -7,22 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
+from dovetail_study import paper
 from dovetail_study.best_known import Reachable, worth
 from dovetail_study.claims import Quality, all_solved, floor, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Bars, Drawing, LinesPanel
 from dovetail_study.instances import on_water
-from dovetail_study.paper import (
-    ACCURACY,
-    BUDGETS,
-    CONVERGENCE,
-    E4_KINDS,
-    E4_SECONDS,
-    E4_SIZES,
-    SWAPPED,
-    SWAPPED_SECONDS,
-)
 from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
@@ -47,17 +38,17 @@ SLOWER = 1.5
 """Times the paper's seconds that count as no slower: another machine."""
 EQUAL = 0.05
 """Objectives count as the same within one sample in 20."""
-LARGEST, FULLY = max(E4_SIZES), "2x16"
+LARGEST, FULLY = max(paper.E4_SIZES), "2x16"
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Accuracy, distortion and big-M; in both readings of the budgets all that a loop is asked for."""
-    rows = [row for row in rows if row["n"] in E4_SIZES]
+    rows = [row for row in rows if row["n"] in paper.E4_SIZES]
     return [
         _accuracy(where(rows, method="paper")),
         _distortion([row for row in rows if row["method"] in ("paper", "dual-decomposition")]),
         *in_both(rows, _of),
-        _written([row for row in where(rows, method="big-m") if row["network"] in SWAPPED]),
+        _written([row for row in where(rows, method="big-m") if row["network"] in paper.SWAPPED]),
     ]
 
 
@@ -67,16 +58,16 @@ def _of(rows: Rows) -> list[Verdict]:
     return [
         _convergence(loop),
         _seconds(largest, rows),
-        _swapped([row for row in largest if row["network"] in SWAPPED], rows),
+        _swapped([row for row in largest if row["network"] in paper.SWAPPED], rows),
         _same_objective(rows),
     ]
 
 
 def _accuracy(rows: Rows) -> Verdict:
-    ours = {w: average(where(rows, network=w), "accuracy") for w in ACCURACY}
+    ours = {w: average(where(rows, network=w), "accuracy") for w in paper.ACCURACY}
     return judged(
-        f"E4 accuracy of {_kinds(ACCURACY)}",
-        ", ".join(f"{value:g}" for value in ACCURACY.values()),
+        f"E4 accuracy of {_kinds(paper.ACCURACY)}",
+        ", ".join(f"{value:g}" for value in paper.ACCURACY.values()),
         f"{', '.join(text(value) for value in ours.values())} with networks of our own making, majority "
         f"class {text(average(rows, 'majority'))}: the paper's architectures and training are not published",
         holds=None,
@@ -110,16 +101,16 @@ def _own_count(row: Record) -> bool:
 
 def _convergence(rows: Rows) -> Verdict:
     by_rule, with_proofs = (
-        {w: share(where(rows, network=w), ended) for w in CONVERGENCE} for ended in (agreed, converged)
+        {w: share(where(rows, network=w), ended) for w in paper.CONVERGENCE} for ended in (agreed, converged)
     )
-    there = [w for w in CONVERGENCE if math.isfinite(by_rule[w])]
+    there = [w for w in paper.CONVERGENCE if math.isfinite(by_rule[w])]
 
     def near(ours: Mapping[str, float]) -> list[bool]:
-        return [abs(ours[w] - CONVERGENCE[w]) <= CONVERGENCE_ROOM for w in there]
+        return [abs(ours[w] - paper.CONVERGENCE[w]) <= CONVERGENCE_ROOM for w in there]
 
     return judged(
-        f"E4 convergence of {_kinds(CONVERGENCE)}",
-        ", ".join(f"{value:g}" for value in CONVERGENCE.values()),
+        f"E4 convergence of {_kinds(paper.CONVERGENCE)}",
+        ", ".join(f"{value:g}" for value in paper.CONVERGENCE.values()),
         f"{', '.join(text(value) for value in by_rule.values())} by its rule |u - x| < 1e-4 (counting runs "
         "that ended before, at a proved optimum: "
         f"{', '.join(text(value) for value in with_proofs.values())}); {floor(rows)}",
@@ -132,12 +123,12 @@ def _convergence(rows: Rows) -> Verdict:
 
 
 def _seconds(rows: Rows, every: Rows) -> Verdict:
-    ours = {w: geometric_mean(known(where(rows, network=w), "seconds")) for w in E4_SECONDS}
+    ours = {w: geometric_mean(known(where(rows, network=w), "seconds")) for w in paper.E4_SECONDS}
     there = {w: value for w, value in ours.items() if math.isfinite(value)}
-    fast = [value <= SLOWER * E4_SECONDS[w] for w, value in there.items()]
+    fast = [value <= SLOWER * paper.E4_SECONDS[w] for w, value in there.items()]
     return judged_time(
-        f"E4 seconds at n = {LARGEST} of {_kinds(E4_SECONDS)}",
-        ", ".join(f"{value:g}" for value in E4_SECONDS.values()),
+        f"E4 seconds at n = {LARGEST} of {_kinds(paper.E4_SECONDS)}",
+        ", ".join(f"{value:g}" for value in paper.E4_SECONDS.values()),
         f"{', '.join(text(value) for value in ours.values())} s (geometric means) to the end; {said(rows)}",
         fast=all(fast) if fast else None,
         part=any(fast),
@@ -167,15 +158,15 @@ def _refused(row: Record) -> bool:
 
 def _swapped(rows: Rows, every: Rows) -> Verdict:
     seconds = known(rows, "seconds")
-    below = bool(seconds) and max(seconds) < SWAPPED_SECONDS
+    below = bool(seconds) and max(seconds) < paper.SWAPPED_SECONDS
     return judged_time(
         "Introduction: CNN and LSTM solve in less than 47 s",
-        f"< {SWAPPED_SECONDS:g} s (its own E4: LSTM about {E4_SECONDS['lstm']:g} s)",
+        f"< {paper.SWAPPED_SECONDS:g} s (its own E4: LSTM about {paper.E4_SECONDS['lstm']:g} s)",
         f"at n = {LARGEST}: {said(rows)}",
         fast=below if seconds else None,
         solved=all_solved(rows),
         quality=Quality.of(rows, every),
-        rule=f"every run at n = {LARGEST} ends within {SWAPPED_SECONDS:g} s",
+        rule=f"every run at n = {LARGEST} ends within {paper.SWAPPED_SECONDS:g} s",
         rows=rows,
     )
 
@@ -186,13 +177,13 @@ def _same_objective(rows: Rows) -> Verdict:
     gaps: dict[tuple[str, int], list[float]] = {}
     for row in used:
         base, mine = fully.get((row["n"], row["seed"])), worth(row)
-        if row["network"] in SWAPPED and base and mine is not None:
+        if row["network"] in paper.SWAPPED and base and mine is not None:
             gaps.setdefault((row["network"], row["n"]), []).append(mine / base - 1.0)
     apart = [abs(gap) for cell in gaps.values() for gap in cell]
     listed = ", ".join(
         f"{kind} {text(average(where(used, network=w), 'potable'))} "
         f"({_best(reachable, where(used, network=w))})"
-        for w, kind in E4_KINDS.items()
+        for w, kind in paper.E4_KINDS.items()
         if where(used, network=w)
     )
     return judged(
@@ -215,7 +206,7 @@ def _best(reachable: Reachable, rows: Rows) -> str:
 
 
 def _kinds(networks: Iterable[str]) -> str:
-    return ", ".join(E4_KINDS[network] for network in networks)
+    return ", ".join(paper.E4_KINDS[network] for network in networks)
 
 
 NAME = "e4"
@@ -240,9 +231,9 @@ def tables(rows: Rows) -> list[ResultTable]:
         "was tried.",
         records=rows,
     )
-    for network, kind in E4_KINDS.items():
+    for network, kind in paper.E4_KINDS.items():
         for n in sorted(distinct(where(rows, network=network), "n")):
-            for budgets, method in product(BUDGETS, present(CONTESTANTS, rows)):
+            for budgets, method in product(paper.BUDGETS, present(CONTESTANTS, rows)):
                 cell = where(read(rows, budgets), network=network, method=method, n=n)
                 if cell:
                     learnt = [text(average(cell, name)) for name in ("accuracy", "majority")]
@@ -254,15 +245,15 @@ def tables(rows: Rows) -> list[ResultTable]:
 def reading(rows: Rows) -> str:
     """Who flips how many; and networks whose rates mean little."""
     said = []
-    for budgets, method in product(BUDGETS, present(LOOPS, rows)):
+    for budgets, method in product(paper.BUDGETS, present(LOOPS, rows)):
         mine = where(read(rows, budgets), method=method)
-        flips = {kind: average(where(mine, network=w), "flipped") for w, kind in E4_KINDS.items()}
+        flips = {kind: average(where(mine, network=w), "flipped") for w, kind in paper.E4_KINDS.items()}
         listed = ", ".join(f"{kind} {text(value)}" for kind, value in flips.items() if math.isfinite(value))
         if listed:
             said.append(f"{method}, budgets {budgets}: {listed}")
     if not said:
         return ""
-    idle = [kind for w, kind in E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]
+    idle = [kind for w, kind in paper.E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]
     note = f" {', '.join(idle)}: no better than the majority class, so its rates mean little." if idle else ""
     return f"Newly flipped samples per run, {'; '.join(said)}.{note}"
 
@@ -273,11 +264,11 @@ def _learnt_nothing(rows: Rows) -> bool:
 
 def draw(rows: Rows) -> Drawing | None:
     """Accuracy, success and time, with the budgets by which the page judges."""
-    rows = read(rows, BUDGETS[-1]) or rows
+    rows = read(rows, paper.BUDGETS[-1]) or rows
     if not rows:
         return None
     sizes = sorted(distinct(rows, "n"))
-    kinds = {w: kind for w, kind in E4_KINDS.items() if where(rows, network=w)}
+    kinds = {w: kind for w, kind in paper.E4_KINDS.items() if where(rows, network=w)}
     names = list(kinds.values())
     accuracy = {
         label: [average(where(rows, network=w), field) for w in kinds]
@@ -305,8 +296,8 @@ def draw(rows: Rows) -> Drawing | None:
 
 
 def _runs(settings: BenchSettings) -> list[Run]:
-    sizes = (5,) if settings.quick else E4_SIZES
-    cells = [{"network": network, "n": n} for network in E4_KINDS for n in sizes]
+    sizes = (5,) if settings.quick else paper.E4_SIZES
+    cells = [{"network": network, "n": n} for network in paper.E4_KINDS for n in sizes]
     again = cells[:1] if settings.quick else cells
     both = cells + [{**cell, "budgets": "per sample"} for cell in again]
     solved = runs(NAME, both, (*LOOPS, "auto"), settings)

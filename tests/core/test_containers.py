@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.core.containers import as_array, like
+from dovetail.core.foreign import as_array, like
 
 
 class Variable:

@@ -3,8 +3,8 @@
 import pytest
 
 import dovetail as dt
-from dovetail.modelling import attachment
-from dovetail.modelling.attachment import attached_to
+from dovetail.modelling import predictor_constr as attachment
+from dovetail.modelling.predictor_constr import attached_to
 from tests.modelling.tiny import in_gurobi, times
 
 

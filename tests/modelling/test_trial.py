@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.foreign import locate
-from dovetail.modelling import attachment
+from dovetail.modelling import predictor_constr as attachment
 from tests.modelling.tiny import in_gurobi, solve, times
 
 

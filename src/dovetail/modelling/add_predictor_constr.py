@@ -23,9 +23,10 @@ from dovetail.core.names import labels_of
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import OutputType, Problem
 from dovetail.core.words import did_you_mean
-from dovetail.modelling.attachment import (
+from dovetail.modelling.predictor_constr import (
     Attachment,
     OwnSolves,
+    PredictorConstr,
     Registry,
     columns_of,
     input_entries,
@@ -34,7 +35,6 @@ from dovetail.modelling.attachment import (
     sample_places,
     with_numbers,
 )
-from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
 from dovetail.predictors import PREDICTORS, categories_of

@@ -4,18 +4,212 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
-from dovetail.core.containers import frame_of
-from dovetail.core.errors import DovetailError, PredictorError
-from dovetail.core.foreign import ForeignModel
-from dovetail.core.names import in_short
-from dovetail.core.problem import Problem
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
+from dovetail.core.block import Block
+from dovetail.core.errors import DovetailError, ModelError, PredictorError
+from dovetail.core.foreign import NUMBER, ForeignModel, Places, Reading, frame_of, locate
+from dovetail.core.mip import Mip
+from dovetail.core.names import free_name, in_short
+from dovetail.core.predictor import Predictor
+from dovetail.core.problem import OutputType, Problem
 from dovetail.core.words import facts, several
-from dovetail.modelling.attachment import Attachment, as_outputs, as_samples, registry_of
+
+
+@dataclass(eq=False)
+class Attachment:
+    """One call of `add_predictor_constr`."""
+
+    name: str
+    predictor: Predictor
+    inputs: Any
+    outputs: Any
+    """Containers as they were passed: a number that is changed in one later on is seen."""
+    output_type: OutputType
+    threshold: float | None
+    epsilon: float
+    data: Any
+    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """Of features that hold names, the names; a name among the inputs stands for its place there."""
+    block: Block | None = None
+    """As it was accepted, over columns of that moment."""
+    places: tuple[Places, Places] | None = None
+    """Of a `dovetail.Problem` only, whose columns stay where they are: where inputs and outputs are."""
+    values: tuple[FloatArray, FloatArray] | None = None
+    """Inputs (n_samples, n_features) and outputs (n_samples, n_outputs) at the point of the last solve."""
+    trouble: str = "there is no solution yet; call dovetail.solve(model) first"
+    """Why there are no values."""
+
+    def add_to(self, problem: Problem, inputs: IntArray, outputs: IntArray) -> None:
+        """Make it a block of `problem` over these columns, or raise what is wrong with it."""
+        taken = {block.name for block in problem.blocks}
+        self.block = problem.add_predictor(
+            self.predictor,
+            inputs,
+            outputs,
+            output_type=self.output_type,
+            threshold=self.threshold,
+            epsilon=self.epsilon,
+            name=self.name if self.name not in taken else f"{self.name}#{len(taken)}",
+            data=self.data,
+        )
+
+    def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:
+        """(n_samples, n_outputs) |what the predictor says of the inputs - the outputs|."""
+        assert self.block is not None
+        return np.asarray(np.abs(self.block.decode(self.block.predictor.predict(inputs)) - outputs))
+
+
+def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
+    """(n_samples, n_features) and (n_samples, n_outputs)."""
+    inputs = input_places(foreign, reading, attached)
+    what = f"{attached.name}: output_vars"
+    found = locate(foreign, reading, what, foreign.unpack(attached.outputs))
+    if np.any(found.column == NUMBER):
+        raise PredictorError(
+            f"{attached.name}: output_vars holds a number; outputs must be variables. To ask for a value, "
+            "fix the variable or add a row."
+        )
+    samples = len(inputs.column)
+    return inputs, Places(as_outputs(found.column, samples), as_outputs(found.number, samples))
+
+
+def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> Places:
+    """(n_samples, n_features)."""
+    return locate(foreign, reading, f"{attached.name}: input_vars", input_entries(foreign, attached))
+
+
+def input_entries(foreign: ForeignModel, attached: Attachment) -> ObjectArray:
+    """(n_samples, n_features) variables and numbers; names of categories are replaced by their numbers."""
+    entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
+    if entries.size == 0:
+        raise PredictorError(f"{attached.name}: input_vars is empty; give (n_samples, n_features).")
+    named = {j: names for j, names in attached.categories.items() if j < entries.shape[1]}
+    if not named:
+        return entries
+    numbered = entries.copy()
+    for feature, names in named.items():
+        for i, entry in enumerate(entries[:, feature]):
+            if not isinstance(entry, str):  # a variable, or the number itself
+                continue
+            if entry not in names:
+                raise PredictorError(
+                    f"{attached.name}: input_vars holds {entry!r} as feature {feature}, which the predictor "
+                    f"was not trained on; it knows {', '.join(map(str, names))}."
+                )
+            numbered[i, feature] = float(names.index(entry))
+    return numbered
+
+
+def as_samples(given: Any) -> Any:
+    """(n_samples, n_features): a vector is one sample, further dimensions are flattened."""
+    return np.atleast_2d(given) if given.ndim < 3 else given.reshape(len(given), -1)
+
+
+def as_outputs(given: Any, samples: int) -> Any:
+    """(n_samples, n_outputs): a vector is one sample, or one output of each of several samples."""
+    return given[:, None] if given.ndim == 1 and samples > 1 else as_samples(given)
+
+
+def with_numbers(mip: Mip, inputs: Sequence[Places]) -> Mip:
+    """A column for each different number among the inputs, fixed to it."""
+    numbers = np.unique(np.concatenate([[], *(found.number[found.column == NUMBER] for found in inputs)]))
+    if not numbers.size:
+        return mip
+    names = [f"constant {number!r}" for number in numbers.tolist()]
+    return mip.with_columns(numbers, numbers, np.zeros(numbers.size, dtype=bool), names)
+
+
+def columns_of(mip: Mip, first: int, inputs: Places) -> IntArray:
+    """Input columns, numbers replaced by the columns fixed to them; those begin at `first`, sorted."""
+    constants = first + np.searchsorted(mip.lower[first:], inputs.number)
+    return np.where(inputs.column == NUMBER, constants, inputs.column)
+
+
+@dataclass(eq=False)
+class Registry:
+    """What is attached to one model."""
+
+    attachments: list[Attachment] = field(default_factory=list)
+    read: set[Hashable] = field(default_factory=set)
+    written: set[Hashable] = field(default_factory=set)
+    """Keys of variables that some attachment reads or writes: most new ones have nothing to do with older."""
+
+    lost: bool = False
+    """Whether the model is a copy of one with predictors, none of which it has."""
+
+    def involves(self, inputs: set[Hashable], outputs: set[Hashable]) -> bool:
+        """Whether a new attachment may clash with the others, or close a cycle."""
+        return bool(outputs & (self.read | self.written | inputs))
+
+    def free_name(self, model: Any, name: str, prefix: str) -> str:
+        """The name asked for, which must be free; else one made of the peers' prefix, which need not be."""
+        taken = {attachment.name for attachment in self.attachments}
+        if isinstance(model, Problem):
+            taken |= {block.name for block in model.blocks}
+        if name in taken:
+            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        if name or (prefix and prefix not in taken):
+            return name or prefix
+        return free_name(prefix or "block", taken)
+
+
+_registries: WeakKeyDictionary[Any, Registry] = WeakKeyDictionary()
+
+
+def registry_of(model: Any) -> Registry:
+    """What is attached to `model`; an empty one is kept from now on if there was none."""
+    return _registries.setdefault(model, Registry())
+
+
+def attached_to(model: Any) -> tuple[Attachment, ...]:
+    """The same for those who only look."""
+    registry = _registries.get(model)
+    return () if registry is None else tuple(registry.attachments)
+
+
+def is_lost(model: Any) -> bool:
+    """Whether `model` is a copy that has none of the predictors of its original."""
+    registry = _registries.get(model)
+    return registry is not None and registry.lost
+
+
+class OwnSolves:
+    """What the tools ask (`dovetail.core.foreign.Ties`)."""
+
+    def refuse(self, parts: Iterable[Any]) -> None:
+        """A `ModelError` where a part has predictors, or is a copy that has lost them."""
+        for part in parts:
+            require_not_lost((part,))
+            names = [attached.name for attached in attached_to(part)]
+            if names:
+                raise ModelError(
+                    f"predictors are attached to this model ({', '.join(names)}), and its own solver would "
+                    "leave them out. Call dovetail.solve(model) instead; to solve without a predictor, call "
+                    "remove() of what add_predictor_constr returned."
+                )
+
+    def copied(self, parts: Iterable[Any], copy: Any) -> None:
+        """Note that the copy of a model with predictors has none of them."""
+        if any(is_lost(part) or attached_to(part) for part in parts):
+            registry_of(copy).lost = True
+
+
+def require_not_lost(parts: Iterable[Any]) -> None:
+    """Refuse to solve a copy as if its original had no predictors."""
+    if any(map(is_lost, parts)):
+        raise ModelError(
+            "this model is a copy of one that predictors are attached to, and a copy has none of them. "
+            "Attach them to the copy (add_predictor_constr), or solve the original with dovetail.solve; for "
+            "a copy without predictors, call their remove() first."
+        )
+
 
 Kind = TypeVar("Kind", bound="PredictorConstr")
 

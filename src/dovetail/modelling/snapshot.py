@@ -19,7 +19,7 @@ from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
 from dovetail.core.foreign import Origin, Places, Reading
 from dovetail.core.problem import Problem
-from dovetail.modelling.attachment import (
+from dovetail.modelling.predictor_constr import (
     Attachment,
     attached_to,
     columns_of,

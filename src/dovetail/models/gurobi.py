@@ -24,9 +24,8 @@ import scipy.sparse as sp
 from gurobipy import GRB
 
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
-from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Slack, Ties, as_array, like
 from dovetail.core.mip import INFINITY, Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms

@@ -20,9 +20,8 @@ from linopy.expressions import ScalarLinearExpression
 from linopy.variables import ScalarVariable
 
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
-from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties, as_array, like
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms

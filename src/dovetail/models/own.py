@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import ObjectArray
-from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties, as_array
 from dovetail.core.template import FamilyColumns
 
 

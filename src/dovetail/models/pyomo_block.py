@@ -26,9 +26,8 @@ from pyomo.core.expr.visitor import replace_expressions
 from pyomo.repn import generate_standard_repn
 
 from dovetail.core.arrays import FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
+from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties, as_array, like
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms

@@ -24,10 +24,9 @@ import numpy as np
 from dovetail.certificates.certificate import Certificate
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
-from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.core.foreign import Answer, Origin
+from dovetail.core.foreign import Answer, Origin, RaggedError, as_array, like
 from dovetail.core.names import NumberedNames, in_short, split_index
 from dovetail.core.words import did_you_mean, facts, several
 from dovetail.report.gains import ROWS_ONLY, Gain, relative_gap

@@ -1,4 +1,10 @@
-"""A program as it was read: its text, its syntax tree, and where each node stands."""
+"""A program as it was read: its text, its syntax tree, and where each node stands.
+
+What the names of a program stand for, as far as one has to know: models, solvers, objects of its classes.
+
+A name means the same wherever it stands, and `a.b` means the same for every `a`: that is coarse, and enough.
+What is handed on counts: by assignments, `with`, arguments and what a function returns.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,134 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+SOLVER, MODEL = "a solver of Pyomo's", "a model"
+"""What `SolverFactory` and `Model` make; the other kinds are the program's own classes, by name."""
+MODELS = ("Model", "ConcreteModel")
+
+
+class Bindings:
+    """The kinds that names have."""
+
+    def __init__(self, program: PeerProgram) -> None:
+        self._program = program
+        self._classes = {node.name: node for node in program.all(ast.ClassDef)}
+        self._functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {
+            **{node.name: node for node in program.all(ast.FunctionDef)},
+            **{node.name: node for node in program.all(ast.AsyncFunctionDef)},
+        }
+        self._kinds: dict[str, set[str]] = {}
+        size = -1
+        while size != (size := sum(map(len, self._kinds.values()))):  # until nothing is new
+            for target, value in self.handed_on():
+                self._note(target, self.kinds(value))
+
+    def kinds(self, node: ast.expr | None) -> set[str]:
+        """The kinds that an expression may have."""
+        if isinstance(node, ast.Call):
+            return self._of_a_call(node)
+        if isinstance(node, (ast.IfExp, ast.BoolOp)):
+            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            return {kind for part in parts for kind in self.kinds(part)}
+        if isinstance(node, (ast.NamedExpr, ast.Await)):
+            return self.kinds(node.value)
+        return self._kinds.get(_key(node), set())
+
+    def defines(self, method: str) -> set[str]:
+        """The classes of the program that have a method of this name."""
+        return {
+            name
+            for name, node in self._classes.items()
+            if any(isinstance(each, ast.FunctionDef) and each.name == method for each in node.body)
+        }
+
+    def _note(self, target: ast.expr | str, kinds: set[str]) -> None:
+        key = target if isinstance(target, str) else _key(target)
+        if key and kinds:
+            self._kinds.setdefault(key, set()).update(kinds)
+
+    def _of_a_call(self, call: ast.Call) -> set[str]:
+        name = called(call)
+        origin = self._program.origin(call.func)
+        if name == "SolverFactory" or SOLVER in self._kinds.get(f"{_key(call.func)}()", ()):
+            return {SOLVER}
+        if origin.endswith(".SolverFactory") or origin.startswith(
+            ("pyomo.contrib.appsi", "pyomo.contrib.solver")
+        ):
+            return {SOLVER}
+        if name in self._classes:
+            return {name}
+        if name in MODELS:
+            return {MODEL}
+        if name not in self._functions:
+            return set()
+        inside = (node for node in ast.walk(self._functions[name]))
+        given = [node.value for node in inside if isinstance(node, (ast.Return, ast.Yield))]
+        return {kind for value in given for kind in self.kinds(value)}
+
+    def handed_on(self) -> Iterator[tuple[ast.expr | str, ast.expr]]:
+        """All pairs of a target and what it gets."""
+        for node in ast.walk(self._program.tree):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    yield from _pairs(target, node.value)
+                    yield from ((f"{_key(target)}[]", each) for each in _held(node.value))
+                    if last_name(node.value) == "SolverFactory":
+                        self._note(f"{_key(target)}()", {SOLVER})
+            elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+                yield node.target, node.value
+            elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+                yield node.optional_vars, node.context_expr
+            elif isinstance(node, (ast.For, ast.comprehension)):
+                yield from ((node.target, each) for each in _held(node.iter))
+            elif isinstance(node, ast.Call):
+                yield from self._arguments(node)
+
+    def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+        """The parameters of the program's own functions, and what a call gives them."""
+        name = called(call)
+        function: ast.AST | None = self._functions.get(name)
+        if name in self._classes:
+            body = self._classes[name].body
+            own = (each for each in body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+            function = next(own, None)
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        skipped = 1 if names[:1] in (["self"], ["cls"]) else 0
+        yield from zip(names[skipped:], call.args, strict=False)
+        yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`a, b = c, d` one by one."""
+    many = (ast.Tuple, ast.List)
+    if isinstance(target, many) and isinstance(value, many) and len(target.elts) == len(value.elts):
+        for each, one in zip(target.elts, value.elts, strict=True):
+            yield from _pairs(each, one)
+    else:
+        yield target, value
+
+
+def _held(node: ast.expr) -> list[ast.expr]:
+    """What a list or a dictionary holds that is written out."""
+    return list(getattr(node, "elts", getattr(node, "values", [])) if isinstance(node, _CONTAINERS) else [])
+
+
+_CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+def _key(node: ast.expr | None) -> str:
+    """What an expression is known by; "" where it is not."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f".{node.attr}"
+    if isinstance(node, ast.Subscript):
+        inner = _key(node.value)
+        return f"{inner}[]" if inner else ""
+    return ""
+
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

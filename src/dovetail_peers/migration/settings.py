@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dovetail_peers.migration.bindings import SOLVER, Bindings
-from dovetail_peers.migration.program import PeerProgram, called
+from dovetail_peers.migration.program import SOLVER, Bindings, PeerProgram, called
 
 OPTIONS = {
     "time_limit": ("timelimit", "limits/time", "time_limit", "sec", "seconds", "tmlim", "reslim"),

@@ -12,8 +12,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dovetail_peers.migration.bindings import MODEL, MODELS, SOLVER, Bindings
-from dovetail_peers.migration.program import Edit, PeerProgram, called, last_name
+from dovetail_peers.migration.program import (
+    MODEL,
+    MODELS,
+    SOLVER,
+    Bindings,
+    Edit,
+    PeerProgram,
+    called,
+    last_name,
+)
 from dovetail_peers.migration.settings import REFUSED, Left, Setting, SolverSettings, in_dictionary
 
 SOLVES = ("optimize", "optimizeNogil", "solveConcurrent")

@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import as_predictor
-from dovetail.modelling.attachment import Attachment, input_entries
+from dovetail.modelling.predictor_constr import Attachment, input_entries
 from dovetail.models.own import OwnModel
 from dovetail.predictors import categories_of
 

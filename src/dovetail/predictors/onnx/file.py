@@ -24,7 +24,7 @@ from torch import Tensor
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError, UnsupportedError
 from dovetail.core.files import FileLimits, Meter
-from dovetail.predictors.onnx.graph_traits import OnnxGraph
+from dovetail.predictors.onnx.module import OnnxGraph
 from dovetail.predictors.onnx.node import DTYPES, Attribute, OnnxNode
 
 LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)

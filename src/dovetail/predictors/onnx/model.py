@@ -19,13 +19,13 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.files import FileLimits, Meter
 from dovetail.networks.layers import ACTIVATIONS, Activation, Dense, Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
-from dovetail.predictors.onnx.graph_traits import (
+from dovetail.predictors.onnx.module import (
     RESHAPING,
     OnnxGraph,
+    OnnxModule,
     ends_in_sigmoid,
     piecewise_constant_nodes,
 )
-from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node
 from dovetail.predictors.torch.layers import changed

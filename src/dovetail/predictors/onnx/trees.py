@@ -17,7 +17,7 @@ import torch
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.onnx.graph_traits import OnnxGraph
+from dovetail.predictors.onnx.module import OnnxGraph
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail.predictors.trees.assembly import LinePieces, ReadTree, assembled, largest_going_left
 

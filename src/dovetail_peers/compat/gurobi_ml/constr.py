@@ -11,8 +11,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.words import several
-from dovetail.modelling.attachment import as_outputs, as_samples
-from dovetail.modelling.predictor_constr import PredictorConstr
+from dovetail.modelling.predictor_constr import PredictorConstr, as_outputs, as_samples
 from dovetail.models import foreign_model
 
 

@@ -14,7 +14,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.onnx.file import metered, read_graph
-from dovetail.predictors.onnx.graph_traits import OnnxGraph
+from dovetail.predictors.onnx.module import OnnxGraph
 
 Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 

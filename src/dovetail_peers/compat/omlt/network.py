@@ -19,7 +19,7 @@ from torch import nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
-from dovetail.predictors.onnx.graph_traits import OnnxGraph
+from dovetail.predictors.onnx.module import OnnxGraph
 from dovetail.predictors.onnx.node import OnnxNode
 from dovetail_peers.compat.omlt.definition import (
     Bounds,
