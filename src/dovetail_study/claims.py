@@ -9,25 +9,31 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import dovetail as dt
-from dovetail_study.best_known import Pairs, Reachable, instance, pairs, worth
-from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows, Verdict, judged
 from dovetail_study.paper import BUDGETS, RHO, STEP
 from dovetail_study.run import FEW, Record
 from dovetail_study.statistics import (
+    Pairs,
+    Reachable,
     average,
     constant,
     converged,
     converged_in,
     count_of,
     distinct,
+    done,
     geometric_mean,
+    instance,
     known,
     mean,
     never_improved,
+    pairs,
     proved,
+    searched,
+    tally,
     text,
     where,
+    worth,
 )
 
 TOLERANCE = dt.DualDecomposition.paper().tolerance

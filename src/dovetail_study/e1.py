@@ -9,7 +9,6 @@ from typing import Any
 
 import dovetail as dt
 from dovetail_study import paper
-from dovetail_study.best_known import Reachable, pairs, worth
 from dovetail_study.claims import (
     NOTHING_SEARCHED,
     Quality,
@@ -21,14 +20,31 @@ from dovetail_study.claims import (
     said,
 )
 from dovetail_study.contestants import CONTESTANTS, MARGIN
-from dovetail_study.ends import End, done, end, searched, spent, tally
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, HeatMap
 from dovetail_study.instances import on_water
 from dovetail_study.origin import in_order
 from dovetail_study.run import FEW, SEEDS, BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, improved, reached
-from dovetail_study.statistics import count_of, distinct, found, known, mean, present, text, where
+from dovetail_study.statistics import (
+    End,
+    Reachable,
+    count_of,
+    distinct,
+    done,
+    end,
+    found,
+    known,
+    mean,
+    pairs,
+    present,
+    searched,
+    spent,
+    tally,
+    text,
+    where,
+    worth,
+)
 from dovetail_study.table import ResultTable
 
 LARGE, MANY = paper.E1_NETWORKS[2:], 100

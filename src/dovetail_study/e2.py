@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dovetail_study import paper
-from dovetail_study.best_known import Reachable
 from dovetail_study.claims import Quality, all_solved, crowd, floor, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS, begun
-from dovetail_study.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.instances import on_water, written_out
@@ -18,6 +16,8 @@ from dovetail_study.origin import in_order
 from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
+    End,
+    Reachable,
     agreed,
     average,
     constant,
@@ -25,14 +25,20 @@ from dovetail_study.statistics import (
     converged_in,
     count_of,
     distinct,
+    done,
+    end,
     exponent,
     found,
     known,
     mean,
     present,
+    put_to_the_test,
+    refusals,
     share,
+    spent,
     spread,
     spread_of,
+    tally,
     text,
     where,
 )

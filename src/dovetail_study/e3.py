@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dovetail_study import paper
-from dovetail_study.best_known import Reachable, pairs
 from dovetail_study.claims import (
     Quality,
     all_solved,
@@ -27,23 +26,27 @@ from dovetail_study.claims import (
     times_as_long,
 )
 from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS
-from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
 from dovetail_study.instances import on_water
 from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
+    Reachable,
     average,
     converged,
     converged_in,
     distinct,
+    done,
     geometric_mean,
     known,
     mean,
     never_improved,
+    pairs,
     present,
+    searched,
     spread_of,
+    tally,
     text,
     where,
 )

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import product
 
 from dovetail_study import paper
-from dovetail_study.best_known import Reachable, worth
 from dovetail_study.claims import Quality, all_solved, floor, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
@@ -17,6 +16,7 @@ from dovetail_study.instances import on_water
 from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
+    Reachable,
     agreed,
     average,
     converged,
@@ -30,6 +30,7 @@ from dovetail_study.statistics import (
     share,
     text,
     where,
+    worth,
 )
 from dovetail_study.table import ResultTable
 

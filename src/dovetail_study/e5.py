@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from dovetail_study.best_known import Pairs, Reachable, instance, pairs, worth
 from dovetail_study.claims import (
     Quality,
     all_solved,
@@ -17,7 +16,6 @@ from dovetail_study.claims import (
     times_as_long,
 )
 from dovetail_study.contestants import BASELINES, CONTESTANTS
-from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Bars, Drawing
 from dovetail_study.instances import on_trees
@@ -33,19 +31,27 @@ from dovetail_study.paper import (
 from dovetail_study.run import FEW, BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap, how_big_m_ended
 from dovetail_study.statistics import (
+    Pairs,
+    Reachable,
     average,
     count_of,
     distinct,
+    done,
     found,
     geometric_mean,
+    instance,
     known,
     mean,
     never_improved,
+    pairs,
     present,
+    searched,
     spread_of,
     stopped,
+    tally,
     text,
     where,
+    worth,
 )
 from dovetail_study.table import ResultTable
 

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import dovetail as dt
-from dovetail_study.best_known import DIGITS as SPREAD_DIGITS
-from dovetail_study.best_known import Reachable, divided
 from dovetail_study.claims import converging
 from dovetail_study.contestants import AUTO, BASELINES, LEGEND
 from dovetail_study.experiment import Experiment, Verdict, Word
@@ -19,7 +17,18 @@ from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.origin import caption, commits, mixture, order, places, recipe
 from dovetail_study.paper import BUDGETS, ITERATIONS
 from dovetail_study.run import SEEDS, TIME_LIMIT, BenchSettings, Record, Run
-from dovetail_study.statistics import agreed, distinct, known, mean, present, proved, where
+from dovetail_study.statistics import DIGITS as SPREAD_DIGITS
+from dovetail_study.statistics import (
+    Reachable,
+    agreed,
+    distinct,
+    divided,
+    known,
+    mean,
+    present,
+    proved,
+    where,
+)
 from dovetail_study.table import ResultTable, markdown_table
 
 APPENDIX = "results_appendix.md"

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail_study.best_known import Reachable
 from dovetail_study.contestants import AUTO, BASELINES
-from dovetail_study.ends import WORDS, End, end, refusals
 from dovetail_study.experiment import Rows
 from dovetail_study.origin import order
 from dovetail_study.run import Record
 from dovetail_study.statistics import (
+    WORDS,
+    End,
+    Reachable,
     average,
     converged,
     count_of,
     distinct,
+    end,
     found,
     known,
     mean,
     present,
+    refusals,
     spread,
     spread_of,
     text,

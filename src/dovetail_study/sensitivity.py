@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import dovetail as dt
-from dovetail_study.best_known import Reachable
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Experiment, Rows, Verdict, judged
 from dovetail_study.figures import Drawing, LinesPanel
@@ -15,6 +14,7 @@ from dovetail_study.paper import RHO, STEP
 from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
 from dovetail_study.statistics import (
+    Reachable,
     average,
     converged,
     count_of,

@@ -2,12 +2,22 @@
 
 Sums are exact (`math.fsum`): those of Python's own `sum` differ in the last digit before and since 3.12, and
 a mean that lies between two roundings would then make another page of the same file.
+
+What is known to be reachable on an instance: the best verified point of any method.
+
+A method is judged against that, not against another method that was stopped half-way. Where no proof
+says that nothing better exists, the best known point can only be beaten: what falls short of it falls
+short of the optimum too, what reaches it may still do so. An instance on which nobody but the contestants
+themselves has been at work says nothing: there the best of them would be called perfect.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from statistics import stdev
 from typing import Any
 
@@ -127,3 +137,229 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
 def spread_of(rows: Iterable[Record], name: str, digits: int = 3) -> str:
     """Mean and standard deviation of a field over the rows that have it."""
     return spread(known(rows, name), digits)
+
+
+class End(StrEnum):
+    """The field `end` of a row; "other" is looked at more closely."""
+
+    PROVED = "proved"
+    CLAIMED = "claimed"
+    """SCIP says optimal; the verified point does not meet its bound, so nothing is proved."""
+    TIME = "time"
+    WRITING = "writing"
+    MEMORY = "memory"
+    INFEASIBLE = "infeasible"
+    REFUSED = "refused"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+    """The row does not say: lines of old files have no such field."""
+
+
+WORDS = {
+    End.PROVED: "proved",
+    End.CLAIMED: "SCIP says optimal, not confirmed",
+    End.TIME: "searched to the limit",
+    End.WRITING: "never finished writing",
+    End.MEMORY: "out of memory",
+    End.INFEASIBLE: "infeasible beside a verified point",
+    End.REFUSED: "refused",
+    End.OTHER: "other",
+    End.UNKNOWN: "not recorded",
+}
+"""As tables and verdicts say it."""
+DONE = ("optimal", "gaplimit")
+"""SCIP's last words when it has come to its end."""
+
+NO_MEMORY = "insufficient memory"
+"""SCIP's words where it asked for memory and got none."""
+ALL_OF_IT = 0.99
+"""SCIP looks at the clock now and then: this part of its limit is all of it."""
+
+
+def end(row: Record) -> End:
+    """How the run ended, as far as the row says."""
+    said = row.get("end")
+    if said == End.OTHER and row.get("status") == "optimal":
+        return End.PROVED
+    if said == End.OTHER and row.get("scip") in DONE:
+        return End.CLAIMED
+    if said == End.OTHER and NO_MEMORY in (row.get("message") or ""):
+        return End.MEMORY
+    return End(said) if said in set(End) else End.UNKNOWN
+
+
+def spent(rows: Sequence[Record], name: str, limit: float) -> bool:
+    """Whether each of these runs, and there are some, spent all of a limit by this field."""
+    return bool(rows) and min(known(rows, name), default=0.0) >= ALL_OF_IT * limit
+
+
+def done(row: Record) -> bool:
+    """Whether SCIP came to its end: its seconds are what it needs, no lower bound."""
+    return end(row) in (End.PROVED, End.CLAIMED)
+
+
+def searched(row: Record) -> bool:
+    """Whether SCIP had its whole time, or needed less: its seconds can be compared."""
+    return done(row) or end(row) is End.TIME
+
+
+def put_to_the_test(row: Record) -> bool:
+    """Whether big-M was really put to the test: SCIP searched, or memory really ran out."""
+    return searched(row) or end(row) is End.MEMORY
+
+
+def tally(rows: Sequence[Record]) -> str:
+    """How many ended how, such as "3 proved, 1 out of memory (at 12 GB)"; every row is in it."""
+    counts = Counter(map(end, rows))
+    return ", ".join(f"{counts[how]} {words}{_at(how, rows)}" for how, words in WORDS.items() if counts[how])
+
+
+def _at(how: End, rows: Sequence[Record]) -> str:
+    if how is not End.MEMORY:
+        return ""
+    peaks = known([row for row in rows if end(row) is how], "memory_gb")
+    return (
+        f" (at {text(min(peaks))} GB and more)"
+        if len(peaks) > 1
+        else f" (at {text(peaks[0])} GB)"
+        if peaks
+        else ""
+    )
+
+
+def refusals(rows: Sequence[Record]) -> str:
+    """Why runs were refused, in the words of the refusal up to its advice, and on which networks."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if end(row) is End.REFUSED and row.get("message"):
+            reasons.setdefault(str(row["message"]).partition(";")[0], []).append(str(row.get("network")))
+    return "; ".join(f"{reason} ({', '.join(dict.fromkeys(reasons[reason]))})" for reason in reasons)
+
+
+INSTANCE = ("experiment", "network", "n", "budgets", "init", "grid", "seed")
+"""The fields that tell one instance from another; rho and step size are settings of a method."""
+REFERENCES = ("auto",)
+"""Methods that are run for the sake of a good point, not as contestants."""
+SAME = 1e-6
+"""Objectives within this part of each other are the same: the tolerance of the check."""
+
+
+DIGITS = 4
+"""Of a network's spread, by which networks are told apart: training from one seed on two kinds of machine
+gave spreads that differ by 1e-7 of them where the network is the same to rounding, by 1e-3 where not."""
+
+
+def instance(row: Record) -> tuple[Any, ...]:
+    """Which problem a row is about: the fields that choose it, and the network that came of training."""
+    spread = row.get("spread")
+    return (*_chosen(row), None if spread is None else round(spread, DIGITS))
+
+
+def _chosen(row: Record) -> tuple[Any, ...]:
+    return tuple(row.get(field) for field in INSTANCE)
+
+
+def divided(rows: Iterable[Record]) -> int:
+    """How many instances came out with several networks: their runs cannot all be compared."""
+    networks: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        networks.setdefault(_chosen(row), set()).add(instance(row)[-1])
+    return sum(len(each - {None}) > 1 for each in networks.values())
+
+
+Pairs = list[tuple[Record, Record]]
+
+
+def pairs(rows: Sequence[Record], method: str, other: str) -> Pairs:
+    """Rows of two methods on the same instance."""
+    partner = {instance(row): row for row in where(rows, method=other)}
+    return [(row, partner[instance(row)]) for row in where(rows, method=method) if instance(row) in partner]
+
+
+def worth(row: Record) -> float | None:
+    """What the verified point of a run is worth: potable samples on water, else the objective.
+
+    Larger is better in both problems. None where the method found no point of its own.
+    """
+    value = row["potable"] if row.get("potable") is not None else row.get("objective")
+    return float(value) if row.get("found") and value is not None else None
+
+
+@dataclass(frozen=True)
+class BestKnown:
+    """The best verified point of an instance."""
+
+    value: float
+    method: str
+    """Whose it is; the first one's where several have it."""
+    proved: bool
+    """Whether a method proved that nothing better exists, and no verified point says otherwise."""
+    ahead: bool
+    """Whether a reference's point is better than every contestant's: none of them is judged by itself."""
+    bound: float
+    """No point is worth more: its own value where that is proved, else the least bound any method proved."""
+
+
+class Reachable:
+    """The best known of every instance in some rows that a reference looked into, or that is proved."""
+
+    def __init__(self, rows: Iterable[Record], references: Collection[str] | None = REFERENCES) -> None:
+        """`references=None`: the best of the rows counts wherever it comes from."""
+        self._best: dict[tuple[Any, ...], BestKnown] = {}
+        by_instance: dict[tuple[Any, ...], list[tuple[float, Record]]] = {}
+        for row in rows:
+            value = worth(row)
+            if value is not None:
+                by_instance.setdefault(instance(row), []).append((value, row))
+        for key, points in by_instance.items():
+            best = max(points, key=lambda point: point[0])
+            room = SAME * max(1.0, abs(best[0]))
+            proved = any(row.get("status") == "optimal" and value >= best[0] - room for value, row in points)
+            others = [value for value, row in points if row["method"] not in REFERENCES]
+            ahead = best[1]["method"] in REFERENCES and best[0] > max(others, default=-math.inf) + room
+            looked_into = references is None or any(row["method"] in references for _, row in points)
+            if proved or looked_into:
+                bounds = [row["bound"] for _, row in points if row.get("bound_kind") == "proven"]
+                bound = best[0] if proved else min(bounds, default=math.inf)
+                self._best[key] = BestKnown(best[0], best[1]["method"], proved, ahead, bound)
+
+    def of(self, row: Record) -> BestKnown | None:
+        """The best known on this row's instance; None where none has a point, or no reference looked."""
+        return self._best.get(instance(row))
+
+    def share(self, row: Record) -> float | None:
+        """What part of the best known a run reached, 0 without a point; None where nothing is reachable."""
+        best = self.of(row)
+        return (worth(row) or 0.0) / best.value if best is not None and best.value > 0 else None
+
+    def least_share(self, row: Record) -> float | None:
+        """The part of the optimum that a run has for certain: that of the least proven bound."""
+        best = self.of(row)
+        return (worth(row) or 0.0) / best.bound if best is not None and best.bound > 0 else None
+
+    def shares(self, rows: Iterable[Record]) -> list[float]:
+        """The shares of the rows that have one."""
+        return [part for row in rows if (part := self.share(row)) is not None]
+
+    def values(self, rows: Iterable[Record]) -> list[float]:
+        """The best known of each row's instance."""
+        return [best.value for row in rows if (best := self.of(row)) is not None]
+
+    def known(self, row: Record) -> bool:
+        """Whether a reference looked into this row's instance, or it is proved."""
+        return self.of(row) is not None
+
+    def owners(self) -> str:
+        """Whose the best known points are, such as "auto 12, big-m 3"."""
+        counts = Counter(best.method for best in self._best.values())
+        return ", ".join(f"{method} {count}" for method, count in counts.most_common())
+
+    def proved(self, row: Record) -> bool:
+        """Whether the best known on this row's instance is the optimum."""
+        best = self.of(row)
+        return best is not None and best.proved
+
+    def sound(self, row: Record) -> bool:
+        """Whether the best known here is no contestant's own: proved, or a reference is ahead of all."""
+        best = self.of(row)
+        return best is not None and (best.proved or best.ahead)

@@ -9,7 +9,7 @@ import pytest
 
 import dovetail.compat
 import dovetail_peers.compat
-from dovetail_peers.compat.omlt.formulations import OffsetScaling
+from dovetail_peers.compat.omlt.definition import OffsetScaling
 from tests.conftest import volume
 
 FILE, MADE = "omlt.block", "gurobi_ml.sklearn.pipeline"

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.coupling import paper_split as module
+from dovetail.coupling import split as module
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.paper_split import paper_split
-from dovetail.coupling.split import split
+from dovetail.coupling.split import paper_split, split
 from dovetail.run.work import Stopwatch
 from tests.small import knapsack, random_mlp
 

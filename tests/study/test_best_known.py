@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dovetail_study.best_known import BestKnown, Reachable, divided, pairs
+from dovetail_study.statistics import BestKnown, Reachable, divided, pairs
 from tests.study.made_up import row, scip
 
 CELL = {"network": "2x16", "n": 20, "budgets": "total"}

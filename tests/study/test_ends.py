@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail_study.ends import End, done, end, put_to_the_test, searched, tally
+from dovetail_study.statistics import End, done, end, put_to_the_test, searched, tally
 from tests.study.made_up import row, scip
 
 

@@ -40,9 +40,8 @@ from dovetail.core.options import (
 from dovetail.core.problem import Problem
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian, BlockCoupling, NetworkStart, Norm
-from dovetail.coupling.paper_split import paper_split
 from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty, Penalty
-from dovetail.coupling.split import split
+from dovetail.coupling.split import paper_split, split
 from dovetail.mip import engine_for, require_engine
 from dovetail.nn.projected_gradient import ProjectedGradient
 from dovetail.run.budget import StopReason

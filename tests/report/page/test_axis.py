@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dovetail.report.page.chart import Axis, covering
+from dovetail.report.page.course import Axis, covering
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.core.names import NumberedNames
 from dovetail.core.words import several
 from dovetail.report.gains import ENDED, found_by
-from dovetail.report.page.chart import (
+from dovetail.report.page.course import (
     COLOURS,
     NARROW,
     SHAPES,
     WIDE,
     Chart,
     ChartLine,
+    Course,
     Figure,
     Frame,
     Mark,
@@ -31,7 +32,6 @@ from dovetail.report.page.chart import (
     steps,
     thinned,
 )
-from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, ValueTable
 from dovetail.report.page.number_text import number, numbers, percent, seconds, visible
 from dovetail.report.page.result_page import STATUS

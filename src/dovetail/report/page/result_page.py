@@ -15,8 +15,14 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.core.words import several
 from dovetail.report.gains import ENDED, found_by, gap_text, proved_by
 from dovetail.report.page import decision
-from dovetail.report.page.chart import SHAPES
-from dovetail.report.page.course import Course, by_part, course_figure, listed_points, residual_figures
+from dovetail.report.page.course import (
+    SHAPES,
+    Course,
+    by_part,
+    course_figure,
+    listed_points,
+    residual_figures,
+)
 from dovetail.report.page.flips import flips
 from dovetail.report.page.number_text import change, number, percent, seconds, visible
 from dovetail.report.page.templates import render

@@ -21,7 +21,7 @@ from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.version import __version__
 from dovetail_peers.compat.gurobi_ml.constr import AbstractPredictorConstr
 from dovetail_peers.compat.gurobi_ml.table import EXCEPTIONS, GENERAL, PEER
-from dovetail_peers.compat.modules import publish
+from dovetail_peers.compat.peer import publish
 
 _add = PEER.function(GENERAL)
 _users: dict[type | str, Callable[..., Any]] = {}

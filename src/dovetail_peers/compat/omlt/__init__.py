@@ -13,16 +13,15 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from dovetail.version import __version__
-from dovetail_peers.compat.modules import publish
 from dovetail_peers.compat.omlt import block, definition, network
 from dovetail_peers.compat.omlt.block import OmltBlock
-from dovetail_peers.compat.omlt.definition import by_index
-from dovetail_peers.compat.omlt.formulations import (
+from dovetail_peers.compat.omlt.definition import (
     FORMULATIONS,
     ComplementarityReLUActivation,
     OffsetScaling,
     PyomoFormulation,
     ScalingInterface,
+    by_index,
 )
 from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail_peers.compat.omlt.layers import (
@@ -36,6 +35,7 @@ from dovetail_peers.compat.omlt.layers import (
     PoolingLayer2D,
 )
 from dovetail_peers.compat.omlt.network import NetworkDefinition
+from dovetail_peers.compat.peer import publish
 
 _ONNX = {
     "load_onnx_neural_network": network.load_onnx_neural_network,

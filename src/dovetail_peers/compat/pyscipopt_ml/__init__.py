@@ -12,8 +12,7 @@ from typing import Any, cast
 from dovetail.core.errors import DovetailError
 from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.version import __version__
-from dovetail_peers.compat.modules import publish
-from dovetail_peers.compat.peer import Peer, PeerFunction
+from dovetail_peers.compat.peer import Peer, PeerFunction, publish
 
 _SPLIT, _TYPE = ("epsilon",), ("output_type",)
 
