@@ -68,7 +68,7 @@ def bench(
     device: Annotated[str | None, typer.Option(help="Where networks are trained and stepped: cuda.")] = None,
 ) -> None:
     """Repeat the paper's experiments and judge its claims; interrupted, it goes on with --resume."""
-    from dovetail_study.command import collect, run, tell
+    from dovetail_study.bench import collect, run, tell
 
     if merge:
         collect(experiments, merge, out=out, mix_commits=mix_commits)

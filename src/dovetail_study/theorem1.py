@@ -10,9 +10,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail_study.contestants import contest
-from dovetail_study.exact_step import ExactStep
 from dovetail_study.experiment import Rows, Verdict, judged
-from dovetail_study.families import BY_NAME, FAMILIES, Example, TheoremFamily
+from dovetail_study.families import BY_NAME, FAMILIES, ExactStep, Example, TheoremFamily
 from dovetail_study.figures import LinesPanel
 from dovetail_study.run import BenchSettings, Record, Run
 from dovetail_study.statistics import average, text, where

@@ -21,11 +21,10 @@ import pytest
 import torch
 
 from dovetail_study import EXPERIMENTS, bench, instances, theorem1
-from dovetail_study.command import _console
+from dovetail_study.bench import _console, experiment_named
 from dovetail_study.ledger import Ledger
 from dovetail_study.page import APPENDIX
 from dovetail_study.run import QUICK_SEEDS, BenchSettings
-from dovetail_study.workers import experiment_named
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
 from tests.test_cli import ended, refused

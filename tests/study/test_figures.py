@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dovetail_study import EXPERIMENTS
+from dovetail_study.bench import experiment_named
 from dovetail_study.figures import CROWDED, Bars, Drawing, HeatMap, LinesPanel, save
 from dovetail_study.ledger import Ledger
-from dovetail_study.workers import experiment_named
 from tests.conftest import sample, volume
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from dovetail_study import EXPERIMENTS
+from dovetail_study.bench import experiment_named
 from dovetail_study.contestants import BASELINES, CONTESTANTS, seconds
 from dovetail_study.run import SEEDS, BenchSettings, Run
-from dovetail_study.workers import experiment_named
 
 HELD_OUT = (7, 5, 9001, 3, 11)
 """Seeds that are not the paper's, in no order."""

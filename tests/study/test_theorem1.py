@@ -7,8 +7,15 @@ import pytest
 from scipy.optimize import minimize
 
 import dovetail as dt
-from dovetail_study.exact_step import ExactStep, Slab
-from dovetail_study.families import BY_NAME, FAMILIES, Example, QuadraticNetwork, TheoremFamily
+from dovetail_study.families import (
+    BY_NAME,
+    FAMILIES,
+    ExactStep,
+    Example,
+    QuadraticNetwork,
+    Slab,
+    TheoremFamily,
+)
 from dovetail_study.run import BenchSettings, Run
 from dovetail_study.theorem1 import bounded, execute
 from tests.conftest import FULL, sample

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from dovetail_study import workers
+from dovetail_study import bench
+from dovetail_study.bench import results
 from dovetail_study.run import BenchSettings, Run
-from dovetail_study.workers import results
 from tests.conftest import FULL
 
 
@@ -36,7 +36,7 @@ def made(planned, jobs=1, found=lambda run: True):
 
 @pytest.fixture
 def nothing_is_solved(monkeypatch):
-    monkeypatch.setattr(workers, "execute", lambda run, settings: {"key": run.key})
+    monkeypatch.setattr(bench, "execute", lambda run, settings: {"key": run.key})
 
 
 def test_one_at_a_time_they_are_made_as_planned_network_by_network(nothing_is_solved):
@@ -64,7 +64,7 @@ def at_once(work, take, jobs, alone):
 
 
 def test_several_at_a_time_the_longest_begin(monkeypatch):
-    monkeypatch.setattr(workers, "pooled", at_once)
+    monkeypatch.setattr(bench, "pooled", at_once)
     first = run("big-m")
     planned = [run("paper"), run("auto"), first, run("ssg"), run("big-m", 2, first.key)]
     order = [begun.method for begun in made(planned, jobs=2)]
@@ -77,6 +77,6 @@ def killed(run, settings):
 
 @pytest.mark.skipif(not FULL, reason="volume: a process and its imports")
 def test_a_baseline_that_is_killed_takes_no_other_run_with_it(monkeypatch):
-    monkeypatch.setattr(workers, "execute", killed)
+    monkeypatch.setattr(bench, "execute", killed)
     (said,) = results([run("big-m")], BenchSettings(), lambda run: True, 2, lambda run: None)
     assert "its process was killed" in said and "--memory-limit" in said

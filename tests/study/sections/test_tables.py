@@ -5,8 +5,8 @@ import random
 import pytest
 
 from dovetail_study import EXPERIMENTS
+from dovetail_study.bench import experiment_named
 from dovetail_study.experiment import Word
-from dovetail_study.workers import experiment_named
 from tests.study.made_up import row, scip, whole
 
 OWN = [name for name in EXPERIMENTS if name != "theory"]

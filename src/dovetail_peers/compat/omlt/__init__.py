@@ -23,7 +23,6 @@ from dovetail_peers.compat.omlt.definition import (
     ScalingInterface,
     by_index,
 )
-from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail_peers.compat.omlt.layers import (
     ConvLayer2D,
     DenseLayer,
@@ -34,7 +33,7 @@ from dovetail_peers.compat.omlt.layers import (
     Layer2D,
     PoolingLayer2D,
 )
-from dovetail_peers.compat.omlt.network import NetworkDefinition
+from dovetail_peers.compat.omlt.network import NetworkDefinition, load_torch_geometric_sequential
 from dovetail_peers.compat.peer import publish
 
 _ONNX = {

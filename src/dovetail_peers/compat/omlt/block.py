@@ -13,7 +13,7 @@ from pyomo.core.base.block import BlockData, declare_custom_block
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 from dovetail_peers.compat.omlt.definition import Bounds, Definition, Formulation
-from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
+from dovetail_peers.compat.omlt.network import load_torch_geometric_sequential
 
 
 @declare_custom_block(name="OmltBlock")
