@@ -85,14 +85,14 @@ class FileDescription:
 
     def method(self) -> Method:
         """The method with its options."""
-        from dovetail.problem_file.description import read_method
-
-        return read_method(self.document)
+        table = self.document.content.get("method", {})
+        known = {name: part.load for name, part in METHODS.items()}
+        method: Method = _made(self.document, ("method",), table, "auto", known)
+        return method
 
     def require_options(self) -> None:
         """Refuse options of the solve that cannot be, at their line."""
         from dovetail.solving.options import SolveOptions
-        from dovetail.solving.solve import solve
 
         taken = inspect.signature(SolveOptions.checked).parameters
         options = inspect.signature(solve).parameters
@@ -157,14 +157,6 @@ def _names(option: str, text: str) -> list[str]:
 
 Makers = Mapping[str, Callable[[], Callable[..., Any]]]
 """What imports the class, or the function, that makes an object, by the name users know it by."""
-
-
-def read_method(document: Document) -> Method:
-    """The object that the table [method] describes."""
-    table = document.content.get("method", {})
-    known = {name: part.load for name, part in METHODS.items()}
-    method: Method = _made(document, ("method",), table, "auto", known)
-    return method
 
 
 def _made(
