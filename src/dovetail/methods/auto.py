@@ -287,6 +287,7 @@ class _Plan:
             context.stopwatch.now = time.perf_counter
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
+        better |= incumbent.x is None and not phase.proves  # a first point is worth all of a search's turns
         effort = one.clock.used - before
         self._worked += effort
         one.judge(closed, better, effort, self._worked)

@@ -18,7 +18,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
-from dovetail.mip.own_thread import OwnThread
+from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
@@ -42,6 +42,8 @@ INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
 """SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
 SOLVING = 9
 """The stage with a search tree."""
+ASK, LOOK = 0.01, 1e-3
+"""Seconds of effort after which it may rest, and what a round of presolving or an LP takes at the least."""
 SQUARES, ROWS = 256, 100
 """Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
 
@@ -108,7 +110,44 @@ def watched_model(scip: Any, budget: Budget) -> Any:
     model = Watched()
     model.budget = budget
     model.hideOutput()
+    model.rests = _rests(scip)
+    model.includeEventhdlr(model.rests, "rests", "lets others work")
     return model
+
+
+def _rests(scip: Any) -> Any:
+    """What SCIP calls after each round of presolving and each LP: a place where it may rest."""
+    events = scip.SCIP_EVENTTYPE.PRESOLVEROUND, scip.SCIP_EVENTTYPE.LPSOLVED, scip.SCIP_EVENTTYPE.NODESOLVED
+
+    class Rests(scip.Eventhdlr):  # type: ignore[misc]
+        task: Callable[[], None] | None = None
+        """Handed to the thread that waits, while the solve is one of several in turns."""
+        mailbox: Mailbox | None = None
+        iterations = 0
+        """Counted so far."""
+        since = 0.0
+        """Seconds of effort since the last rest."""
+
+        def eventinit(self) -> None:
+            for event in events:
+                self.model.catchEvent(event, self)
+
+        def eventexit(self) -> None:
+            for event in events:
+                self.model.dropEvent(event, self)
+
+        def eventexec(self, event: Any) -> None:
+            if self.task is None or self.mailbox is None:
+                return
+            iterations = _iterations(self.model)
+            effort = LOOK + work.effort_of_mip(iterations - self.iterations) - work.effort_of_mip(0)
+            self.iterations, self.since = iterations, self.since + effort
+            work.count(effort=effort)
+            if self.since >= ASK:
+                self.since = 0.0
+                self.mailbox.ask(self.task)
+
+    return Rests()
 
 
 def interrupter(model: Any) -> Callable[[], None]:
@@ -125,13 +164,16 @@ def interrupter(model: Any) -> Callable[[], None]:
 def final_status(model: Any) -> str:
     """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
     before, iterations = _nodes(model), _iterations(model)
+    model.rests.iterations = iterations
     try:
         model.optimizeNogil()
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    effort = work.effort_of_mip(_iterations(model) - iterations)
+    if model.rests.task is not None:
+        iterations = model.rests.iterations  # those before are counted
+    effort = work.effort_of_mip(max(0, _iterations(model) - iterations))
     work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
 
@@ -141,18 +183,26 @@ def run_to_the_end(
 ) -> str | None:
     """SCIP's status when it has ended; None if time ran out first. `spent`: its time until now.
 
-    In turns it is stopped where others work, after `heard` was told, and goes on from there.
+    In turns it rests where others work, after `heard` was told what there is.
     """
-    while True:
-        part = budget.part(budget.slice)
-        model.setParam("limits/time", min(spent + part.left, FOREVER))
-        said = OwnThread(lambda _: final_status(model)).wait(budget, interrupter(model))
-        if said != "timelimit" or math.isinf(budget.slice):
-            return said
-        heard()
+    in_turns = not math.isinf(budget.slice)
+    end = interrupter(model)
+
+    def rest() -> None:
+        if model.getStage() == SOLVING:
+            heard()
         if budget.over:
-            return said
-        spent = model.getSolvingTime()
+            end()
+
+    def run(mailbox: Mailbox) -> str:
+        model.rests.mailbox, model.rests.task = mailbox, rest if in_turns else None
+        try:
+            return final_status(model)
+        finally:
+            model.rests.mailbox = model.rests.task = None
+
+    model.setParam("limits/time", FOREVER if in_turns else min(spent + budget.left, FOREVER))
+    return OwnThread(run).wait(budget, end)
 
 
 def _iterations(model: Any) -> int:
@@ -235,7 +285,7 @@ class ScipSession:
 
         try:
             said = live.run(budget, gap, cutoff, so_far, again=again)
-        except EngineError:
+        except BaseException:
             self._live = None  # whatever state it is in
             raise
         if said is None:  # it still computes, and cannot be used again
