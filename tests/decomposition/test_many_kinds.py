@@ -244,3 +244,31 @@ def test_the_search_leaves_the_choice_its_part_of_the_time(monkeypatch):
         done = list(rounds.all(5))
     assert len(done) == 1 and done[0].last and done[0].over is StopReason.TIME
     assert context.budget.left == pytest.approx(100.0 * CHOICE_SHARE)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_without_data_of_their_own_have_prices_all_the_same(seed):
+    """Nothing differs between blocks at rest: what usual moves do to a row says what it is measured in."""
+    n, rng = 50, np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(1, 6), torch.nn.Tanh(), torch.nn.Linear(6, 1)).double()
+    price, levels = rng.uniform(0.0, 0.5), np.arange(4.0)
+    with torch.no_grad():
+        y = net(torch.as_tensor(levels[:, None])).numpy().ravel()
+    middle = n * rng.uniform(0.3, 0.7) * (y.max() - y.min()) + n * y.min()
+    A = np.concatenate([np.zeros(n), np.ones(n)])[None]
+    cost = np.concatenate([np.full(n, price), np.full(n, rng.normal())])
+    lower, upper = np.repeat([0.0, -np.inf], n), np.repeat([3.0, np.inf], n)
+    whole = np.repeat([True, False], n)
+    problem = dt.Problem(dt.Mip(cost, A, [middle - 0.5], [middle + 0.5], lower, upper, whole))
+    problem.add_predictor(net, np.arange(n)[:, None], n + np.arange(n)[:, None])
+    counts = [
+        (a, b, c, n - a - b - c) for a in range(n + 1) for b in range(n + 1 - a) for c in range(n + 1 - a - b)
+    ]
+    table = np.array(counts)
+    value = table @ (price * levels + cost[-1] * y)
+    best = value[np.abs(table @ y - middle) <= 0.5].min()
+    result = dt.solve(problem, TemplatePricing(), log=False)
+    size = np.abs(price * levels + cost[-1] * y).max() * n
+    assert best - 1e-6 <= result.objective <= best + 1e-3 * size
+    assert best - 1e-2 * size <= result.bound <= result.objective + 1e-6

@@ -9,6 +9,7 @@ second order costs no more than first. tau falls in steps; the prices with the b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,10 +148,10 @@ def _damped(
     slope = gradient[free] * scale
     most = LONGEST * np.maximum(1.0, prices[free] / scale)
     ridge = RIDGE * max(float(np.trace(hessian)) / len(scale), float(np.abs(slope).max()) * RIDGE, 1e-300)
-    while True:
-        step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
-        if np.all(np.abs(step) <= most):
-            break
+    step = np.full(len(scale), np.inf)
+    while not np.all(np.abs(step) <= most):
+        with suppress(np.linalg.LinAlgError):  # rows that nobody uses, beside others
+            step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
         ridge *= 10.0
     whole = np.zeros_like(prices)
     whole[free] = step * scale

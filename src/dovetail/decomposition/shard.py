@@ -61,6 +61,8 @@ SWEEPS, CHAINS = 2, 3
 FEW_FREE = 3
 """Numbers of a block: with so few, points all over them are tried by value, whatever they decide. (Three
 classes by two numbers, n = 300: 10.29 from rest, 8.70 so, with an amount that may not fall.)"""
+SAME = 1e-9
+"""Relative: values that are no farther apart are one, up to rounding."""
 NEAR_BEST = 0.4
 """Trust region of a descent from a point that was the best of many, in usual moves."""
 
@@ -494,10 +496,16 @@ class Shard:
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
-    """(q,) how far apart values of blocks at rest are; some of them tell."""
+    """(q,) how far apart values of blocks at rest are; some of them tell. Of blocks that are all the same
+    there, usual moves tell."""
     some = program.part(0, FEW)
     networks = TemplateNetworks(some, blocks, device, torch.float64)
-    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64, device=device)
-    values = networks.values(torch.arange(some.count, device=device), rest)
-    spread = values.std(dim=0, correction=0).cpu().numpy()
-    return np.where(spread > 0.0, spread, 1.0)
+    usual = np.random.default_rng(0).uniform(-1.0, 1.0, (some.count, some.coordinates)) * program.scale
+    found = []
+    for moves in (np.zeros_like(usual), np.clip(usual, some.lower, some.upper)):
+        at = torch.as_tensor(np.where(program.whole, np.round(moves), moves), device=device)
+        found.append(networks.values(torch.arange(some.count, device=device), at))
+    least = SAME * (1.0 + torch.cat(found).abs().amax(dim=0))
+    rest, moved = (values.std(dim=0, correction=0) for values in found)
+    spread = torch.where(rest > least, rest, moved)
+    return np.asarray(torch.where(spread > least, spread, 1.0).cpu().numpy())

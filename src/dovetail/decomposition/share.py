@@ -287,7 +287,9 @@ class Share:
         near = torch.isfinite(nearest.values) & (nearest.values <= borders)
         mine: Tensor = torch.unique(nearest.indices[near])
         own = self._place[mine, None]
-        near = (self._changes(mine) <= WIDER * borders).any(dim=2) & torch.isfinite(self._priced[mine])
+        changes = self._changes(mine)
+        near = ((changes <= WIDER * borders) & torch.isfinite(changes)).any(dim=2)
+        near &= torch.isfinite(self._priced[mine])
         near.scatter_(1, own, torch.ones_like(own, dtype=torch.bool))
         at, column = near.nonzero(as_tuple=True)
         holds, _, parts = shard.confirm(mine[at], column, lasting=self._lasting)
