@@ -131,8 +131,8 @@ class Shares:
         return uses if all(complete for _, complete in begun) else None
 
     def core(self, most: int) -> list[CoreColumns]:
-        """Of each share, those of the `most` blocks of all that are nearest to indifference for each side; where
-        there are no more, all columns."""
+        """Of each share, those of the `most` blocks of all that are nearest to indifference for each side;
+        all columns where there are no more."""
         nearest = np.sort(np.concatenate(self._same("nearest", most), axis=1), axis=1)[:, :most]
         every = nearest.shape[1] < most
         border = np.where(np.isfinite(nearest), nearest, -np.inf).max(axis=1, initial=-np.inf)
