@@ -23,7 +23,7 @@ from tests.differential.proof_phases import ProofPhases
 import dovetail as dt
 from benchmarks.parallel import ended
 from dovetail.methods import METHODS
-from dovetail.methods.branching import Branching, InputBranching
+from dovetail.methods.branching import Branching
 
 CHUNK = 40
 """Instances per task: half a minute, so that the counts move, workers end together, and libraries are not
@@ -34,7 +34,6 @@ PROOFS = {
     **{name: (METHODS.make(name), EXACT) for name in METHODS},
     "auto": (dt.Auto(effort=1), EXACT),
     "phases": (ProofPhases(), ACCEPTED),
-    "boxes": (InputBranching(), EXACT),
     "branching": (Branching(), EXACT),
 }
 """What is asked, and by how much the points that it is held against may miss rows: a proof phase has to hold

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.branching import tree as trees
 from dovetail.branching.candidates import candidates, remaining
 from dovetail.branching.divisions import NO_CUTS
+from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
-from dovetail.methods import branching
 from dovetail.methods.branching import Branching
-from dovetail.methods.branching_model import model_of
+from dovetail.methods.branching_model import model, model_of
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import context_of
@@ -236,7 +237,8 @@ def test_the_first_box_is_made_smaller_where_that_takes_fewer_lps_than_boxes_to_
     asked, shrink = [], Root.shrink
     monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
     monkeypatch.setattr(Tree, "expected", lambda tree, goal: expected)
-    monkeypatch.setattr(branching, "FIRST", 0)
+    monkeypatch.setattr(trees, "FIRST", 0)
+    monkeypatch.setattr(PlaneBoxes, "of", lambda *_: None)
     result = dt.solve(several_networks(count=1), Branching(), gap=1e-6, log=False)
     assert result.status == "optimal" and bool(asked) is smaller
 
@@ -250,3 +252,12 @@ def test_a_tree_expects_fewer_boxes_the_nearer_its_end_is():
             tree.step(best, Budget())
             assert not len(tree) or len(tree) <= tree.expected(best) <= tree.expected(best + 1.0)
     assert tree.expected(best) == 0.0
+
+
+def test_rows_are_as_loose_as_the_check_until_a_point_is_known():
+    problem = several_networks(count=1)
+    written, loose = problem.mip, model(context_of(problem)).host
+    above, below = np.isfinite(written.row_upper), np.isfinite(written.row_lower)
+    upper, lower = (side[: written.n_rows] for side in (loose.row_upper, loose.row_lower))
+    assert above.any() and np.all(upper[above] > written.row_upper[above])
+    assert np.all(lower[below] < written.row_lower[below])

@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
 import dovetail as dt
+from dovetail.branching import model as models
 from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying import certify as certifying
@@ -87,7 +88,7 @@ def test_a_bound_that_is_wrong_gets_a_certificate_of_what_is_true():
 
 def test_an_engine_is_named_where_nothing_can_be_written_down(monkeypatch):
     problem = problem_of(network(3))
-    monkeypatch.setattr(certifying, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(models, "MOST_ENTRIES", 0)
     certificate = certify(problem, least_value(problem) - 0.01, "exact", 5.0)
     assert certificate.kind is CertificateKind.SOLVER
     assert "highspy" in certificate.source

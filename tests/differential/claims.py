@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 import dovetail as dt
-from dovetail.branching.planes import tree as planes_tree
+from dovetail.branching import plane_boxes
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.methods import branching
@@ -110,7 +110,7 @@ def every_round() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (branching, certified_prices):
             stack.enter_context(patch.object(module, "REPORT", 0.0))
-        stack.enter_context(patch.object(planes_tree, "BATCH", planes_tree.FEW))
+        stack.enter_context(patch.object(plane_boxes, "BATCH", plane_boxes.FEW))
         yield
 
 

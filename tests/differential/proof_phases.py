@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.methods.branching import Branching, InputBranching
+from dovetail.methods.branching import Branching
 from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
-PHASES: tuple[Method, ...] = (InputBranching(), Branching(), CertifiedPrices(), ExactMip())
+PHASES: tuple[Method, ...] = (Branching(), CertifiedPrices(), ExactMip())
 
 
 FIRST_SHARE = 0.5

@@ -1,28 +1,25 @@
 """The suite of bounds is worth something: faults that are planted in the proofs are heard.
 
 Each is small, and of a kind that has been seen or feared: a plane a hair too high, planes in float32, a
-branch left out, rows that were not widened. Without the fault nothing is said of the same cases.
+branch left out. Without the fault nothing is said of the same cases.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import torch
-from torch import nn
 
-import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.branching.planes.pool import Pool
-from dovetail.methods.branching import InputBranching
+from dovetail.branching.plane_boxes import PlaneBoxes
+from dovetail.branching.tree import Tree
+from dovetail.methods.branching import Branching
 from tests.conftest import volume
-from tests.differential.claims import ACCEPTED, Count, judge
-from tests.differential.proof_case import Case, Tied, state
+from tests.differential.claims import EXACT, Count, judge
 from tests.differential.proof_cases import make
 
 CASES = (41, 3, 17, 2)
-"""A ReLU network on a box, a ball, a sigmoid, a simplex: input branching closes them in seconds."""
+"""A ReLU network on a box, a ball, a sigmoid, a simplex: branching closes them in seconds."""
 
 
 def heard():
@@ -30,7 +27,7 @@ def heard():
     count = Count()
     for seed in CASES:
         if not count.wrong:
-            count.add(judge(make(seed), InputBranching(), room=ACCEPTED, time_limit=60.0, deaf_only=True))
+            count.add(judge(make(seed), Branching(), room=EXACT, time_limit=60.0, deaf_only=True))
     return count
 
 
@@ -69,38 +66,12 @@ def test_planes_in_float32(monkeypatch):
 
 
 def test_a_branch_left_out(monkeypatch):
-    own = Pool.add
+    monkeypatch.setattr(Tree, "prefers_planes", lambda self, effort: self.planes is not None)
+    own = PlaneBoxes.add
 
     def half(self, lower, upper, bound):
         kept = (len(bound) + 1) // 2
         own(self, lower[:kept], upper[:kept], bound[:kept])
 
-    monkeypatch.setattr(Pool, "add", half)
+    monkeypatch.setattr(PlaneBoxes, "add", half)
     assert heard().wrong
-
-
-def flat_case():
-    """The largest x whose network, which hardly rises, stays below a limit: a tolerance goes a long way."""
-    case = Case(0, "box", ["relu"])
-    case.free = case.inputs = [case.column(-1.0, 1.0, cost=-1.0)]
-    net = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1)).double()
-    with torch.no_grad():
-        for parameter, values in zip(
-            net.parameters(), ([[1.0], [-1.0]], [0.1, 0.1], [[0.01, -0.01]], [0.0]), strict=True
-        ):
-            parameter.copy_(torch.tensor(values))
-    output = case.column(-1.0, 1.0)
-    case.tied = [Tied(net, torch.float64, np.array([[0]]), np.array([[output]]), False)]
-    case.rows = [({output: 1.0}, -np.inf, 0.005)]
-    state(case)
-    return case
-
-
-def test_rows_that_were_not_widened(monkeypatch):
-    case = flat_case()
-    options = {"room": ACCEPTED, "time_limit": 60.0, "deaf_only": True}
-    right = judge(case, InputBranching(), **options)
-    assert right.solves == 1
-    assert right.wrong == []
-    monkeypatch.setattr(dt.Mip, "loosened", lambda self, *_: self)
-    assert judge(case, InputBranching(), **options).wrong

@@ -299,7 +299,7 @@ def test_facts_are_found_out_when_a_phase_asks(monkeypatch):
     result = dt.solve(problem, METHOD, log=False)
     assert (result.status, result.bound_source) == ("optimal", "host")
     assert len(asked) == len(set(asked))
-    assert not {"unstable", "joint_inputs", "curves"} & set(asked)
+    assert not {"unstable", "curves"} & set(asked)
 
 
 def test_many_blocks_are_taken_one_by_one_where_all_at_once_fails(monkeypatch):

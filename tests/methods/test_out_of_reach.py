@@ -9,7 +9,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.methods import exact_mip
-from dovetail.methods.branching import Branching, InputBranching
+from dovetail.methods.branching import Branching
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.structure import boxes
 from tests.conftest import FULL, sample
@@ -72,7 +72,7 @@ def test_one_network_whose_output_ends_before_its_bound():
     mip = dt.Mip([0.0, 0.0, 1.0], lower=[-1.0, -1.0, 5.0], upper=[1.0, 1.0, np.inf])
     problem = dt.Problem(mip)
     problem.add_predictor(network([[1.0, 2.0]], [[1.0]], last=[nn.Sigmoid()]), [0, 1], [2])
-    for method in (dt.Auto(), InputBranching()):
+    for method in (dt.Auto(), Branching()):
         assert dt.solve(problem, method, time_limit=60.0, log=False).status == "infeasible"
 
 
@@ -92,7 +92,7 @@ def apart(gap, dtype=torch.float64):
     return problem
 
 
-METHODS = (InputBranching(), ExactMip(), Branching(), dt.Auto(effort=1))
+METHODS = (ExactMip(), Branching(), dt.Auto(effort=1))
 
 
 @pytest.mark.parametrize("dtype", sample(TYPES))
@@ -103,7 +103,7 @@ def test_outputs_that_do_not_go_together(method, dtype):
     assert "most likely" not in result.message
 
 
-@pytest.mark.parametrize("method", METHODS[:3], ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS[:2], ids=lambda method: method.name)
 def test_outputs_that_the_check_lets_go_together(method):
     assert dt.solve(apart(0.9e-6), method, time_limit=2.0, log=False).status != "infeasible"
 
@@ -132,7 +132,7 @@ def test_no_proof_of_an_engine_ends_the_search(monkeypatch):
     assert "most likely there is no solution" in alone.message
     after = dt.solve(apart(0.3), dt.Auto(effort=1), time_limit=60.0, log=False)
     assert after.status == "infeasible"
-    assert "input branching" in after.message
+    assert "branching" in after.message
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from dovetail.methods.phases import (
 )
 
 NOTHING = {
-    "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
+    "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False,
     "certified": False, "exact_blocks": 0, "unstable": 10**6, "branched": False,
     "tree_samples": 0, "tree_components": 0, "curves": 0,
 }  # fmt: skip
@@ -40,7 +40,7 @@ def names_of(**facts):
             ["descents", "column generation", "exact MIP", *LAST],
         ),
         ({"integers": MANY_INTEGERS + 1, "branched": True}, ["relaxation", "branching"]),
-        ({"joint_inputs": 5, "branched": True}, ["descents", "input branching", "branching", *LAST]),
+        ({"unstable": 10, "branched": True}, ["descents", "branching", "exact MIP", *LAST]),
         ({"tree_samples": 50, "branched": True}, ["cell descent", "branching"]),
         (
             {"tree_samples": 50, "branched": True, "tree_components": 50},

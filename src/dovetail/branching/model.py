@@ -14,6 +14,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 from dovetail.networks.graph import Elementwise
 
+MOST_ENTRIES = 400_000
+"""Of the matrix of a box's LP: beyond that one LP takes seconds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -26,6 +29,16 @@ class Model:
     columns: int
     """Of the problem itself: the first ones."""
     trees: TreeSamples = NO_TREES
+
+    @property
+    def entries(self) -> int:
+        """Of the matrix of a box's LP, about."""
+        return int(self.host.A.nnz) + sum(one.samples * one.entries for one in self.networks)
+
+    @property
+    def solvable(self) -> bool:
+        """Whether the LP of a box is small enough to be solved for many."""
+        return self.entries <= MOST_ENTRIES
 
     @cached_property
     def relus(self) -> BoolArray:

@@ -262,6 +262,8 @@ class TriangleLp:
             np.zeros(self.columns, dtype=bool),
         )
         self._seed, self._threads = seed, threads
+        self.lps, self.effort = 0, 0.0
+        """How many, and seconds that they took, by counts."""
         self._begin()
 
     def _begin(self) -> None:
@@ -392,7 +394,9 @@ class TriangleLp:
         asked[: own.size] = own
         self._live.set_row_limits(host.A.shape[0] - 1, -np.inf, cutoff - host.offset)
         self._live.set_objective(asked, 0.0)
+        before = self._live.effort
         status, x, _ = self._live.run(budget, 0.0)
+        self.lps, self.effort = self.lps + 1, self.effort + self._live.effort - before
         infeasible = status is MipStatus.INFEASIBLE
         if infeasible:
             y = self._live.dual_ray()

@@ -9,6 +9,10 @@
 
 An integer branch, a cut of an input's range and the sign of a neuron are the same act: one bound of one
 column. A box leaves the loop empty, with a bound that reaches the goal, or as a leaf that keeps its bound.
+
+Where planes have something to say (`plane_boxes.py`), the first box is divided a second time, by them alone:
+many boxes at a time, each at a fraction of an LP's cost, and of its worth. Both frontiers have one goal, and
+the tree has the better of their bounds. The one that seems to have less to do goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
+from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.record import Place, Record, Shown
 from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
 from dovetail.core.arrays import FloatArray
@@ -37,6 +42,8 @@ TOGETHER = 16
 """Boxes at a time: a batch of them takes little longer than one."""
 FEW = 2
 """The same where each has rows of its own."""
+STEP = 7.6e-3
+"""Seconds that a step takes, whatever its boxes (see `Work.effort`)."""
 AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
@@ -45,6 +52,10 @@ MOST_CUTS = 4
 inputs, 4 took 1,244 and the least time)."""
 MANY = 60.0
 """Divisions one after the other that no tree is as deep as."""
+FIRST = 8
+"""Boxes that say nothing of how many are to come."""
+OTHER = 0.05
+"""The work of the frontier that seems to have more to do, as a part of the other's, at least."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
 
@@ -137,6 +148,10 @@ class Tree:
         """Of bounds, from LPs of boxes to those of their parts, and how many; parts, of how many boxes."""
         self.tables: Tables | None = None
         """Rows for open boxes, where there are any."""
+        self.planes: PlaneBoxes | None = None
+        """The other frontier, if there is one."""
+        self.by_planes, self._spent = False, 0.0
+        """Whether the last step was one of that."""
         self.use(made)
 
     def use(self, made: Model, bound: float = -math.inf) -> None:
@@ -145,9 +160,12 @@ class Tree:
         self.model = made
         for node in self._heap:
             node.bound = max(node.bound, bound)
-        self.lp = TriangleLp(
-            made.host, made.networks, made.lower, made.upper, seed=self._seed, threads=self._threads
-        )
+        if self.planes is not None:
+            self.planes.use(made, bound, self._lowest)
+        if made.solvable:
+            self.lp = TriangleLp(
+                made.host, made.networks, made.lower, made.upper, seed=self._seed, threads=self._threads
+            )
 
     @property
     def columns(self) -> int:
@@ -155,7 +173,22 @@ class Tree:
         return self.model.columns
 
     def __len__(self) -> int:
-        return len(self._heap)
+        """Open boxes, of the frontier with the better bound."""
+        if self.planes is None or self._by_lps > self.planes.bound:
+            return len(self._heap)
+        return len(self.planes)
+
+    @property
+    def seen(self) -> int:
+        """Boxes so far, of both frontiers."""
+        return self.boxes + (0 if self.planes is None else self.planes.boxes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it is proved that there is no point, but for those that are no better than goals."""
+        return (not self._heap and self.leaves == math.inf) or (
+            self.planes is not None and not len(self.planes) and self.planes.leaves == math.inf
+        )
 
     @property
     def root(self) -> Node | None:
@@ -165,14 +198,26 @@ class Tree:
     def first_point(self, budget: Budget) -> FloatArray | None:
         """Of the LP of the first box, before anything is divided; None where that box is empty."""
         root = self.root
-        if root is None or not self.model.tighten(root.lower[None], root.upper[None], math.inf)[0]:
+        if root is None or not self.model.solvable:
+            return None
+        if not self.model.tighten(root.lower[None], root.upper[None], math.inf)[0]:
             return None
         return self.lp.solve(root.lower[None], root.upper[None], budget)[0].x
 
     @property
     def bound(self) -> float:
         """What no point is below; infinity: there is none."""
-        return min(self._heap[0].bound if self._heap else math.inf, self.leaves, self._lowest)
+        by_planes = -math.inf if self.planes is None else self.planes.bound
+        return min(max(self._by_lps, by_planes), self._lowest)
+
+    @property
+    def _by_lps(self) -> float:
+        return min(self._heap[0].bound if self._heap else math.inf, self.leaves)
+
+    @property
+    def lowest_leaf(self) -> float:
+        """Of boxes that nothing can divide, in either frontier."""
+        return min(self.leaves, math.inf if self.planes is None else self.planes.leaves)
 
     def aim(self, goal: float) -> float:
         """The lowest goal so far, this one included. One that rises again (a steadier point may be worse by a
@@ -181,10 +226,69 @@ class Tree:
         return self._lowest
 
     def step(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """The lowest boxes; the points of their LPs, first those that promise most. A box that is interrupted
-        stays open."""
-        goal, nodes, self.promise = self.aim(goal), list[Node](), math.inf
-        while self._heap and len(nodes) < (TOGETHER if self.tables is None else FEW):
+        """The lowest boxes of one frontier; the points of their LPs, first those that promise most. A box
+        that is interrupted stays open."""
+        goal, self.promise = self.aim(goal), math.inf
+        other = self.planes
+        self.by_planes = self.prefers_planes(self._effort(min(len(self._heap), self._together)))
+        if other is None or not self.by_planes:
+            before = self.boxes
+            points = self._step_by_lps(min(goal, self.leaves), budget)
+            self.worked(self._effort(self.boxes - before))
+            return points
+        points = other.step(goal)
+        self.left += other.left
+        other.left.clear()
+        return points
+
+    def prefers_planes(self, effort: float) -> bool:
+        """Whether the other frontier goes on, and not this one with what takes so long: the one that seems to
+        have less to do, and now and then the other; as long as there is no telling, they work as much."""
+        if self.planes is None or not self.model.solvable:
+            return self.planes is not None
+        mine, other = self._to_do, self.planes.to_do(self._lowest)
+        spent = self._spent + effort, self.planes.spent + self.planes.effort
+        if math.isnan(mine) or math.isnan(other) or mine == other:
+            return spent[1] < spent[0]
+        return spent[1] < OTHER * spent[0] if mine < other else spent[0] >= OTHER * spent[1]
+
+    def worth(self, effort: float) -> bool:
+        """Whether something that may make the first box much smaller takes less than what is left to do."""
+        other = math.nan if self.planes is None else self.planes.to_do(self._lowest)
+        if self.planes is not None and math.isnan(other) and self.prefers_planes(effort):
+            return False
+        return max(self._to_do, self._spent) > effort and not other <= effort
+
+    def worked(self, effort: float) -> None:
+        """So much more was done for this frontier."""
+        self._spent += effort
+
+    @property
+    def _to_do(self) -> float:
+        """About how much is still to be done in this frontier; NaN where nothing can be said yet."""
+        return math.nan if self.boxes < FIRST else self.effort_of_lps(self.expected(self._lowest))
+
+    def effort_of_lps(self, count: float) -> float:
+        """Seconds that so many LPs take, by counts."""
+        each = self.lp.effort / self.lp.lps if self.lp.lps else 0.0
+        return count * each + self._around_lps(count)
+
+    def _around_lps(self, count: float) -> float:
+        """Without what HiGHS takes."""
+        return count * (5.3e-4 + 1e-6 * sum(one.samples * one.entries for one in self.model.networks))
+
+    @property
+    def _together(self) -> int:
+        return TOGETHER if self.tables is None else FEW
+
+    def _effort(self, boxes: int) -> float:
+        """The same of a step with so many boxes."""
+        return STEP + self.effort_of_lps(boxes)
+
+    def _step_by_lps(self, goal: float, budget: Budget) -> list[FloatArray]:
+        """The same of this one."""
+        nodes = list[Node]()
+        while self._heap and len(nodes) < self._together:
             node = heapq.heappop(self._heap)
             if node.bound < goal:
                 nodes.append(node)
@@ -203,8 +307,7 @@ class Tree:
                 self._ask_again(place, shown)
         self.boxes += len(nodes)
         if self._counted:
-            entries = sum(one.samples * one.entries for one in self.model.networks)
-            work.count(nodes=len(nodes), effort=7.6e-3 + len(nodes) * (5.3e-4 + 1e-6 * entries))
+            work.count(nodes=len(nodes), effort=STEP + self._around_lps(len(nodes)))
         return points
 
     def _process(self, nodes: list[Node], goal: float, budget: Budget) -> list[FloatArray]:

@@ -35,7 +35,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.methods.branching_model import MOST_ENTRIES, model_of
+from dovetail.methods.branching_model import model_of
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Priced
 from dovetail.methods.component_prices.signs import kinds_of
 from dovetail.methods.relu_branching.targets import is_relu_network
@@ -238,7 +238,7 @@ class _Making:
             )  # fmt: skip
         except UnsupportedError:
             return None
-        if made.host.A.nnz + sum(one.samples * one.entries for one in made.networks) > MOST_ENTRIES:
+        if not made.solvable:
             return None
         record = Record(made, blocks, values, self.target)
         with torch.inference_mode(False), torch.no_grad():

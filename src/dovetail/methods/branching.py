@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
-from dovetail.branching.model import Model
-from dovetail.branching.planes.plan import Plan, input_plan
-from dovetail.branching.planes.tree import PlanesTree
+from dovetail.branching.model import MOST_ENTRIES, Model
+from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.root import Root
 from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Tree
@@ -34,10 +33,6 @@ from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
-FIRST = 8
-"""Boxes before the first one is made smaller, which takes an LP for each end of a column; then that waits
-for as long as the tree has had, and expects, fewer boxes than that is LPs (an adversarial example of 64
-inputs: 2.4 s, 5.1 where more boxes had to be closed than open)."""
 POINT_SHARE = 0.1
 """Of the time left, for a point of tables."""
 HALF = 0.5
@@ -49,7 +44,7 @@ RARER = 4
 completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
-NO_POINT = "proved by {name} over {boxes}: nowhere do the predictors give what rows and bounds ask for"
+NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
 
 
 @dataclass(frozen=True)
@@ -62,66 +57,43 @@ class Branching:
         """Until every box is closed, or a limit is met."""
         if (ended := out_of_reach(context)) is not None:
             return ended
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
             made = context.once(model)
             if isinstance(made, str):
                 return MethodOutcome(StopReason.STALLED, 0, f"branching: {made}")
-            return context.once(_by_lps).go_on(context)
+            return context.once(_run).go_on(context)
 
 
-@dataclass(frozen=True)
-class InputBranching:
-    """The same by planes alone, over the inputs of all networks together: many boxes at a time, without an LP
-    of triangles for each, where networks read few inputs."""
-
-    name = "input-branching"
-
-    def solve(self, context: SolveContext) -> MethodOutcome:
-        """Until every box is closed, or a limit is met."""
-        if (ended := out_of_reach(context)) is not None:
-            return ended
-        plan = context.once(input_plan)
-        if isinstance(plan, str):
-            return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
-        context.monitor.say(f"  proof: input branching over {plan.describe()}")
-        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
-            return context.once(_by_planes).go_on(context)
-
-
-def _by_lps(context: SolveContext) -> _LpRun:
+def _run(context: SolveContext) -> _Run:
     """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
     made = context.once(model)
     assert isinstance(made, Model)
-    return _LpRun(context, made)
-
-
-def _by_planes(context: SolveContext) -> _Run:
-    """The same by planes alone."""
-    plan, incumbent = context.once(input_plan), context.incumbent
-    assert isinstance(plan, Plan)
-
-    def allowed(bound: float) -> float:
-        reference = incumbent.objective if incumbent.x is not None else bound
-        return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
-
-    tree = PlanesTree(plan, context.device or "cpu", allowed)
-    return _Run(context, tree, "input branching", _BoxPoints(source="boxes"))
+    return _Run(context, made)
 
 
 class _Run:
-    """One tree, and the incumbent that gives it its goal."""
+    """One tree, and the incumbent that gives it its goal. Its rows become those that are written when a point
+    is known, and the first box is made smaller before it is divided by LPs."""
 
-    def __init__(
-        self, context: SolveContext, tree: Tree | PlanesTree, name: str, points: _BoxPoints | _CellPoints
-    ) -> None:
-        self._context, self._boxes, self._scope = context, tree, Scope.CHECKED
-        self._name, self._points = name, points
-        self._reported = time.perf_counter()
+    def __init__(self, context: SolveContext, made: Model) -> None:
+        self._context, self._scope, self._reported = context, Scope.CHECKED, time.perf_counter()
+        self._root: Root | None = None
+        """Makes the first box smaller, where a point is known."""
+        self._tree = Tree(made, seed=context.seed, threads=context.threads)
+        self._due = 1
+        if made.trees.samples:
+            self._tree.tables = TableRows()
+        trees = context.once(structure_of).trees is not None
+        self._points = _CellPoints() if trees else _BoxPoints()
+        self._points_of_planes = _BoxPoints()
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
-        self._context, tree, progress = context, self._boxes, Progress(context)
+        self._context, tree, progress = context, self._tree, Progress(context)
         self._prepare()
+        if tree.planes is None and not tree.model.solvable:
+            told = f"the LP of a box would have {tree.model.entries:,} entries, more than {MOST_ENTRIES:,}"
+            return MethodOutcome(StopReason.STALLED, 0, f"branching: {told}")
         while len(tree) and not context.over and len(tree) <= MOST_BOXES:
             self._offer(tree.step(self._goal, context.budget))
             self._raise()
@@ -130,81 +102,75 @@ class _Run:
                 self._reported = time.perf_counter()
                 progress.record(tree.bound)
         self._raise()
-        boxes = several(tree.boxes, "box", "boxes")
-        if not len(tree) and tree.leaves == math.inf and context.incumbent.x is None:
-            told = NO_POINT.format(name=self._name, boxes=boxes)
+        boxes = several(tree.seen, "box", "boxes")
+        if tree.empty and context.incumbent.x is None:
+            told = NO_POINT.format(boxes=boxes)
             return MethodOutcome(StopReason.PROVED, progress.done, told, infeasible=True)
-        message = f"{self._name}: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
+        message = f"branching: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
 
-    def _prepare(self) -> None:
-        """What is done before the first step, and again after each."""
-
     def _raise(self) -> None:
-        bound = self._boxes.bound
+        bound = self._tree.bound
         if math.isfinite(bound):
-            self._context.incumbent.raise_bound(Bound(bound, self._points.source, self._scope))
+            self._context.incumbent.raise_bound(Bound(bound, SOURCE, self._scope))
 
     @property
     def _goal(self) -> float:
-        """Boxes of this bound are closed: within half the gap of the best point, or a leaf is lower."""
+        """Boxes of this bound are closed: within half the gap of the best point."""
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
-            return self._boxes.leaves
-        room = HALF * incumbent.gap.allowed(incumbent.objective)
-        return min(mip.sign * incumbent.objective - room, self._boxes.leaves)
+            return math.inf
+        return mip.sign * incumbent.objective - HALF * incumbent.gap.allowed(incumbent.objective)
 
     def _offer(self, points: Sequence[FloatArray]) -> None:
-        """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
-        context, tree, n = self._context, self._boxes, self._boxes.columns
-        if points:
-            better = tree.promise < self._goal
-            self._points.offer(context, [point[:n] for point in points], tree.boxes, better=better)
-        for lost in tree.left:
-            self._points.lost(context, lost[:n], decides=tree.leaves <= self._goal)
-        tree.left.clear()
-
-
-class _LpRun(_Run):
-    """A tree of LPs: rows become those that are written when a point is known, and the first box is made
-    smaller before it is divided."""
-
-    def __init__(self, context: SolveContext, made: Model) -> None:
-        self._root: Root | None = None
-        """Makes the first box smaller, where a point is known."""
-        self._tree = Tree(made, seed=context.seed, threads=context.threads)
-        self._due = 1
-        if made.trees.samples:
-            self._tree.tables = TableRows()
-        trees = context.once(structure_of).trees is not None
-        points = _CellPoints(SOURCE) if trees else _BoxPoints(SOURCE)
-        super().__init__(context, self._tree, "branching", points)
-
-    def _offer(self, points: Sequence[FloatArray]) -> None:
-        """Where trees have tables, the best of their cells first."""
-        context, tree = self._context, self._tree
+        """Points of low boxes, the lowest first, and those of boxes that nothing can divide. Where trees have
+        tables, the best of their cells first."""
+        context, tree, n = self._context, self._tree, self._tree.columns
         if tree.tables is not None and tree.boxes >= self._due:
             before = context.incumbent.x
             with expendable("points of tables"):
                 budget = context.budget
                 point = tree.tables.point(tree, budget.part(POINT_SHARE * budget.left))
                 if point is not None:
-                    context.incumbent.offer(point[: tree.columns].copy(), SOURCE)
+                    context.incumbent.offer(point[:n].copy(), SOURCE)
             self._due = tree.boxes + 1 if context.incumbent.x is not before else RARER * tree.boxes
-        super()._offer(points)
+        some = [point[:n] for point in points]
+        if some and tree.by_planes and tree.planes is not None:
+            self._points_of_planes.offer(context, some, tree.planes.boxes)
+        elif some:
+            self._points.offer(context, some, tree.boxes, better=tree.promise < self._goal)
+        for lost in tree.left:
+            self._points.lost(context, lost[:n], decides=tree.lowest_leaf <= self._goal)
+        tree.left.clear()
 
     def _prepare(self) -> None:
+        """What is done before the first step, and again after each."""
         context, tree = self._context, self._tree
-        if tree.root is not None and context.incumbent.x is None:
-            point = tree.first_point(context.budget)
-            self._offer([] if point is None else [point])
+        if tree.root is not None and tree.seen == 0:
+            if context.incumbent.x is None:
+                point = tree.first_point(context.budget)
+                self._offer([] if point is None else [point])
+            self._begin_planes()
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
         root = self._root
-        if root is None or root.done or tree.boxes < FIRST:
+        if root is None or root.done:
             return
-        if max(tree.expected(tree.aim(self._goal)), tree.boxes) > root.lps:
+        effort = tree.effort_of_lps(root.lps)
+        if tree.worth(effort):
             self._shrink(root)
+            tree.worked(effort)
+
+    def _begin_planes(self) -> None:
+        """Of all boxes that are still open, if they have not begun."""
+        context, incumbent, tree = self._context, self._context.incumbent, self._tree
+
+        def allowed(bound: float) -> float:
+            reference = incumbent.objective if incumbent.x is not None else bound
+            return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
+
+        if tree.planes is None:
+            tree.planes = PlaneBoxes.of(tree.model, context.device or "cpu", allowed, tree.aim(self._goal))
 
     def _write(self) -> None:
         """A point is known, and what follows bounds the problem as it is written: points that use up the
@@ -212,7 +178,9 @@ class _LpRun(_Run):
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
-        self._root = Root(tree.model, seed=context.seed, threads=context.threads)
+        self._begin_planes()
+        if tree.model.solvable:
+            self._root = Root(tree.model, seed=context.seed, threads=context.threads)
 
     def _shrink(self, root: Root) -> None:
         """The first box; it goes on where its time was over."""
@@ -227,8 +195,7 @@ class _LpRun(_Run):
 class _BoxPoints:
     """Points of boxes, for the incumbent: that of a box's LP, or where a descent from there ends."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self._descent: MixedIntegerDescent | None = None
         self._due, self._kept = 1, True
 
@@ -240,7 +207,7 @@ class _BoxPoints:
         if boxes < self._due and not (better and self._kept):
             return
         before, point = context.incumbent.x, points[0]
-        context.incumbent.offer(point.copy(), self.source)
+        context.incumbent.offer(point.copy(), SOURCE)
         if context.incumbent.x is before:
             self.descend(context, point)
         self._kept = context.incumbent.x is not before
@@ -249,7 +216,7 @@ class _BoxPoints:
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
         """That of a box which nothing can divide; the bound may hang on it."""
-        context.incumbent.offer(point.copy(), self.source)
+        context.incumbent.offer(point.copy(), SOURCE)
         if decides:
             self.descend(context, point)
 
@@ -260,14 +227,14 @@ class _BoxPoints:
             if self._descent is None:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
             thorough = context.incumbent.x is None
-            self._descent.from_box(point, context.budget, self.source, thorough=thorough)
+            self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)
 
 
 class _CellPoints:
     """The same where all predictors are tree ensembles: points are looked for in the cells of a box's own."""
 
-    def __init__(self, source: str) -> None:
-        self.source, self._due, self._share = source, 0, 1
+    def __init__(self) -> None:
+        self._due, self._share = 0, 1
 
     def offer(
         self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False

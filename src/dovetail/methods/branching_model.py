@@ -48,17 +48,9 @@ def model(context: SolveContext) -> Model | str:
         if structure.tree_blocks:  # points are clipped to bounds: a cut at one is not passed
             clipped = structure.loose_rows.mip
             lower, upper = np.maximum(lower, clipped.lower), np.minimum(upper, clipped.upper)
-        made = model_of(found.problem, lower, upper, structure.tree_blocks, structure.proved)
+        return model_of(found.problem, lower, upper, structure.tree_blocks, structure.proved)
     except UnsupportedError as reason:
         return str(reason)
-    entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
-    if entries > MOST_ENTRIES:
-        return f"the LP of a box would have {entries:,} entries, more than {MOST_ENTRIES:,}"
-    return made
-
-
-MOST_ENTRIES = 400_000
-"""Of the matrix of a box's LP: beyond that one LP takes seconds."""
 
 
 def model_of(

@@ -8,8 +8,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from dovetail.branching.planes.plan import Plan as InputPlan
-from dovetail.branching.planes.plan import input_plan
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.decomposition.plan import template_plan
 from dovetail.linearised.propagation import Propagation
@@ -120,12 +118,6 @@ class Case(NamedTuple):
         plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
         return None if plan is None or plan.unstable > MOST_NEURONS else plan
 
-    @property
-    def joint_inputs(self) -> int:
-        """Free inputs of all networks together."""
-        plan = self.plan(input_plan, self.may.exact)
-        return plan.free if isinstance(plan, InputPlan) else 0
-
 
 class Fact(Generic[T]):
     """An attribute of `Facts`: what holds where nothing is known, and how it is found out."""
@@ -198,8 +190,6 @@ class Facts:
     """Components of these that share rows; else 0."""
     curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
-    joint_inputs = Fact(0, lambda at: at.joint_inputs)
-    """Free inputs that all networks read together; 0 where they cannot be branched over."""
     branched = Fact(False, lambda at: at.may.exact)
     """Whether anything is to be proved."""
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dovetail.branching.planes.plan import MOST_INPUTS
-from dovetail.methods.branching import Branching, InputBranching
+from dovetail.methods.branching import Branching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.component_prices.column_generation import ColumnGeneration
@@ -154,13 +153,12 @@ PHASES = (
         proves=True,
     ),
     Phase(
-        "input branching",
-        f"networks that read at most {MOST_INPUTS} inputs together, or are too large for an exact MIP",
-        lambda facts: (
-            facts.joint_inputs > 0 and (facts.joint_inputs <= MOST_INPUTS or facts.unstable > MOST_NEURONS)
-        ),
-        lambda options: InputBranching(),
-        "{joint_inputs} inputs of all networks together: branch and bound over them",
+        "branching",
+        "anything of which planes, or LPs of boxes, are small enough",
+        lambda facts: facts.branched,
+        lambda options: Branching(),
+        "branch and bound over columns, neurons and cuts of trees",
+        as_given=True,
         proves=True,
     ),
     Phase(
@@ -169,15 +167,6 @@ PHASES = (
         lambda facts: not facts.whole and facts.unstable <= MOST_NEURONS,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough to be written out",
-        proves=True,
-    ),
-    Phase(
-        "branching",
-        "anything whose LP of a box is small enough",
-        lambda facts: facts.branched,
-        lambda options: Branching(),
-        "branch and bound over columns, neurons and cuts of trees",
-        as_given=True,
         proves=True,
     ),
     Phase(

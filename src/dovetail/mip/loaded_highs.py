@@ -156,6 +156,8 @@ class LoadedHighs:
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
         self._entries = int(program.A.nnz)
+        self.effort = 0.0
+        """Seconds that all its answers took, by counts."""
         self._columns = np.arange(program.lower.size, dtype=np.int32)
         self._callback = _Callback(self._entries)
         self._unit = 1.0
@@ -341,7 +343,9 @@ class LoadedHighs:
             self._callback.counted = 0.0
             work.count(nodes=max(1, int(info.mip_node_count)), effort=effort)
         else:
-            work.count(lps=1, effort=work.effort_of_lp(iterations, self._entries))
+            effort = work.effort_of_lp(iterations, self._entries)
+            work.count(lps=1, effort=effort)
+        self.effort += effort
 
     def _point(self, status: MipStatus) -> FloatArray | None:
         solution = self._highs.getSolution()

@@ -66,7 +66,6 @@ FOUND = {
     "master": "a MIP over the columns",
     "polish": "a descent from the chosen columns",
     "templates": "one priced column for each block",
-    "boxes": "a box of input branching",
     "nodes": "a node of branch and bound",
     "cells": "a descent over cells of trees",
     "exact": "the exact MIP",
@@ -80,7 +79,6 @@ FOUND = {
 PROVED = {
     "host": "rows only, no network seen",
     "box": "bounds only, no network seen",
-    "boxes": "input branching",
     "nodes": "branch and bound over columns, neurons and cuts of trees",
     "planes": "planes over cells, in an LP",
     "prices": "prices, blocks bounded one by one",

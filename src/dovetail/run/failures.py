@@ -50,8 +50,8 @@ VARIABLE = "DOVETAIL_STRICT"
 class Failure:
     """A part that failed, and what it said the first time.
 
-    >>> str(Failure("input branching", "MemoryError", "none left"))
-    'input branching (MemoryError: none left)'
+    >>> str(Failure("branching", "MemoryError", "none left"))
+    'branching (MemoryError: none left)'
     """
 
     part: str

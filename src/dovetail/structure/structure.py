@@ -8,7 +8,7 @@ checked against, and the one that bounds are proved of, where a reformulation ma
     boxes       tight_box, loose_box, loose_rows_box, reached
     components  parts, proved_parts, same_rows, one_sample_each, kinds
     templates   components that are the same up to their data
-    predictors  samples, classes, planes, joint_network, relu_layers, curves, quadratic, tree_blocks,
+    predictors  samples, classes, planes, relu_layers, curves, quadratic, tree_blocks,
                 ensembles, trees, loose_trees
     integers    free_integers
 """
@@ -39,10 +39,9 @@ from dovetail.structure.boxes import (
     limits_within,
     reached_box,
     tightened_box,
-    too_large,
 )
 from dovetail.structure.components import Components, SampleComponent, alike, components
-from dovetail.structure.networks import JointNetwork, joint_network, required_graph
+from dovetail.structure.networks import required_graph
 from dovetail.structure.relu_layers import ReluLayers, relu_layers
 from dovetail.structure.templates import Templates, found_templates, stated_templates
 from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
@@ -170,18 +169,6 @@ class Structure:
     @cached_property
     def _planes(self) -> dict[tuple[str, str, bool], NetworkPlanes | None]:
         return {}
-
-    @cached_property
-    def joint_network(self) -> JointNetwork | str:
-        """All networks as one graph over the box that they reach; or why there is none."""
-        if self.reached is None:
-            return too_large(self.proved.mip, self.proved.mip.n_rows)
-        if self.reached.why_empty:
-            return self.reached.why_empty
-        try:
-            return joint_network(self.loose, self.reached.box.lower, self.reached.box.upper)
-        except UnsupportedError as reason:
-            return str(reason)
 
     @cached_property
     def relu_layers(self) -> ReluLayers | None:

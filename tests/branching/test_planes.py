@@ -1,21 +1,26 @@
-"""Branch and bound over inputs: what it proves is true, and on small problems it proves all there is."""
+"""Branching by planes alone: what it proves is true, and on small problems it proves all there is."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
 import dovetail as dt
-from dovetail.branching.planes import relaxation
-from dovetail.branching.planes.plan import Plan, input_plan
-from dovetail.methods.branching import InputBranching
-from dovetail.methods.facts import AutoOptions, Facts
-from dovetail.methods.phases import PHASES
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.branching import planes
+from dovetail.branching.host import host_rows
+from dovetail.branching.model import Model
+from dovetail.branching.networks import NetworkSamples
+from dovetail.branching.plane_boxes import split
+from dovetail.branching.planes import PlaneRows, first_box
+from dovetail.branching.tree import Tree
+from dovetail.methods.branching import Branching
+from dovetail.methods.branching_model import model
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.run.bound import BoundFaultError
-from dovetail.structure import structure
 from dovetail_study.problems.function import formulate
 from tests.conftest import FULL, sample
 from tests.contexts import context_of
@@ -30,11 +35,23 @@ HAIR = 1e-5
 """The truth lets logits within a hair of their threshold count as either class; bounds do not."""
 
 
+@pytest.fixture(autouse=True)
+def _by_planes_alone(monkeypatch):
+    """Wherever they have something to say."""
+    monkeypatch.setattr(Tree, "prefers_planes", lambda self, effort: self.planes is not None)
+
+
+def rows_of(problem):
+    made = model(context_of(problem))
+    box = first_box(made, math.inf)
+    return None if box is None else PlaneRows(made, *box, "cpu")
+
+
 def solved(problem, seconds=math.inf, start=None):
     context = context_of(problem, seconds)
     if start is not None:
         context.incumbent.offer(start, "given")
-    return InputBranching().solve(context), context.incumbent
+    return Branching().solve(context), context.incumbent
 
 
 def two_networks(width=8, seed=0, activation=torch.nn.ReLU, inputs=3):
@@ -86,7 +103,7 @@ def test_points_of_boxes_reach_the_incumbent():
     instance = two_networks(seed=5)
     outcome, incumbent = solved(instance.problem)
     assert incumbent.bound >= incumbent.objective - CLOSE, outcome.message
-    assert incumbent.source == "boxes"
+    assert incumbent.source == "nodes"
 
 
 @pytest.mark.parametrize("activation", sample([torch.nn.Tanh, torch.nn.Sigmoid, torch.nn.GELU], 2))
@@ -99,14 +116,13 @@ def test_smooth_networks(activation):
 
 def test_a_plane_that_is_too_high_is_heard(monkeypatch):
     """A planted fault: the tests above would not let it pass."""
-    own = relaxation.Relaxation._with_planes
+    own = planes._Network.rows
 
     def lifted(self, *args):
-        relaxed = own(self, *args)
-        relaxed.programs.row_lower[:, len(self.host_rows) :] += 1e-3
-        return relaxed
+        rows, right, offset = own(self, *args)
+        return rows, right + 1e-3, offset
 
-    monkeypatch.setattr(relaxation.Relaxation, "_with_planes", lifted)
+    monkeypatch.setattr(planes._Network, "rows", lifted)
     enough = 3 if FULL else 1
     heard = list(itertools.islice((seed for seed in range(16) if claims_too_much(seed)), enough))
     assert len(heard) == enough
@@ -140,11 +156,35 @@ def test_a_float32_network_gets_a_bound_that_allows_for_its_rounding():
     assert incumbent.bound >= incumbent.objective - 1e-3
 
 
-def test_what_it_cannot_do_it_says():
-    problem = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=[1.0, 9.0]))
-    problem.add_predictor(lambda X: X**2, [0], [1])
-    assert isinstance(input_plan(context_of(problem)), str)
-    assert isinstance(input_plan(context_of(two_networks().problem)), Plan)
+def test_both_stages_say_what_holds_at_every_point():
+    """First of what costs, then of the others."""
+    instance = two_networks(seed=2)
+    rows = rows_of(instance.problem)
+    (first,), (second,) = rows.stages
+    assert set(first.column.tolist()) == {int(instance.outputs[0])}
+    relaxed = rows.with_networks(rows.bare(rows.lower[None], rows.upper[None]), [first])
+    relaxed = rows.with_networks(relaxed, [second])
+    x = np.random.default_rng(0).uniform(-4.0, 4.0, (300, 3))
+    z = torch.zeros(300, rows.columns, dtype=torch.float64)
+    z[:, :3] = torch.as_tensor(x)
+    with torch.no_grad():
+        for column, network in zip(instance.outputs.tolist(), instance.networks, strict=True):
+            z[:, column] = network(z[:, :3])[:, 0]
+    host = len(rows.host_rows)
+    own, right = relaxed.programs.rows[0, host:], relaxed.programs.row_lower[0, host:]
+    assert bool((z @ own.T >= right - 1e-9).all())
+
+
+def test_smooth_networks_that_cost_wait_for_slopes_of_the_others():
+    """They are not asked alone where others have slopes: nobody would choose those."""
+    rectified, smooth = two_networks(seed=3), two_networks(seed=3, activation=torch.nn.Tanh)
+    pair = [smooth.networks[0], rectified.networks[1]]
+    assert len(rows_of(formulate(3, 4.0, pair, [], rectified.median).problem).stages) == 1
+
+
+def test_a_model_whose_rows_are_too_many_is_left_to_lps(monkeypatch):
+    monkeypatch.setattr(planes, "MOST_CELLS", 10)
+    assert rows_of(two_networks().problem) is None
 
 
 def test_the_largest_of_several_outputs_needs_no_bound():
@@ -155,7 +195,7 @@ def test_the_largest_of_several_outputs_needs_no_bound():
     mip = dt.Mip([0.0] * 4 + [1.0], A, 0.0, np.inf, [-1.0, -1.0, *np.negative(free)], [1.0, 1.0, *free])
     problem = dt.Problem(mip)
     problem.add_predictor(net, [0, 1], [2, 3])
-    assert isinstance(input_plan(context_of(problem)), Plan)
+    assert rows_of(problem) is not None
     side = np.linspace(-1.0, 1.0, 201)
     X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     _, incumbent = solved(problem)
@@ -168,14 +208,6 @@ def test_it_ends_in_time():
     instance = two_networks(width=64, seed=3)
     outcome, _ = solved(instance.problem, seconds=0.5)
     assert outcome.stop_reason in ("time", "proved")
-
-
-def test_a_large_host_is_seen_before_anything_is_made_of_its_networks(monkeypatch):
-    mip = dt.Mip(np.zeros(700), sp.eye_array(400, 700), 0.0, 1.0, upper=1.0)
-    problem = dt.Problem(mip)
-    problem.add_predictor(lambda X: X, [0], [1])
-    monkeypatch.setattr(structure, "joint_network", None)  # nobody asks
-    assert "too many rows and columns" in input_plan(context_of(problem))
 
 
 @pytest.mark.parametrize("seed", sample(range(3)))
@@ -235,7 +267,7 @@ def test_a_column_that_rows_limit_once_outputs_are_known_needs_no_bound():
     """Against the kinks of one line for each whole number: between them the mean is linear."""
     problem, networks = ensemble(2, 6)
     outcome, incumbent = solved(problem)
-    assert "closed" in outcome.message
+    assert outcome.stop_reason == "proved"
     least = np.inf
     for whole in (-1.0, 0.0, 1.0):
         first = [network[0] for network in networks]
@@ -248,9 +280,45 @@ def test_a_column_that_rows_limit_once_outputs_are_known_needs_no_bound():
     assert incumbent.bound == pytest.approx(least, abs=CLOSE)
 
 
-def test_more_inputs_are_branched_over_where_nothing_else_proves_a_bound():
-    part = next(phase for phase in PHASES if phase.name == "input branching")
-    wide, _ = ensemble(14, 400)
-    few, _ = ensemble(14, 20)
-    assert part.suits(Facts((context_of(wide), AutoOptions())))
-    assert not part.suits(Facts((context_of(few), AutoOptions())))  # an exact MIP
+@pytest.mark.parametrize("score", [3.0, math.inf, math.nan])
+def test_a_column_that_is_a_point_is_not_chosen_again(score):
+    """An infinite score stays infinite when it is halved, and one half of a decided integer is empty."""
+    lower, upper = torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 1.0]])
+    integer, scores = torch.tensor([True, False]), torch.tensor([[score, 1.0]])
+    lower, upper, scores = split(lower, upper, scores, integer)
+    assert lower[:, 0].tolist() == upper[:, 0].tolist() == [0.0, 1.0]
+    assert scores.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    lower, upper, scores = split(lower, upper, scores, integer)
+    assert upper[:, 1].tolist() == [0.5, 0.5, 1.0, 1.0]
+    assert scores[:, 1].tolist() == [0.5] * 4
+
+
+def bends(width, bias):
+    """What bends two ReLUs behind a linear step that is written as two."""
+    weights = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
+    steps = (
+        GraphStep(Affine((2.0 * np.eye(3),), np.zeros(3)), (0,), 3),
+        GraphStep(Affine((0.5 * weights,), np.array(bias)), (1,), 2),
+        GraphStep(Elementwise("relu"), (2,), 2),
+    )
+    graph = Graph(3, steps)
+    half = np.array(width) / 2.0
+    network = NetworkSamples(
+        NetworkPlanes(graph), np.array([[0, 1, 2]]), np.array([[3, 4]]), np.zeros((1, 2)), {}
+    )
+    host = host_rows(dt.Mip(np.zeros(5)), 0, [], np.arange(5))
+    made = Model(host, (network,), np.full(5, -np.inf), np.full(5, np.inf), 5)
+    one = planes._Network(network, made, "cpu")
+    low, high = (torch.as_tensor(sign * np.append(half, [9.0, 9.0]))[None] for sign in (-1.0, 1.0))
+    ranges = NetworkPlanes(graph).ranges(Boxes(low[:, :3], high[:, :3]))
+    return one.bends(ranges, high - low)[0].tolist()
+
+
+def test_an_input_counts_by_its_part_of_a_range():
+    first, second, third, *outputs = bends([2.0, 1.0, 0.0], [0.0, 0.0])
+    assert abs(second - 2.0 * first) < 1e-9 and third == 0.0 and outputs == [0.0, 0.0]
+
+
+def test_a_relu_whose_sign_is_known_does_not_count():
+    first, second, third, *_ = bends([1.0, 1.0, 1.0], [0.0, 5.0])
+    assert min(first, second) > 0.0 and abs(third) < 1e-12

@@ -1,0 +1,290 @@
+"""The open boxes that planes bound, many at a time: one of the two frontiers of a tree.
+
+    repeat: take the open boxes of lowest bound, many at a time
+            planes below and above every output that costs; rows and planes shrink the box
+            multipliers of its LP say which slopes of ReLUs make the planes best; new planes shrink it again
+            what is left gets planes of the other outputs, too
+            multipliers of the new LP give a bound; reduced costs shrink the box; the rest is split in two
+
+Idea: on a small box a network is nearly linear, and a box of five columns needs few splits to be small. Width
+and depth hardly matter, and smooth activations are as good as ReLUs. Weakness: the number of boxes grows with
+the number of inputs. There is no Python object for a box.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
+from dovetail.branching import shrinking
+from dovetail.branching.model import Model
+from dovetail.branching.planes import PlaneRows, Relaxed, first_box
+from dovetail.core.arrays import FloatArray
+from dovetail.core.deadline import require_time
+from dovetail.run import work
+
+FEW, STEP, CELL = 32, 2.9e-2, 6.3e-7
+"""Boxes that cost as much as one, at most: fewer are split further before their planes are computed. And
+seconds that a step takes, whatever its boxes, and for each number in their rows."""
+MOSTLY = 0.8
+"""Boxes of a batch that are split again without a look at their halves, where so many were left open: these
+would mostly be open as well."""
+BATCH, DEVICE_BATCH = 512, 16384
+"""Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
+CELLS = 2**22
+"""Numbers in the rows of one batch, at most (32 MB)."""
+PASSES = 3
+"""Over the rows of a box: planes bound an output, the host's rows another one, and that its inputs."""
+LEAF = 0.05
+"""A box whose LP is this close to the truth, as a part of the gap that counts as closed, is not split."""
+NEAR = 100.0
+"""The same for boxes whose LP is worth solving to the end."""
+FIRST_STEPS, LAST_STEPS = 6, 9
+"""Of the interior-point method: most boxes are split whatever the last digits of their bound."""
+MANY = 60.0
+"""Doublings of work that nobody waits for."""
+CEILING = 1e-9
+"""Of the sizes of all costs: farther above them than sums of thousands of products round."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Boxes that are at work."""
+
+    relaxed: Relaxed
+    bound: Tensor
+    was_open: Tensor
+    """Whether a box had anything to split when its planes were computed."""
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    def take(self, chosen: Tensor) -> _Batch:
+        """Some of them, by index."""
+        return _Batch(self.relaxed.take(chosen), self.bound[chosen], self.was_open[chosen])
+
+
+class PlaneBoxes:
+    """The open boxes of one model, (N, columns) tensors and what is proved of each by its parent."""
+
+    def __init__(self, rows: PlaneRows, device: str, allowed: Callable[[float], float]) -> None:
+        """`allowed`: the gap that counts as closed, where no point is below a bound."""
+        self._device, self._allowed = device, allowed
+        self._lower, self._upper = rows.lower[None], rows.upper[None]
+        self._bound = torch.full((1,), -torch.inf, dtype=torch.float64, device=device)
+        self.leaves = math.inf
+        """The lowest bound of boxes that nothing can divide."""
+        self.left: list[FloatArray] = []
+        """Points of these boxes that nobody has looked at."""
+        self.boxes, self._marks = 0, [(0.0, -math.inf)]
+        """Seen so far; efforts, and what bounds they came to."""
+        self._load(rows)
+
+    @classmethod
+    def of(
+        cls, model: Model, device: str, allowed: Callable[[float], float], goal: float
+    ) -> PlaneBoxes | None:
+        """Those of a model; None where planes have nothing to say of it."""
+        box = first_box(model, goal)
+        return None if box is None else cls(PlaneRows(model, *box, device), device, allowed)
+
+    def use(self, model: Model, bound: float, goal: float) -> None:
+        """The same problem with other rows, in a smaller box; no point costs less than `bound`."""
+        self._bound = self._bound.clamp(min=bound)
+        if (box := first_box(model, goal)) is not None:
+            rows = PlaneRows(model, *box, self._device)
+            self._lower, self._upper = (
+                torch.maximum(self._lower, rows.lower), torch.minimum(self._upper, rows.upper)
+            )  # fmt: skip
+            self._load(rows)
+
+    def _load(self, rows: PlaneRows) -> None:
+        self._rows, self._ceiling = rows, _ceiling(rows)
+        most = BATCH if self._device == "cpu" else DEVICE_BATCH
+        self._few = int(min(FEW, 1.0 + STEP / (CELL * rows.cells)))
+        self._batch = max(self._few, min(most, CELLS // rows.cells))
+
+    def __len__(self) -> int:
+        return len(self._bound)
+
+    @property
+    def bound(self) -> float:
+        """What no point is below that costs less than the goals so far; infinity: there is none."""
+        return min(float(self._bound.min()) if len(self) else math.inf, self.leaves)
+
+    @property
+    def effort(self) -> float:
+        """Seconds that the next step takes, by counts."""
+        return STEP + CELL * self._rows.cells * min(self._batch, len(self))
+
+    @property
+    def spent(self) -> float:
+        """The same of all steps so far."""
+        return self._marks[-1][0]
+
+    def to_do(self, goal: float) -> float:
+        """About how much is still to be done; NaN where nothing can be said yet. Work grows exponentially
+        with the depth of a tree: it doubles for what the bound rose by while it doubled."""
+        spent, bound = self._marks[-1]
+        before, then = next(mark for mark in reversed(self._marks) if mark[0] <= 0.5 * spent)
+        if not math.isfinite(then) or not math.isfinite(goal):
+            return math.nan
+        rise = (bound - then) / math.log2(spent / before)
+        doublings = (goal - bound) / rise if rise > 0.0 else math.inf
+        return float(spent * (2.0 ** min(doublings, MANY) - 1.0))
+
+    def step(self, goal: float) -> list[FloatArray]:
+        """The lowest boxes; the point of the lowest LP. Boxes that are interrupted stay open."""
+        self._target = min(goal, self.leaves, self._ceiling)
+        self._gap = self._allowed(self.bound)
+        self._keep(self._bound < self._target)
+        if not len(self):
+            return []
+        effort, taken = self.effort, self._take(self._batch)
+        try:
+            points = self._process(*taken)
+        except BaseException:
+            self.add(*taken)
+            raise
+        self.boxes += len(taken[0])
+        self._marks.append((self.spent + effort, self.bound))
+        work.count(nodes=len(taken[0]), effort=effort)
+        return points
+
+    def _take(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The boxes of lowest bound, which are not open any more."""
+        chosen = torch.topk(self._bound, min(count, len(self)), largest=False).indices
+        taken = self._lower[chosen], self._upper[chosen], self._bound[chosen]
+        kept = torch.ones(len(self), dtype=torch.bool, device=self._bound.device)
+        kept[chosen] = False
+        self._keep(kept)
+        return taken
+
+    def _keep(self, kept: Tensor) -> None:
+        self._lower, self._upper, self._bound = self._lower[kept], self._upper[kept], self._bound[kept]
+
+    def add(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
+        """More open boxes."""
+        self._lower = torch.cat([self._lower, lower])
+        self._upper = torch.cat([self._upper, upper])
+        self._bound = torch.cat([self._bound, bound])
+
+    def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> list[FloatArray]:
+        rows, target, taken = self._rows, self._target, len(lower)
+        relaxed = rows.bare(lower, upper)
+        batch = _Batch(relaxed, bound, rows.open(relaxed.programs).any(1))
+        for networks in rows.stages:
+            batch = self._shrunk(replace(batch, relaxed=rows.with_networks(batch.relaxed, networks)))
+            if networks is rows.stages[0] and any(one.has_slopes for one in networks) and len(batch):
+                batch = self._shrunk(self._steeper(batch))
+            if not len(batch):
+                return []
+        proof, points = self._solved(batch.relaxed)
+        bound = torch.maximum(batch.bound, proof.bound)
+        lower, upper = shrinking.by_reduced_costs(batch.relaxed.programs, proof, rows.integer, target)
+        relaxed = batch.relaxed.within(lower, upper)
+        kept = ~(bound >= target) & ~(lower > upper).any(1)  # NaN closes no box
+        score = rows.scores(relaxed, proof, points)
+        leaf = kept & (rows.exact(relaxed, proof, points, LEAF * self._gap) | ~batch.was_open)
+        if bool(leaf.any()):
+            self.leaves = min(self.leaves, float(bound[leaf].min()))
+            self.left += _point(points, bound, leaf)
+        kept &= ~leaf
+        times = 2 if int(kept.sum()) > MOSTLY * taken else 1
+        self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
+        return _point(points, bound, kept)
+
+    def _shrunk(self, batch: _Batch) -> _Batch:
+        """By single rows; boxes that are empty are left out."""
+        programs = batch.relaxed.programs
+        for _ in range(PASSES):
+            require_time()
+            programs = programs.within(*shrinking.by_rows(programs, self._rows.integer, self._target))
+        kept = ~(programs.lower > programs.upper).any(1) & ~(batch.bound >= self._target)
+        relaxed = batch.relaxed.within(programs.lower, programs.upper)
+        return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
+
+    def _steeper(self, batch: _Batch) -> _Batch:
+        """With slopes that suit the prices of a first LP, where that one does not close the box itself."""
+        method = InteriorPoint(batch.relaxed.programs)
+        method.run(FIRST_STEPS)
+        proof = proved(batch.relaxed.programs, method.multipliers)
+        batch = replace(batch, bound=torch.maximum(batch.bound, proof.bound))
+        weak = torch.nonzero(batch.bound < self._target).ravel()
+        batch = batch.take(weak)
+        if not len(batch):
+            return batch
+        return replace(batch, relaxed=self._rows.steeper(batch.relaxed, proof.take(weak)))
+
+    def _solved(self, relaxed: Relaxed) -> tuple[Proved, Tensor]:
+        """What the LPs prove, and their points; only those that may decide something are solved well."""
+        programs, target = relaxed.programs, self._target
+        method = InteriorPoint(programs)
+        method.run(FIRST_STEPS)
+        proof = proved(programs, method.multipliers)
+        near = relaxed.error(proof, method.points) <= NEAR * self._gap
+        near |= (proof.bound < target) & (proof.bound + method.gap >= target)
+        near |= ~self._rows.open(programs).any(1)
+        chosen = torch.nonzero(near).ravel()
+        if len(chosen):
+            part = method.take(chosen)
+            part.run(LAST_STEPS)
+            method.put(chosen, part)
+            proof = proved(programs, method.multipliers)
+        return proof, method.points
+
+    def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, times: int) -> None:
+        """So many times, or until there are a few."""
+        shrunk = score.amax(1) <= 0.0  # to a point, which has better planes than the box it comes from
+        self.add(lower[shrunk], upper[shrunk], bound[shrunk])
+        lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
+        while len(lower):
+            lower, upper, score = split(lower, upper, score, self._rows.integer)
+            bound = torch.cat([bound, bound])
+            fine = ~(lower > upper).any(1)
+            lower, upper, bound, score = lower[fine], upper[fine], bound[fine], score[fine]
+            times -= 1
+            enough = len(lower) + len(self) >= self._few and times <= 0
+            if enough or bool((score.amax(1) <= 0.0).any()):
+                break
+        self.add(lower, upper, bound)
+
+
+def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Both halves of every box, cut at the middle of its best column; their scores.
+
+    A column that is a point then has no score: what was an infinite one would be chosen for ever.
+    """
+    best = score.argmax(1, keepdim=True)
+    low, high = lower.gather(1, best), upper.gather(1, best)
+    middle = 0.5 * (low + high)
+    whole = integer[best]
+    left_end = torch.where(whole, torch.floor(middle), middle)
+    right_start = torch.where(whole, torch.floor(middle) + 1.0, middle)
+    left_upper, right_lower = upper.scatter(1, best, left_end), lower.scatter(1, best, right_start)
+    left, right = (
+        score.scatter(1, best, torch.where(begin < end, 0.5 * score.gather(1, best), 0.0))
+        for begin, end in ((low, left_end), (right_start, high))
+    )
+    return torch.cat([lower, right_lower]), torch.cat([left_upper, upper]), torch.cat([left, right])
+
+
+def _point(points: Tensor, bound: Tensor, chosen: Tensor) -> list[FloatArray]:
+    """That of the lowest of some boxes, unless its LP came to nothing."""
+    if not bool(chosen.any()):
+        return []
+    best = int(torch.where(chosen, bound, torch.inf).argmin())
+    point = points[best].cpu().numpy().copy()
+    return [point] if np.all(np.isfinite(point)) else []
+
+
+def _ceiling(rows: PlaneRows) -> float:
+    """More than any point of the first box costs: a box whose bound reaches it is empty."""
+    parts = torch.maximum(rows.cost * rows.lower, rows.cost * rows.upper)
+    return float(parts.sum() + rows.offset) + CEILING * (1.0 + float(parts.abs().sum()))

@@ -1,0 +1,412 @@
+"""Many boxes at a time without an engine: the host's rows, and planes below and above what networks give.
+
+A box bounds the host's columns and the logits of classes. On it, for every output y of a network sample that
+reads x,
+
+    f(x) >= a x + b:     y - a x >= b - slack          above likewise
+
+and the host's rows are an LP with few columns, which is solved for hundreds of boxes together, on any device.
+It says less of a box than the LP with all neurons (`relaxation.py`) and costs a tenth of it, or a thousandth
+where there is a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.bounds.batch_lps import LinearPrograms, Proved
+from dovetail.bounds.box import needed_ends
+from dovetail.bounds.planes.domain import Boxes, gamma
+from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
+from dovetail.bounds.planes.relaxation import rule_of
+from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
+from dovetail.branching.model import Model
+from dovetail.branching.networks import NetworkSamples
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
+from dovetail.networks.graph import Affine, Elementwise, Graph
+
+MOST_CELLS = 200_000
+"""Rows times columns of the LP of a box: beyond that one takes as long as an engine."""
+SLOPE_STEPS = 6
+"""Of slopes: five find most of what twenty do (function: 33,000 boxes of eight inputs against 29,000)."""
+PRICED = 1e-9
+"""A plane has a price where it is this part of the largest: less is what an LP leaves behind."""
+SMALLEST = 1e-100
+"""Divided by where nothing has a price."""
+NO_WIDTH = 1e-300
+"""Divided by instead of 0."""
+ROUNDING = gamma(4)
+"""Of a right-hand side, relative to the sizes that are added up in it."""
+GAP_WEIGHT = 2.0
+"""Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
+differ in a direction come together when it is split."""
+BENDS = 2.0
+"""Weight of what bends the networks, against slopes: the slopes of planes that are far apart say little, but
+only they know of prices (function: 3,400 boxes where slopes alone took 7,300)."""
+UNPRICED = 0.01
+"""Weight of an output that has no price yet, as a part of the largest one."""
+FRACTION, FIRST = 1e-3, 4.0
+"""An integer this far from a whole number counts as fractional, and its score so many times."""
+CLOSE = 0.1 * TOLERANCE
+"""Rows that are missed by this much by what the networks say at a point are as good as met."""
+NARROW = 1e-9
+"""A continuous column this narrow, relative to its size, is a point."""
+
+
+class _Network:
+    """The samples of one network on a device."""
+
+    def __init__(self, one: NetworkSamples, model: Model, device: str) -> None:
+        self.planes = one.planes if device == "cpu" else NetworkPlanes(one.graph, device)
+        self.samples, self.size = one.samples, one.samples * 2 * one.graph.outputs
+        self.has_slopes = bool(open_places(one.graph))
+        """Whether there is anything to choose."""
+        q = one.graph.outputs
+        unit = torch.eye(q, dtype=torch.float64, device=device)
+        self.asked = torch.cat([unit, -unit])
+        self.inputs = torch.as_tensor(one.inputs, device=device)
+        self.outputs = torch.as_tensor(one.outputs, device=device)
+        self.column = torch.cat([self.outputs, self.outputs], 1).ravel()
+        """Of each plane: the column that it is below, or above."""
+        self.sign = torch.cat([unit.new_ones(q), -unit.new_ones(q)]).repeat(self.samples)
+        self.slack = _loaded(np.hstack([one.slack, one.slack]), device).ravel()
+        self.partner = torch.arange(self.size, device=device).reshape(-1, 2, q).flip(1).ravel()
+        """The plane on the other side of the same output."""
+        self._reads = self.inputs.repeat_interleave(2 * q, 0)
+        self._once = all(np.unique(read).size == read.size for read in one.inputs)
+        self._known = {
+            place: (_loaded(model.lower[columns], device), _loaded(model.upper[columns], device))
+            for place, columns in one.inner.items()
+        }
+        self._first = _first_steps(one.graph, device)
+
+    def ranges(self, lower: Tensor, upper: Tensor) -> Ranges:
+        """Over N boxes, sample by sample, within what is known of the first box."""
+        boxes, count = Boxes(self._of(self.inputs, lower), self._of(self.inputs, upper)), len(lower)
+        endless = lower.new_full((1, 1), torch.inf)
+        low, high = [boxes.lower], [boxes.upper]
+        for place in range(1, len(self.planes.graph.steps) + 1):
+            ends = self._known.get(place)
+            low.append(-endless if ends is None else ends[0].repeat(count, 1))
+            high.append(endless if ends is None else ends[1].repeat(count, 1))
+        return self.planes.ranges(boxes, Ranges(low, high))
+
+    @staticmethod
+    def _of(columns: Tensor, values: Tensor) -> Tensor:
+        return values[:, columns].reshape(-1, columns.shape[1])
+
+    def rows(self, planes: Planes, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, planes, columns) rows of the LP, their lower sides, and the offsets of the planes."""
+        count = len(planes.slopes) // self.samples
+        slopes = planes.slopes.reshape(count, self.size, -1)
+        offset = planes.offset.reshape(count, self.size)
+        rows, each = (
+            slopes.new_zeros(count, self.size, columns),
+            torch.arange(self.size, device=slopes.device),
+        )
+        if self._once:
+            rows[:, each[:, None], self._reads] = -slopes
+        else:
+            rows.scatter_add_(2, self._reads.expand(count, -1, -1), -slopes)
+        rows[:, each, self.column] += self.sign
+        right = offset - self.slack
+        return rows, right - ROUNDING * (offset.abs() + self.slack), offset
+
+    def gathered(self, values: Tensor, columns: int) -> Tensor:
+        """(N, columns) sums of what samples say of their inputs, (N samples, inputs)."""
+        count = len(values) // self.samples
+        total = values.new_zeros(count, columns)
+        return total.index_add_(1, self.inputs.ravel(), values.reshape(count, -1))
+
+    def bends(self, ranges: Ranges, width: Tensor) -> Tensor:
+        """(N, columns) how far lines of the first functions are apart by each input, of boxes with these
+        widths.
+
+        Planes are far apart because somewhere in a network a function was replaced by two lines. Of the first
+        functions, which read a linear map of the inputs, it is known how far apart these are, and which input
+        their range comes from; later ones mostly bend where the first do.
+        """
+        own = self._of(self.inputs, width)
+        total = torch.zeros_like(own)
+        for place, kind, size in self._first:
+            low, high = ranges.lower[place], ranges.upper[place]
+            lines = rule_of(kind).lines(low, high)
+            slope = lines.above_slopes[0] - lines.below_slopes[0]
+            apart = torch.maximum(slope * low, slope * high) + (lines.above_offset - lines.below_offset)
+            total = total + (apart.clamp(min=0.0) / (own @ size.T).clamp(min=NO_WIDTH)) @ size
+        return self.gathered(total * own, width.shape[1])
+
+    def given(self, points: Tensor) -> Tensor:
+        """(N, samples, outputs) what the network says at points, but for rounding."""
+        found = self.planes.at(self._of(self.inputs, points)).lower[-1]
+        return found.reshape(len(points), self.samples, -1)
+
+
+def _loaded(array: object, device: str) -> Tensor:
+    return torch.as_tensor(array, dtype=torch.float64, device=device)
+
+
+def _first_steps(graph: Graph, device: str) -> list[tuple[int, str, Tensor]]:
+    """Functions of single values that read a linear map of the inputs: the place that they read, their kind,
+    and the sizes of the map."""
+    maps = {0: np.eye(graph.inputs)}
+    for place, step in enumerate(graph.steps, start=1):
+        if isinstance(step.operation, Affine) and all(source in maps for source in step.sources):
+            parts = zip(step.operation.weights, step.sources, strict=True)
+            maps[place] = np.sum([weight @ maps[source] for weight, source in parts], axis=0)
+    return [
+        (step.sources[0], step.operation.kind, _loaded(np.abs(maps[step.sources[0]]), device))
+        for step in graph.steps
+        if isinstance(step.operation, Elementwise) and step.sources[0] in maps
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """N boxes and their LPs, with planes of some of the networks."""
+
+    programs: LinearPrograms
+    offset: Tensor
+    """(N, planes)."""
+    networks: tuple[tuple[_Network, Ranges], ...]
+    column: Tensor
+    sign: Tensor
+    partner: Tensor
+
+    def take(self, chosen: Tensor) -> Relaxed:
+        """Some of them, by index."""
+        networks = []
+        for one, ranges in self.networks:
+            every = torch.arange(one.samples, device=chosen.device)
+            networks.append((one, ranges.take((chosen[:, None] * one.samples + every).ravel())))
+        programs, offset = self.programs.take(chosen), self.offset[chosen]
+        return replace(self, programs=programs, offset=offset, networks=tuple(networks))
+
+    def within(self, lower: Tensor, upper: Tensor) -> Relaxed:
+        """The same rows over smaller boxes."""
+        return replace(self, programs=self.programs.within(lower, upper))
+
+    @property
+    def rows(self) -> Tensor:
+        """(N, planes, columns)."""
+        return self.programs.rows[:, self.programs.rows.shape[1] - self.offset.shape[1] :]
+
+    @property
+    def _between(self) -> tuple[Tensor, Tensor]:
+        """How far the planes below and above each output are apart: slopes and offsets."""
+        return self.rows + self.rows[:, self.partner], -(self.offset + self.offset[:, self.partner])
+
+    def apart(self, points: Tensor) -> Tensor:
+        """(N, planes) at one point per box."""
+        slopes, offset = self._between
+        return ((slopes @ points[:, :, None])[:, :, 0] + offset).clamp(min=0.0)
+
+    @property
+    def most_apart(self) -> Tensor:
+        """(N, planes) at most, on the boxes."""
+        slopes, offset = self._between
+        ends = slopes * self.programs.lower[:, None], slopes * self.programs.upper[:, None]
+        return (torch.maximum(*ends).sum(2) + offset).clamp(min=0.0)
+
+    def weights(self, proof: Proved) -> Tensor:
+        """(N, planes) what the cost moves by where an output moves by one: its plane's price, or its
+        bound's."""
+        return proof.multipliers[:, -len(self.column) :].abs() + proof.reduced[:, self.column].abs()
+
+    def prices(self, proof: Proved) -> Tensor:
+        """(N, planes) what the cost moves by where a plane moves by one: its own price, or its bound's.
+
+        A column's bound may come from the plane: then the LP has no use for the plane itself.
+        """
+        of_bounds = (self.sign * proof.reduced[:, self.column]).clamp(min=0.0)
+        return proof.multipliers[:, -len(self.column) :].clamp(min=0.0) + of_bounds
+
+    def error(self, proof: Proved, points: Tensor) -> Tensor:
+        """(N,) how much higher the cost may be at the LP's points, by the networks themselves."""
+        weight = self.weights(proof) + self.programs.cost.abs()[self.column]
+        return (weight * self.apart(points)).sum(1)
+
+
+class PlaneRows:
+    """One model, loaded once on a device."""
+
+    def __init__(self, model: Model, lower: FloatArray, upper: FloatArray, device: str) -> None:
+        """In a first box over the columns of the host."""
+        self._device, host = device, model.host
+        self.columns = host.columns
+        read = np.zeros(host.columns, dtype=bool)
+        for one in model.networks:
+            read[one.inputs] = True
+        self.integer, self.is_input = (
+            torch.as_tensor(flags, device=device) for flags in (host.integer, read)
+        )
+        self.cost, self.offset = _loaded(host.cost, device), host.offset
+        self.lower, self.upper = _loaded(lower, device), _loaded(upper, device)
+        kept = _lasting(model)
+        self.host_rows = _loaded(host.A[kept].toarray(), device)
+        self._row_lower, self._row_upper = (
+            _loaded(s[kept], device) for s in (host.row_lower, host.row_upper)
+        )
+        networks = [_Network(one, model, device) for one in model.networks]
+        self.cells = (len(kept) + sum(one.size for one in networks)) * host.columns
+        """Numbers in the rows of a box."""
+        costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
+        first = [one for one, own in zip(networks, costs, strict=True) if own]
+        rest = [one for one, own in zip(networks, costs, strict=True) if not own]
+        # where only the others have slopes to choose, all are asked at once, lest nobody chooses them
+        alone = first and (any(one.has_slopes for one in first) or not any(one.has_slopes for one in rest))
+        self.stages = [part for part in ((first, rest) if alone else (networks,)) if part]
+        """Networks one after the other: those that cost, then, where they do not close a box, the others. On
+        function, planes of what costs close two boxes of three (of 12,300 boxes 4,700 are left)."""
+
+    def bare(self, lower: Tensor, upper: Tensor) -> Relaxed:
+        """N boxes (N, columns) without any network."""
+        count, none = len(lower), torch.empty(0, dtype=torch.int64, device=lower.device)
+        rows = self.host_rows.expand(count, -1, -1)
+        sides = self._row_lower.expand(count, -1), self._row_upper.expand(count, -1)
+        programs = LinearPrograms(self.cost, self.offset, rows, *sides, lower, upper)
+        return Relaxed(programs, lower.new_empty(count, 0), (), none, lower.new_empty(0), none)
+
+    def with_networks(self, relaxed: Relaxed, networks: Sequence[_Network]) -> Relaxed:
+        """With planes of more networks."""
+        p = relaxed.programs
+        for one in networks:
+            ranges = one.ranges(p.lower, p.upper)
+            relaxed = self._joined(relaxed, one, ranges, one.planes.planes(one.asked, ranges))
+        return relaxed
+
+    def _joined(self, relaxed: Relaxed, one: _Network, ranges: Ranges, planes: Planes) -> Relaxed:
+        p, before = relaxed.programs, len(relaxed.column)
+        rows, right, offset = one.rows(planes, self.columns)
+        programs = replace(
+            p,
+            rows=torch.cat([p.rows, rows], 1),
+            row_lower=torch.cat([p.row_lower, right], 1),
+            row_upper=torch.cat([p.row_upper, torch.full_like(right, torch.inf)], 1),
+        )
+        return Relaxed(
+            programs,
+            torch.cat([relaxed.offset, offset], 1),
+            (*relaxed.networks, (one, ranges)),
+            torch.cat([relaxed.column, one.column]),
+            torch.cat([relaxed.sign, one.sign]),
+            torch.cat([relaxed.partner, one.partner + before]),
+        )
+
+    def steeper(self, relaxed: Relaxed, proof: Proved) -> Relaxed:
+        """The same with ReLUs' lower slopes chosen for what the multipliers make of all planes together.
+
+        Only planes that have a price are changed; a plane on the other side of an output would be worse.
+        """
+        p, prices = relaxed.programs, relaxed.prices(proof)
+        scale = prices.amax(1, keepdim=True).clamp(min=SMALLEST)
+        priced, prices = prices > PRICED * scale, prices / scale
+        host = proof.multipliers[:, None, : len(self.host_rows)] @ p.rows[:, : len(self.host_rows)]
+        reduced = (p.cost - host[:, 0]) / scale - (prices[:, None, :] @ relaxed.rows)[:, 0]
+        found, first = self.bare(p.lower, p.upper), 0
+        for one, ranges in relaxed.networks:
+            own = slice(first, first + one.size)
+            first += one.size
+            if not one.has_slopes:
+                found = self._joined(found, one, ranges, one.planes.planes(one.asked, ranges))
+                continue
+            mine = prices[:, own]
+            rest = reduced + (mine[:, None, :] @ relaxed.rows[:, own])[:, 0]
+            rest = rest.index_add(1, one.column, -mine * one.sign)
+            box = Boxes(p.lower, p.upper)
+
+            def value(planes: Planes, one: _Network = one, rest: Tensor = rest, box: Boxes = box) -> Tensor:
+                slopes = (rest + one.gathered(planes.slopes[:, 0], self.columns))[:, None]
+                offset = planes.offset.reshape(-1, one.samples).sum(1, keepdim=True)
+                return box.minimum(slopes, offset).repeat_interleave(one.samples)
+
+            weights = (mine.reshape(-1, len(one.asked)) @ one.asked)[:, None]
+            before = usual(one.planes.graph, ranges)
+            steep = ascended(one.planes, weights, ranges, value, SLOPE_STEPS)
+            which = priced[:, own].reshape(-1, len(one.asked), 1)
+            chosen = Choices({place: torch.where(which, steep[place], before[place]) for place in steep})
+            found = self._joined(found, one, ranges, one.planes.planes(one.asked, ranges, chosen))
+        return found
+
+    def scores(self, relaxed: Relaxed, proof: Proved, points: Tensor) -> Tensor:
+        """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split.
+
+        Of an input: how far apart planes are on the box, times their price, shared out by the slopes, and by
+        what bends the networks. Integers that are fractional in the LP's points come first: a class that is
+        decided makes its row exact, and boxes along its boundary need not be small.
+        """
+        p, rows = relaxed.programs, relaxed.rows
+        width, open_ = p.upper - p.lower, self.open(p)
+        steep = (rows.abs() + GAP_WEIGHT * (rows + rows[:, relaxed.partner]).abs()) * (width * self.is_input)[
+            :, None, :
+        ]
+        weight = relaxed.weights(proof)
+        weight = weight + UNPRICED * weight.amax(1, keepdim=True)
+        shares = steep / steep.sum(2, keepdim=True).clamp(min=NO_WIDTH)  # first, lest a quotient is infinite
+        of_inputs = ((weight * relaxed.most_apart)[:, None, :] @ shares)[:, 0]
+        bends = torch.stack([one.bends(ranges, width) for one, ranges in relaxed.networks]).sum(0)
+        bends = bends / bends.sum(1, keepdim=True).clamp(min=NO_WIDTH)
+        of_inputs = of_inputs + BENDS * of_inputs.sum(1, keepdim=True) * bends
+        fractional = (points - torch.round(points)).abs() > FRACTION
+        of_integers = p.cost.abs() + (proof.multipliers.abs()[:, None, :] @ p.rows.abs())[:, 0]
+        of_integers = of_integers * width * torch.where(fractional, FIRST, 1.0)
+        score = torch.where(self.integer & ~self.is_input, of_integers, of_inputs)
+        relative = width / (self.upper - self.lower).clamp(min=NO_WIDTH)
+        score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
+        return torch.where(open_, score, 0.0)
+
+    def open(self, programs: LinearPrograms) -> Tensor:
+        """(N, columns) which columns may be split."""
+        p = programs
+        size = 1.0 + torch.maximum(p.lower.abs(), p.upper.abs())
+        return (self.integer | self.is_input) & (p.upper - p.lower > NARROW * size)
+
+    def exact(self, relaxed: Relaxed, proof: Proved, points: Tensor, gap: float) -> Tensor:
+        """(N,) whether the LP of a box is as good as the truth: no split can raise its bound by `gap`.
+
+        Every integer is decided, and with the networks' own values at the LP's point the host's rows are met,
+        as far as the check is concerned, at a cost that is no more than `gap` above the bound.
+        """
+        p, true = relaxed.programs, points.clone()
+        for one, _ in relaxed.networks:
+            true[:, one.outputs] = one.given(points)
+        moved = (true - points).abs() * self.is_input  # what one network gives and another reads
+        host = slice(0, len(self.host_rows))
+        activity = (p.rows[:, host] @ true[:, :, None])[:, :, 0]
+        size = (p.rows[:, host].abs() @ true[:, :, None].abs())[:, :, 0] + 1.0
+        missed = torch.maximum(p.row_lower[:, host] - activity, activity - p.row_upper[:, host]) / size
+        outside = torch.maximum(self.lower - true, true - self.upper) / (1.0 + true.abs())
+        decided = ~(self.integer & (p.upper > p.lower)).any(1)
+        met = (missed <= CLOSE).all(1) & (outside <= CLOSE).all(1) & (moved <= CLOSE).all(1)
+        return decided & met & (true @ p.cost + p.offset - proof.bound <= gap)
+
+
+def _lasting(model: Model) -> IntArray:
+    """The host's rows that are the same in all boxes, without the cost."""
+    last = model.host.A.shape[0] - 1
+    return np.arange(last if model.host.local is None else model.host.local[0])
+
+
+def first_box(model: Model, goal: float) -> tuple[FloatArray, FloatArray] | None:
+    """Of the host's columns, with an end to each; None where there is none, where the LP would be too large,
+    or where trees are to be asked."""
+    n = model.host.columns
+    planes = sum(2 * one.outputs.size for one in model.networks)
+    if model.trees.samples or not model.networks or (len(_lasting(model)) + planes) * n > MOST_CELLS:
+        return None
+    lower, upper = model.lower[None].copy(), model.upper[None].copy()
+    model.tighten(lower, upper, goal)
+    low, high = lower[0, :n], upper[0, :n]
+    if not np.all(np.isfinite(high - low)):
+        own = ~model.host.integer
+        for one in model.networks:
+            own[one.inputs] = own[one.outputs] = False
+        host = model.host
+        needed_ends(host.A, (host.row_lower, host.row_upper), host.cost, own, low, high)
+    return (low, high) if np.all(np.isfinite(high - low)) and np.all(low <= high) else None

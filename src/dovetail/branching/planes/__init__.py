@@ -1,1 +1,0 @@
-"""Branch and bound over the inputs that all networks read together."""
