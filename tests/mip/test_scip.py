@@ -22,7 +22,7 @@ class GivesUp:
 
     def __init__(self, reason):
         self._reason = reason
-        self.rests = SimpleNamespace(task=None, iterations=0)
+        self.rests = SimpleNamespace(task=None)
 
     def getStage(self):
         return 1

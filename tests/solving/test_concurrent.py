@@ -15,6 +15,7 @@ import dovetail as dt
 from dovetail.core.check import check
 from dovetail.methods.auto import _Plan
 from dovetail.mip import highs_threads
+from dovetail.run.bound import NO_BOUND, Bound, Support
 from dovetail.run.budget import StopReason
 from dovetail.run.completion import Completion
 from dovetail.run.context import MethodOutcome
@@ -24,6 +25,7 @@ from dovetail.solving import concurrent
 from dovetail.solving.concurrent import ConcurrentSolve, ConcurrentSolves
 from dovetail.solving.job import solved_apart
 from dovetail.testing.problems import busy
+from dovetail_study.zoo import build
 from tests.conftest import FULL
 from tests.small import knapsack
 
@@ -32,7 +34,7 @@ def waited_for(solve, objective, seconds=300.0):
     """The answer, as soon as there is one."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        x = solve.better_than(objective)
+        x, _ = solve.better_than(objective)
         if x is not None:
             return x
         time.sleep(0.02)
@@ -51,7 +53,12 @@ def test_the_far_side_says_what_is_better_and_nothing_else():
     sign = problem.mip.sign
     best = waited_for(solve, known.objective + sign * 1e-3)
     assert problem.mip.objective(best) == pytest.approx(known.objective)
-    assert solve.better_than(known.objective - sign * 1e-3) is None
+    x, bound = solve.better_than(known.objective - sign * 1e-3)
+    assert x is None and bound.value <= sign * known.objective + 1e-9
+    while bound.support is not Support.PROOF:  # known when that solve has ended
+        time.sleep(0.02)
+        _, bound = solve.better_than(math.nan)
+    assert bound.value == pytest.approx(sign * known.objective, abs=1e-6)
 
 
 def test_what_a_predictor_raises_there_is_told_when_somebody_asks():
@@ -81,11 +88,11 @@ def test_points_of_other_processes_come_through_the_check(monkeypatch):
     monkeypatch.setattr("dovetail.solving.options.cores", lambda: 2)
     problem = busy(8)
 
-    def idle(self, phase, share, again):
-        time.sleep(2.0)
+    def idle(self):
+        time.sleep(15.0)  # a process takes seconds to start
         return MethodOutcome(StopReason.TIME, 0)
 
-    monkeypatch.setattr(_Plan, "_solved", idle)
+    monkeypatch.setattr(_Plan, "run", idle)
     result = dt.solve(problem, n_jobs=2, log=False)
     assert result.source == "concurrent" and check(problem, result.x).within()
 
@@ -146,20 +153,42 @@ class Told:
         self.ended = True
 
 
-def answer(x):
-    return pickle.dumps((True, [x]))
+def answer(x, bound=NO_BOUND):
+    return pickle.dumps((True, [(x, bound)]))
 
 
 def test_points_come_once_the_process_is_ready_and_only_of_those_who_answer():
     quick, slow, said = Told(READY, answer(POINT), answer(None)), Told(None, READY, None, answer(POINT)), []
     others = ConcurrentSolves([quick, slow], said.append)
     assert others.arrived(5.0) == [] and quick.letters == []  # ready, and not asked yet
-    (x,) = others.arrived(4.0)
+    ((x, _),) = others.arrived(4.0)
     assert x.tolist() == POINT.tolist() and quick.letters == [("better_than", [(4.0,)])]
     assert others.arrived(3.0) == []
-    (x,) = others.arrived(2.0)
+    ((x, _),) = others.arrived(2.0)
     assert slow.letters == [("better_than", [(3.0,)])]  # the question that it took its time for
     assert said == []
+
+
+def test_a_callback_sees_the_columns_of_the_model():
+    """Also where methods work on a form of the problem with others: here outputs become limits on logits."""
+    problem = build("recourse", 1, 0)
+    seen = []
+
+    def see(event):
+        if event.x is not None:
+            seen.append(event.x)
+            event.stop()
+
+    dt.solve(problem, time_limit=60.0, log=False, callback=see)
+    assert seen and check(problem, seen[0]).within()
+
+
+def test_bounds_come_too():
+    bound = Bound(-3.0, "concurrent", support=Support.ENGINE)
+    others = ConcurrentSolves([Told(READY, answer(None, bound))], lambda text: None)
+    others.arrived(math.nan)
+    ((x, told),) = others.arrived(math.nan)
+    assert x is None and (told.value, told.support) == (-3.0, Support.ENGINE)
 
 
 def failed(error, *, users):

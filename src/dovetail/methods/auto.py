@@ -230,7 +230,7 @@ class _Plan:
 
         Each phase is looked at, and begun, when `next_of` says that it is time for another.
         """
-        context, waiting, last = self._context, list(phases.PHASES), None
+        context, waiting, last = self._context, self._phases(), None
         self._archive.keeps = True
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
@@ -254,6 +254,14 @@ class _Plan:
         reason, notes = context.over or last or StopReason.STALLED, "; ".join(self._notes)
         none = self._infeasible
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
+
+    def _phases(self) -> list[Phase]:
+        """In the order in which they begin."""
+        if self._options.proof is None:
+            return list(phases.PHASES)
+        proofs = [phase for phase in phases.PHASES if phase.proves and self._suits(phase)]
+        chosen = proofs[self._options.proof % len(proofs)] if proofs else None
+        return [phase for phase in phases.PHASES if phase is chosen or not phase.proves]
 
     def _begun(self, phase: Phase) -> _Running:
         """A phase before its first turn."""

@@ -196,7 +196,7 @@ class DualDecomposition:
                 rho=rho,
                 exact=answer.exact,
             )
-            monitor.iteration(row, context.incumbent.x)
+            monitor.iteration(row, context.incumbent.as_given)
             if self._agrees(row):
                 return _end(StopReason.AGREED, k, augmented, rho, context)
             stop = rule.after(gained=gained(row), over=context.over)

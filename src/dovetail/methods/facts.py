@@ -45,6 +45,8 @@ class AutoOptions:
     """Starts in a row that may end in a local optimum known before; then the search ends early."""
     tables: bool = True
     exact: bool = True
+    proof: int | None = None
+    """Of the proofs that suit the problem the one of this number alone, beside all searches; None: all."""
     template_pricing: bool = True
     column_generation: bool = True
     integer_search: bool = True
@@ -58,6 +60,8 @@ class AutoOptions:
             require_count("Auto: effort", self.effort, at_least=1)
         require_count("Auto: patience", self.patience, at_least=1)
         require_count("Auto: bundle", self.bundle, at_least=0)
+        if self.proof is not None:
+            require_count("Auto: proof", self.proof, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
         flags = "tables", "exact", "template_pricing", "column_generation", "integer_search"
         require_flags("Auto", self, *flags)

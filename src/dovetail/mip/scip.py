@@ -8,6 +8,7 @@ takes it minutes to look at, one row for each seconds at every node.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -42,8 +43,8 @@ INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
 """SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
 SOLVING = 9
 """The stage with a search tree."""
-ASK, LOOK = 0.01, 1e-3
-"""Seconds of effort after which it may rest, and what a round of presolving or an LP takes at the least."""
+ASK = 0.01
+"""Processor seconds after which it may rest."""
 SQUARES, ROWS = 256, 100
 """Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
 
@@ -123,10 +124,8 @@ def _rests(scip: Any) -> Any:
         task: Callable[[], None] | None = None
         """Handed to the thread that waits, while the solve is one of several in turns."""
         mailbox: Mailbox | None = None
-        iterations = 0
-        """Counted so far."""
-        since = 0.0
-        """Seconds of effort since the last rest."""
+        counted, since = 0.0, 0.0
+        """Processor seconds of SCIP's thread: until now, and since the last rest."""
 
         def eventinit(self) -> None:
             for event in events:
@@ -139,13 +138,16 @@ def _rests(scip: Any) -> Any:
         def eventexec(self, event: Any) -> None:
             if self.task is None or self.mailbox is None:
                 return
-            iterations = _iterations(self.model)
-            effort = LOOK + work.effort_of_mip(iterations - self.iterations) - work.effort_of_mip(0)
-            self.iterations, self.since = iterations, self.since + effort
-            work.count(effort=effort)
+            self.count()
             if self.since >= ASK:
                 self.since = 0.0
                 self.mailbox.ask(self.task)
+
+        def count(self) -> None:
+            """What it took since the last count: nothing that SCIP counts tells how long cuts take."""
+            now = time.thread_time()
+            work.count(effort=now - self.counted)
+            self.since, self.counted = self.since + now - self.counted, now
 
     return Rests()
 
@@ -164,16 +166,16 @@ def interrupter(model: Any) -> Callable[[], None]:
 def final_status(model: Any) -> str:
     """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
     before, iterations = _nodes(model), _iterations(model)
-    model.rests.iterations = iterations
     try:
         model.optimizeNogil()
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    if model.rests.task is not None:
-        iterations = model.rests.iterations  # those before are counted
-    effort = work.effort_of_mip(max(0, _iterations(model) - iterations))
+    in_turns = model.rests.task is not None
+    if in_turns:
+        model.rests.count()
+    effort = 0.0 if in_turns else work.effort_of_mip(_iterations(model) - iterations)
     work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
 
@@ -196,6 +198,7 @@ def run_to_the_end(
 
     def run(mailbox: Mailbox) -> str:
         model.rests.mailbox, model.rests.task = mailbox, rest if in_turns else None
+        model.rests.counted = time.thread_time()
         try:
             return final_status(model)
         finally:

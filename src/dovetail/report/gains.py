@@ -89,6 +89,7 @@ PROVED = {
     "tangents": "planes along quadratic curves",
     "columns": "boxes of cells of trees, as columns",
     "scip": "SCIP",
+    "concurrent": "a concurrent solve",
 }
 """Sources of bounds."""
 

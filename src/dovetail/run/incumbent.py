@@ -97,6 +97,11 @@ class Incumbent:
         """Whether only points count that hold however the predictors round."""
 
     @property
+    def as_given(self) -> FloatArray | None:
+        """The best verified point over the columns of the problem as it was given."""
+        return self.x
+
+    @property
     def bound(self) -> float:
         """What no point can be below, in minimisation form; minus infinity while nothing is proved."""
         return self.proof.value
@@ -326,6 +331,7 @@ class LiftedIncumbent:
         x = self._original.nearest_x
         return None if x is None else self._lift(x)
 
+    as_given: FloatArray | None = _of_original("as_given")
     objective: float = _of_original("objective")
     source: str = _of_original("source")
     violation: Violation | None = _of_original("violation")

@@ -132,7 +132,7 @@ class Progress:
             residuals=residuals,
             exact=exact,
         )
-        monitor.iteration(row, self._context.incumbent.x)
+        monitor.iteration(row, self._context.incumbent.as_given)
         self.begin()
         gained = worthwhile(self._gained, row.incumbent)
         self._gained = row.incumbent if gained else self._gained

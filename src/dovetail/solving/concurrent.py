@@ -1,13 +1,13 @@
-"""`n_jobs=` of a solve: the same problem in other processes with other seeds, where it can travel there.
+"""`n_jobs=` of a solve: the same problem in other processes, where it can travel there.
 
 Threads have little to share in one solve: descents are chains of small LPs and small networks. Searches with
-other seeds need nothing of each other and end in other local optima; the best of them is the answer. With
-very many blocks the blocks are spread instead (`template_pricing.hiring`).
+other seeds need nothing of each other and end in other local optima; the best of them is the answer. Proofs
+that take turns here have a process each there: every other one runs one proof beside its searches, the rest
+search all the time. With very many blocks the blocks are spread instead (`decomposition/hiring.py`).
 
-`ConcurrentSolve` is the far side: an object that searches by itself and answers `better_than(objective)` with
-a point or None. What the others find is fetched, never waited for long. Only points travel: bounds and proofs
-are made here, where the result's certificate is. A process that is lost, or fails, is one less; the solve
-here goes on.
+`ConcurrentSolve` is the far side: an object that solves by itself and answers `better_than(objective)` with
+a point or None, and the best bound that it has proved. What the others find is fetched, never waited for
+long. A process that is lost, or fails, is one less; the solve here goes on.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.decomposition.hiring import WORTH_SPREADING
 from dovetail.methods.auto import Auto
+from dovetail.run.bound import NO_BOUND, Bound, Scope, Support
 from dovetail.run.budget import Budget
 from dovetail.run.environment import threads
 from dovetail.run.failures import expendable, is_users
 from dovetail.run.monitor import Event, Monitor
 from dovetail.run.processes import CannotTravel, Line, Lost, Process, Recipe, pickled, read_reply
-from dovetail.run.result import Result
+from dovetail.run.result import BoundKind, Result
 from dovetail.solving.options import SolveOptions
 
+News = tuple[FloatArray | None, Bound]
+"""What another process has found: a better point or None, and the best bound."""
 Solve = Callable[..., Result]
 """(problem, method, time_limit=, start=, seed=, callback=) -> what `dovetail.solve` returns."""
 LEAST_SECONDS = 5.0
@@ -86,13 +89,14 @@ def _begun(
     budget: Budget,
     monitor: Monitor,
 ) -> ConcurrentSolves | None:
-    """Every other one leaves proofs alone and searches all the time: one proof is enough, the one here."""
+    """The first has the first proof that suits the problem, the second searches all the time, and so on."""
     method, jobs, deadline = options.method, options.threads, time.time() + budget.left - HANDOVER_SECONDS
     assert isinstance(method, Auto)
     recipes = [
         partial(
             ConcurrentSolve, solve, problem, start,
-            replace(method, exact=method.exact and number % 2 == 0), options.seed + number, jobs, deadline,
+            replace(method, exact=method.exact and number % 2 == 1, proof=number // 2),
+            options.seed + number, jobs, deadline,
         )
         for number in range(1, jobs)
     ]  # fmt: skip
@@ -102,7 +106,9 @@ def _begun(
         monitor.fact("n_jobs", f"one solve with {jobs} threads: other processes cannot have it ({reason})")
         return None
     last = options.seed + jobs - 1
-    monitor.fact("n_jobs", f"{jobs} solves at once, seeds {options.seed} to {last}; points are shared")
+    monitor.fact(
+        "n_jobs", f"{jobs} solves at once, seeds {options.seed} to {last}; they share what they find"
+    )
     return others
 
 
@@ -122,9 +128,9 @@ class ConcurrentSolves:
         """Those whose answer is still to come; the first one is that they are ready."""
         self._with_each(self._lines, lambda number, line: line.begin())
 
-    def arrived(self, objective: float) -> list[FloatArray]:
-        """Points that are better than `objective` (NaN: any), of those who answer at once."""
-        points, until = list[FloatArray](), time.monotonic() + PATIENCE
+    def arrived(self, objective: float) -> list[News]:
+        """Points that are better than `objective` (NaN: any), and bounds, of those who answer at once."""
+        news, until = list[News](), time.monotonic() + PATIENCE
 
         def ask(number: int, line: Line) -> None:
             line.send(pickle.dumps(("better_than", [(objective,)])))
@@ -134,11 +140,11 @@ class ConcurrentSolves:
             reply = line.receive(max(until - time.monotonic(), 0.0))
             if reply is not None:
                 self._asked.discard(number)
-                points.extend(_points(reply))
+                news.extend(_news(reply))
 
         self._with_each(set(self._lines) - self._asked, ask)
         self._with_each(self._asked, hear)
-        return points
+        return news
 
     def close(self) -> None:
         """End them, whatever they do."""
@@ -162,12 +168,13 @@ class ConcurrentSolves:
                         raise failure from None
 
 
-def _points(reply: bytes) -> list[FloatArray]:
+def _news(reply: bytes) -> list[News]:
     """Of an answer; none in that which says that the process is ready."""
     answered, answer = read_reply(reply)
     if not answered:
         raise Lost(f"{type(answer).__name__}: {answer}") from answer
-    return [x for x in answer if x is not None] if isinstance(answer, list) else []
+    found = answer if isinstance(answer, list) else []
+    return [(x, bound) for x, bound in found if x is not None or math.isfinite(bound.value)]
 
 
 class ConcurrentSolve:
@@ -186,17 +193,19 @@ class ConcurrentSolve:
         self._solve, self._problem, self._start, self._method = solve, problem, start, method
         self._seeds, self._deadline = count(seed, step), deadline
         self._best: tuple[float, FloatArray] | None = None
+        self._bound = NO_BOUND
         self._failure: Exception | None = None
         Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
 
-    def better_than(self, objective: float) -> FloatArray | None:
-        """The best point, if it is better than that of whoever asks; NaN: they have none."""
+    def better_than(self, objective: float) -> News:
+        """The best point, if it is better than that of whoever asks (NaN: they have none), and the bound."""
         if self._best is None:
             if self._failure is not None:
                 raise self._failure
-            return None
+            return None, self._bound
         mine, x = self._best
-        return x if math.isnan(objective) or self._gain(mine, objective) > 0.0 else None
+        better = math.isnan(objective) or self._gain(mine, objective) > 0.0
+        return x if better else None, self._bound
 
     def _run(self) -> None:
         ended = False
@@ -210,10 +219,20 @@ class ConcurrentSolve:
                 self._failure, ended = failure, True
             else:
                 self._keep(result.objective, result.x)
+                self._prove(result.bound, result.bound_kind)
                 ended = _settled(result)
 
     def _see(self, event: Event) -> None:
         self._keep(event.objective, event.x)
+        self._prove(event.bound, BoundKind.ENGINE)  # what stands behind the bound is known at the end
+
+    def _prove(self, bound: float | None, kind: BoundKind) -> None:
+        if bound is None or kind in (BoundKind.NONE, BoundKind.ESTIMATE):
+            return
+        support = Support.PROOF if kind is BoundKind.PROVEN else Support.ENGINE
+        proved = Bound(self._problem.stated.sign * bound, "concurrent", Scope.WRITTEN, support)
+        if proved.better_than(self._bound):
+            self._bound = proved
 
     def _keep(self, objective: float | None, x: FloatArray | None) -> None:
         if x is None or objective is None:

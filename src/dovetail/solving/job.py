@@ -270,9 +270,11 @@ def _without_cost(problem: Problem) -> Problem:
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
     """What the others have found, through the same check as everything."""
-    with expendable("points of concurrent solves"):
-        for x in others.arrived(incumbent.objective):
-            incumbent.offer(x, "concurrent")
+    with expendable("news of concurrent solves"):
+        for x, bound in others.arrived(incumbent.objective):
+            if x is not None:
+                incumbent.offer(x, "concurrent")
+            incumbent.raise_bound(bound)
 
 
 def solved_apart(
