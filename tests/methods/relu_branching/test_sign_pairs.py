@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from dovetail.methods.relu_branching import sign_pairs as module
-from dovetail.methods.relu_branching.sign_pairs import sign_pairs
+from dovetail.methods.relu_branching import nodes as module
+from dovetail.methods.relu_branching.nodes import sign_pairs
 from tests.methods.relu_branching.instance import KINDS, Instance
 
 

@@ -18,8 +18,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Group, Priced
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
+from dovetail.methods.relu_branching.nodes import KnownNeurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields
+from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,28 +18,26 @@ from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 
 
-class AnyNodes(Protocol):
+@dataclass(frozen=True, eq=False)
+class AnyNodes:
     """P nodes, as tensors."""
 
-    @property
-    def target(self) -> Tensor:
-        """(P,) whose tree each belongs to."""
-        ...
+    target: Tensor
+    """(P,) whose tree each belongs to."""
+    bound: Tensor
+    """(P,) no point of the node has a lower value."""
 
-    @property
-    def bound(self) -> Tensor:
-        """(P,) no point of the node has a lower value."""
-        ...
-
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.target)
 
     def take(self, chosen: Tensor) -> Self:
         """Some of them, by index or mask."""
-        ...
+        return type(self)(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
-    def joined(self, other: Any) -> Self:
+    def joined(self, other: Self) -> Self:
         """Both."""
-        ...
+        both = ([getattr(self, field.name), getattr(other, field.name)] for field in fields(self))
+        return type(self)(*map(torch.cat, both))
 
 
 N = TypeVar("N", bound=AnyNodes)

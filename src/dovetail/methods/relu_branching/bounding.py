@@ -9,8 +9,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, Ranges
 from dovetail.methods.relu_branching.ascent import Ascent
-from dovetail.methods.relu_branching.nodes import Nodes, unstable
-from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
+from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
 LEAF_STEPS = 30

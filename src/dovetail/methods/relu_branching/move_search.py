@@ -8,7 +8,7 @@ and more layers, of few inputs, on a GPU: there are millions of cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import Ranges
-from dovetail.methods.relu_branching.best_first import BestFirst
+from dovetail.methods.relu_branching.best_first import AnyNodes, BestFirst
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.run import work
 from dovetail.run.budget import Budget
@@ -41,11 +41,9 @@ WIDER = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(AnyNodes):
     """P of them."""
 
-    target: Tensor
-    bound: Tensor
     low: Tensor
     """(P, k) of signed moves."""
     high: Tensor
@@ -53,17 +51,6 @@ class Cells:
     """(P,) the signed move to split next."""
     sign: Tensor
     """(P, H) of all values that ReLUs read: 1 or -1 where it is known, else 0."""
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    def take(self, chosen: Tensor) -> Cells:
-        """Some of them, by index or mask."""
-        return Cells(*(getattr(self, field.name)[chosen] for field in fields(self)))
-
-    def joined(self, other: Cells) -> Cells:
-        """Both."""
-        return Cells(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def children(self) -> Cells:
         """The lower half of the first cell, its upper one, the lower half of the second, ..."""

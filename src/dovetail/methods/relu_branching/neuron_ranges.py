@@ -15,8 +15,8 @@ from torch import Tensor
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.methods.relu_branching.nodes import KnownNeurons, sign_pairs
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.sign_pairs import KnownNeurons, sign_pairs
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget

@@ -13,8 +13,7 @@ from torch import Tensor
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
 from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof
-from dovetail.methods.relu_branching.nodes import Nodes
-from dovetail.methods.relu_branching.sign_pairs import KnownNeurons
+from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run import work
 from dovetail.run.budget import Budget
