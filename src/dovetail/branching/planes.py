@@ -30,9 +30,8 @@ from dovetail.branching.networks import NetworkSamples
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.networks.graph import Affine, Elementwise, Graph
+from dovetail.structure.boxes import MOST_CELLS
 
-MOST_CELLS = 200_000
-"""Rows times columns of the LP of a box: beyond that one takes as long as an engine."""
 SLOPE_STEPS = 6
 """Of slopes: five find most of what twenty do (function: 33,000 boxes of eight inputs against 29,000)."""
 PRICED = 1e-9

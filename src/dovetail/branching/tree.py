@@ -243,9 +243,12 @@ class Tree:
 
     def prefers_planes(self, effort: float) -> bool:
         """Whether the other frontier goes on, and not this one with what takes so long: the one that seems to
-        have less to do, and now and then the other; as long as there is no telling, they work as much."""
+        have less to do, and now and then the other; as long as there is no telling, they work as much. Few
+        boxes are nobody else's matter (price ladders of size 1 close with six)."""
         if self.planes is None or not self.model.solvable:
             return self.planes is not None
+        if self.boxes + len(self._heap) <= FIRST:
+            return False
         mine, other = self._to_do, self.planes.to_do(self._lowest)
         spent = self._spent + effort, self.planes.spent + self.planes.effort
         if math.isnan(mine) or math.isnan(other) or mine == other:

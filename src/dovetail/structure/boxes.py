@@ -131,11 +131,6 @@ def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, 
     return Box(lower, upper, complete=complete, empty=box.empty or empty)
 
 
-def too_large(mip: Mip, rows: int) -> str:
-    """What is said of a problem with more cells than that, so many rows in all."""
-    return f"too many rows and columns for an LP per box ({rows} and {mip.n_columns})"
-
-
 @dataclass(frozen=True, eq=False)
 class Reached:
     """A problem in minimisation form, as loose as the check, and the box of its points."""
