@@ -31,13 +31,11 @@ def of_steps(name: str, steps: int, done: list[str]) -> Computation:
 
 def in_turns(computations: list[Computation], gains: Callable[[Computation], float] = lambda one: 0.0):
     """What they return, in the order in which they end."""
-    waiting, ended, worked = list(computations), [], 0
+    waiting, ended = list(computations), []
     while (one := next_of(waiting)) is not None:
         before = one.clock.used
         found = one.turn(one.slice)
-        effort = one.clock.used - before
-        worked += effort
-        one.judge(gains(one), False, effort, worked)
+        one.judge(gains(one), False, one.clock.used - before)
         if found is not None:
             waiting.remove(one)
             ended.append(found)

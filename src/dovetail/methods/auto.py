@@ -211,8 +211,6 @@ class _Plan:
             whole=written is not None,
             trees_beside_others=self._trees_beside_others(),
         )
-        self._worked = 0
-        """Effort of all phases."""
         self._running: list[_Running] = []
         """Phases that were begun, and have not come to their end."""
         self._infeasible = False
@@ -296,9 +294,7 @@ class _Plan:
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
         better |= incumbent.x is None and not phase.proves  # a first point is worth all of a search's turns
-        effort = one.clock.used - before
-        self._worked += effort
-        one.judge(closed, better, effort, self._worked)
+        one.judge(closed, better, one.clock.used - before)
         return outcome
 
     def _left(self, one: _Running) -> MethodOutcome:

@@ -18,6 +18,7 @@ the user's choice. tests/test_imports.py lists the files that may import this on
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,10 +45,8 @@ FOREVER = 1e9
 """Seconds; HiGHS takes no infinite time limit."""
 SMALL_COST, LARGE_COST = 1e-3, 1e6
 """Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
-ITERATIONS = 3
-"""Of the simplex method between two callbacks of a MIP, on the average of knapsacks and zoo problems."""
 ASK = 0.01
-"""Seconds of effort after which a MIP may rest: to ask takes two switches of threads, 0.1 ms."""
+"""Processor seconds after which a MIP may rest: to ask takes two switches of threads, 0.1 ms."""
 LONG_LP = 50_000
 """An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
 
@@ -94,26 +93,31 @@ def cost_unit(cost: FloatArray) -> float:
 class _Callback:
     """What HiGHS calls now and then during a run: apart, so that HiGHS does not hold what holds it."""
 
-    def __init__(self, entries: int) -> None:
-        self._effort = work.effort_of_mip(ITERATIONS, entries) - work.effort_of_mip(0)
+    def __init__(self) -> None:
         self._budget = Budget()
         self._heard: Heard = _nobody
         self._mailbox: Mailbox | None = None
         self._ended = False
-        self._since, self.counted = 0.0, 0.0
-        """Seconds of effort since a rest was possible, and of the whole run."""
+        self._since, self._counted = 0.0, 0.0
+        """Processor seconds of HiGHS's thread: since a rest was possible, and until now."""
         self._point: FloatArray | None = None
         self._bound = -math.inf
 
     def begin(self, budget: Budget, heard: Heard) -> None:
         """Before a run."""
         self._budget, self._heard, self._mailbox = budget, heard, None
-        self._ended, self._since, self.counted = False, 0.0, 0.0
+        self._ended = False
         self._point, self._bound = None, -math.inf
 
     def in_turns(self, mailbox: Mailbox) -> None:
         """The thread that waits for the run may rest where others have a turn."""
-        self._mailbox = mailbox
+        self._mailbox, self._since, self._counted = mailbox, 0.0, time.thread_time()
+
+    def count(self) -> None:
+        """What the run took since the last count; nothing that HiGHS counts tells it before the end."""
+        now = time.thread_time()
+        work.count(effort=now - self._counted)
+        self._since, self._counted = self._since + now - self._counted, now
 
     def end(self) -> None:
         """Let the run end as soon as it looks."""
@@ -125,9 +129,7 @@ class _Callback:
         Without turns not for the deadline, which HiGHS keeps itself.
         """
         if self._mailbox is not None and not self._ended:
-            work.count(effort=self._effort)
-            self.counted += self._effort
-            self._since += self._effort
+            self.count()
             if self._since >= ASK:
                 self._since, self._bound = 0.0, float(event.data_out.mip_dual_bound)
                 self._mailbox.ask(self._rest)
@@ -159,7 +161,7 @@ class LoadedHighs:
         self.effort = 0.0
         """Seconds that all its answers took, by counts."""
         self._columns = np.arange(program.lower.size, dtype=np.int32)
-        self._callback = _Callback(self._entries)
+        self._callback = _Callback()
         self._unit = 1.0
         self._presolve = "choose"
         for option, value in (
@@ -316,7 +318,7 @@ class LoadedHighs:
         else:
             code = self._run()
         self._demand(code, "the solve")
-        self._count()
+        self._count(counted=self._in_turns(budget))
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:
             return None
@@ -329,18 +331,21 @@ class LoadedHighs:
 
     def _run_aside(self, mailbox: Mailbox) -> highspy.HighsStatus:
         self._callback.in_turns(mailbox)
-        return self._run()
+        try:
+            return self._run()
+        finally:
+            self._callback.count()
 
     def _run(self) -> highspy.HighsStatus:
         highs_threads.use(self._threads)
         return self._highs.run()
 
-    def _count(self) -> None:
+    def _count(self, *, counted: bool) -> None:
+        """Nodes and LPs; and effort, where that is not `counted` yet."""
         info = self._highs.getInfo()
         iterations = max(0, info.simplex_iteration_count)
         if self.is_mip:
-            effort = max(0.0, work.effort_of_mip(iterations, self._entries) - self._callback.counted)
-            self._callback.counted = 0.0
+            effort = 0.0 if counted else work.effort_of_mip(iterations, self._entries)
             work.count(nodes=max(1, int(info.mip_node_count)), effort=effort)
         else:
             effort = work.effort_of_lp(iterations, self._entries)
