@@ -173,10 +173,17 @@ class Tree:
         return self.model.columns
 
     def __len__(self) -> int:
-        """Open boxes, of the frontier with the better bound."""
-        if self.planes is None or self._by_lps > self.planes.bound:
+        """Open boxes, of the frontier with the better bound; where that has none left but leaves that are
+        better than the goal, of the other one."""
+        planes, mine = self.planes, len(self._heap) if self.model.solvable else 0
+        if planes is None:
             return len(self._heap)
-        return len(self.planes)
+        done = (mine == 0 and self._by_lps >= self._lowest) or (
+            not len(planes) and planes.bound >= self._lowest
+        )
+        if done or not mine or not len(planes):
+            return 0 if done else mine + len(planes)
+        return mine if self._by_lps > planes.bound else len(planes)
 
     @property
     def seen(self) -> int:
@@ -247,6 +254,8 @@ class Tree:
         boxes are nobody else's matter (price ladders of size 1 close with six)."""
         if self.planes is None or not self.model.solvable:
             return self.planes is not None
+        if not len(self.planes) or not self._heap:
+            return bool(len(self.planes))
         if self.boxes + len(self._heap) <= FIRST:
             return False
         mine, other = self._to_do, self.planes.to_do(self._lowest)
