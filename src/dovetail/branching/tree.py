@@ -237,7 +237,9 @@ class Tree:
         that is interrupted stays open."""
         goal, self.promise = self.aim(goal), math.inf
         other = self.planes
-        self.by_planes = self.prefers_planes(self._effort(min(len(self._heap), self._together)))
+        self.by_planes = other is not None and len(other) > 0
+        if self.by_planes and self._heap:
+            self.by_planes = self.prefers_planes(self._effort(min(len(self._heap), self._together)))
         if other is None or not self.by_planes:
             before = self.boxes
             points = self._step_by_lps(min(goal, self.leaves), budget)
@@ -254,8 +256,6 @@ class Tree:
         boxes are nobody else's matter (price ladders of size 1 close with six)."""
         if self.planes is None or not self.model.solvable:
             return self.planes is not None
-        if not len(self.planes) or not self._heap:
-            return bool(len(self.planes))
         if self.boxes + len(self._heap) <= FIRST:
             return False
         mine, other = self._to_do, self.planes.to_do(self._lowest)
