@@ -12,8 +12,9 @@ Which of several computations will end first cannot be told beforehand. So they 
     weight  1 while it gains; then the part of its work after which it last gained, and `IDLE` at least
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
-counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load;
-only where the count is far off does the processor's time end a slice.
+counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load.
+MIPs inside an engine are counted in processor seconds, since nothing that engines count tells how long they
+take; and where the count of other work is far off the processor's time ends a slice.
 
 A computation rests where it asks its budget whether the time is over. It runs on a stack of its own (a
 greenlet), so that no loop has to be written as one that can be left and entered again. Some work must not
