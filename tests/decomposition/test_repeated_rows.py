@@ -31,14 +31,13 @@ def shard_of(program, blocks, spread=None):
     return Shard(program, blocks, PricingOptions(), "cpu", spread)
 
 
-@pytest.mark.parametrize("which", [[], [0], [0, 0, 0], [2], [1, 0]])
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(
+    ("rows", "which"), [(1, []), (1, [0]), (1, [0, 0, 0]), (3, []), (3, [0]), (3, [2]), (3, [1, 0])]
+)
 @pytest.mark.parametrize("common", [False, True])
 def test_rows_are_those_of_the_written_out_array(rows, common, which):
     given = torch.arange(5.0 if common else 5.0 * rows).reshape(-1, 5)
     array, written = repeated(given, rows), given.expand(rows, 5).clone()
-    if max(which, default=0) >= rows:
-        pytest.skip("no such row")
     found = of(array, torch.tensor(which, dtype=torch.long))
     assert torch.equal(found, written[which])
     assert torch.equal(stored(found).expand(len(which), 5), written[which])

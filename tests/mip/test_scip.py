@@ -81,7 +81,7 @@ def test_one_that_rests_can_be_closed_and_asked_again(at_once):
             one.close(at_once=True)
     else:
         assert one.close().status is MipStatus.LIMIT
-    assert session.solve(goal, budget=Budget(0.5)).x is not None
+    assert session.solve(goal, budget=Budget(600.0), gap=0.5).x is not None
 
 
 def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):

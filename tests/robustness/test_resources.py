@@ -150,10 +150,19 @@ def test_work_aside_tells_on_the_waiting_thread_and_raises_there():
         mailbox.ask(lambda: 1 / 0)
         return 7
 
-    asked = []
+    asked = threading.Event()
+
+    def hears_late(mailbox):
+        mailbox.ask(lambda: 1 / 0)
+        asked.wait(60.0)
+        ended.append(7)
+
+    ended = []
     with pytest.raises(ZeroDivisionError):
-        OwnThread(tells_broken).wait(Budget(), lambda: asked.append(1))
-    assert asked
+        OwnThread(tells_broken).wait(Budget(), lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        OwnThread(hears_late).wait(Budget(), asked.set, grace=60.0)
+    assert ended  # whoever raised there has waited for the end
 
 
 def test_work_that_does_not_end_is_left_behind(clock):

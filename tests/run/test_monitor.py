@@ -302,10 +302,10 @@ def test_a_part_that_brought_nothing_says_so():
 
 
 def test_what_the_method_says_is_told_and_why_it_ended():
-    part = SolvePart("input branching", note="input branching: 12 boxes, closed")
+    part = SolvePart("branching", note="branching: 12 boxes, closed")
     turn(part, POINT, POINT, 1)
     part.stop_reason = StopReason.PROVED
-    assert part.summary(POINT) == "0.0 s input branching: 1 round, no gain, proved; 12 boxes, closed"
+    assert part.summary(POINT) == "0.0 s branching: 1 round, no gain, proved; 12 boxes, closed"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,9 @@ def test_the_far_side_says_what_is_better_and_nothing_else():
     assert problem.mip.objective(best) == pytest.approx(known.objective)
     x, bound = solve.better_than(known.objective - sign * 1e-3)
     assert x is None and bound.value <= sign * known.objective + 1e-9
+    until = time.monotonic() + 300.0
     while bound.support is not Support.PROOF:  # known when that solve has ended
+        assert time.monotonic() < until, "no proof"
         time.sleep(0.02)
         _, bound = solve.better_than(math.nan)
     assert bound.value == pytest.approx(sign * known.objective, abs=1e-6)

@@ -46,9 +46,10 @@ def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, truth, monkeypatc
         assert dt.check(problem, result.x).within()
         # what others prove, after a HiGHS that gets nowhere, is the optimum
         assert result.status != "optimal" or result.objective == pytest.approx(truth, abs=1e-5)
+        assert result.bound is None or result.bound <= result.objective + 1e-9
     else:
         assert result.status in ("no_solution", "error", "infeasible")
-    assert result.bound is None or result.bound <= truth + 1e-9
+    assert result.bound is None or result.bound <= truth + 1e-6
 
 
 def test_infeasible_is_not_believed_at_once(monkeypatch):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from dovetail.branching.mip_tree import Proof, branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
-from dovetail.mip.answers import answers_in_turns, loaded
+from dovetail.mip.answers import answers_in_turns, installed, loaded
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
 from dovetail.run.bound import GapLimit, Support
@@ -201,7 +200,7 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     with expendable("second look at an infeasible MIP", EngineError):
         if live.run(part, settings.gap.of_engine)[0] is not MipStatus.INFEASIBLE:
             return False
-        if find_spec("pyscipopt") is None:
+        if "scip" not in installed():
             return True
         session = loaded("scip", mip, seed=settings.seed, threads=settings.threads)
         answer = session.solve(Quadratic.linear(mip.cost), budget=budget.part(SHARE * budget.left))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from string import Formatter
@@ -285,12 +284,8 @@ class _Plan:
         objective, bound, apart = incumbent.objective, incumbent.bound, incumbent.cutoff - incumbent.bound
         before = one.clock.used
         effort = math.inf if phase.of_blocks or self._options.effort is not None else one.slice
-        context.stopwatch.now = one.clock.now
-        try:
-            with context.monitor.turn(one.part, in_words(phase.why, self._facts)):
-                outcome: MethodOutcome | None = one.turn(effort)
-        finally:
-            context.stopwatch.now = time.perf_counter
+        with context.monitor.turn(one.part, in_words(phase.why, self._facts)):
+            outcome: MethodOutcome | None = one.turn(effort)
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound == -math.inf
         better |= incumbent.x is None and not phase.proves  # a first point is worth all of a search's turns

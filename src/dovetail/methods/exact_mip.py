@@ -160,15 +160,16 @@ class _WholeMip:
 
     def points(self, budget: Budget) -> str:
         """Look for better points."""
-        answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff, self._point_met)
+        heard = partial(self._point_met, self.written)
+        answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff, heard)
         if answer is not None:
             self._record(answer, answer.x, self.written)
         return ""
 
-    def _point_met(self, answer: MipAnswer) -> None:
+    def _point_met(self, written: Reformulated, answer: MipAnswer) -> None:
         """An engine goes on, and knows this by now."""
         if answer.x is not None and answer.value < self.context.incumbent.cutoff:
-            self._record(answer, answer.x, self.written)
+            self._record(answer, answer.x, written)
 
     def bound(self, budget: Budget) -> str:
         """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
@@ -187,8 +188,8 @@ class _WholeMip:
             if answer.bound > context.incumbent.bound:
                 word = min(answer.bound - hidden(mip, answer.x), cutoff)
                 context.incumbent.raise_bound(Bound(word, self.source, Scope.WRITTEN, Support.ENGINE))
-            if not self.apart and answer.x is not None and answer.value < context.incumbent.cutoff:
-                self._record(answer, answer.x, written)
+            if not self.apart:
+                self._point_met(written, answer)
 
         answer, trouble = self._asked(written, budget, cutoff, heard)
         if answer is None:
@@ -293,8 +294,7 @@ class _WholeMip:
             said[engine] = answer, _ = self._ask(engine, written, budget, cutoff, heard)
             return answer is not None and answer.status in DECIDED and _counts(engine, answer)
 
-        with self.context.stopwatch.measure("engine"):
-            race([partial(ask, engine) for engine in installed()], budget, bool)
+        race([partial(ask, engine) for engine in installed()], budget, bool)
         answers = {engine: answer for engine, (answer, _) in said.items()}
         troubles = [trouble for _, trouble in said.values() if trouble]
         return _better(answers.get("highs"), answers.get("scip")), "; ".join(troubles)
@@ -317,7 +317,10 @@ class _WholeMip:
             if engine == "scip" and known is not None:  # it needs a point of its own (see `_better`)
                 cutoff += context.incumbent.allowed_gap
             gap = context.incumbent.gap.of_engine
-            answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff, heard=count)
+            with context.stopwatch.measure("engine"):
+                answer = session.solve(
+                    objective, budget=budget, start=start, gap=gap, cutoff=cutoff, heard=count
+                )
             return answer, ""
         return None, "the MIP of the whole problem failed"
 

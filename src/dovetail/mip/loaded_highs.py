@@ -18,7 +18,6 @@ the user's choice. tests/test_imports.py lists the files that may import this on
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.mip import highs_threads
-from dovetail.mip.own_thread import Mailbox, OwnThread
+from dovetail.mip.own_thread import Mailbox, OwnThread, Rests
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget
@@ -45,8 +44,6 @@ FOREVER = 1e9
 """Seconds; HiGHS takes no infinite time limit."""
 SMALL_COST, LARGE_COST = 1e-3, 1e6
 """Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
-ASK = 0.01
-"""Processor seconds after which a MIP may rest: to ask takes two switches of threads, 0.1 ms."""
 LONG_LP = 50_000
 """An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
 
@@ -96,28 +93,22 @@ class _Callback:
     def __init__(self) -> None:
         self._budget = Budget()
         self._heard: Heard = _nobody
-        self._mailbox: Mailbox | None = None
+        self._rests: Rests | None = None
+        """Where others have a turn meanwhile."""
         self._ended = False
-        self._since, self._counted = 0.0, 0.0
-        """Processor seconds of HiGHS's thread: since a rest was possible, and until now."""
         self._point: FloatArray | None = None
         self._bound = -math.inf
 
     def begin(self, budget: Budget, heard: Heard) -> None:
         """Before a run."""
-        self._budget, self._heard, self._mailbox = budget, heard, None
+        self._budget, self._heard, self._rests = budget, heard, None
         self._ended = False
         self._point, self._bound = None, -math.inf
 
-    def in_turns(self, mailbox: Mailbox) -> None:
+    def in_turns(self, mailbox: Mailbox) -> Rests:
         """The thread that waits for the run may rest where others have a turn."""
-        self._mailbox, self._since, self._counted = mailbox, 0.0, time.thread_time()
-
-    def count(self) -> None:
-        """What the run took since the last count; nothing that HiGHS counts tells it before the end."""
-        now = time.thread_time()
-        work.count(effort=now - self._counted)
-        self._since, self._counted = self._since + now - self._counted, now
+        self._rests = Rests(mailbox, self._rest)
+        return self._rests
 
     def end(self) -> None:
         """Let the run end as soon as it looks."""
@@ -128,11 +119,9 @@ class _Callback:
 
         Without turns not for the deadline, which HiGHS keeps itself.
         """
-        if self._mailbox is not None and not self._ended:
-            self.count()
-            if self._since >= ASK:
-                self._since, self._bound = 0.0, float(event.data_out.mip_dual_bound)
-                self._mailbox.ask(self._rest)
+        if self._rests is not None and not self._ended:
+            self._bound = float(event.data_out.mip_dual_bound)
+            self._rests.look()
         event.data_in.user_interrupt = self._ended or self._budget.stopped is not None
 
     def better(self, event: Any) -> None:
@@ -330,11 +319,11 @@ class LoadedHighs:
         return self.is_mip and not math.isinf(budget.slice)
 
     def _run_aside(self, mailbox: Mailbox) -> highspy.HighsStatus:
-        self._callback.in_turns(mailbox)
+        rests = self._callback.in_turns(mailbox)
         try:
             return self._run()
         finally:
-            self._callback.count()
+            rests.count()
 
     def _run(self) -> highspy.HighsStatus:
         highs_threads.use(self._threads)

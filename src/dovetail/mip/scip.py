@@ -8,7 +8,6 @@ takes it minutes to look at, one row for each seconds at every node.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,7 +18,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
-from dovetail.mip.own_thread import Mailbox, OwnThread
+from dovetail.mip.own_thread import Mailbox, OwnThread, Rests
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
@@ -43,8 +42,6 @@ INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
 """SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
 SOLVING = 9
 """The stage with a search tree."""
-ASK = 0.01
-"""Processor seconds after which it may rest."""
 SQUARES, ROWS = 256, 100
 """Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
 
@@ -111,21 +108,18 @@ def watched_model(scip: Any, budget: Budget) -> Any:
     model = Watched()
     model.budget = budget
     model.hideOutput()
-    model.rests = _rests(scip)
-    model.includeEventhdlr(model.rests, "rests", "lets others work")
+    model.places = _places_to_rest(scip)
+    model.includeEventhdlr(model.places, "rests", "lets others work")
     return model
 
 
-def _rests(scip: Any) -> Any:
-    """What SCIP calls after each round of presolving and each LP: a place where it may rest."""
+def _places_to_rest(scip: Any) -> Any:
+    """What SCIP calls after each round of presolving and each LP, where it may rest."""
     events = scip.SCIP_EVENTTYPE.PRESOLVEROUND, scip.SCIP_EVENTTYPE.LPSOLVED, scip.SCIP_EVENTTYPE.NODESOLVED
 
-    class Rests(scip.Eventhdlr):  # type: ignore[misc]
-        task: Callable[[], None] | None = None
-        """Handed to the thread that waits, while the solve is one of several in turns."""
-        mailbox: Mailbox | None = None
-        counted, since = 0.0, 0.0
-        """Processor seconds of SCIP's thread: until now, and since the last rest."""
+    class Places(scip.Eventhdlr):  # type: ignore[misc]
+        rests: Rests | None = None
+        """While the solve is one of several in turns."""
 
         def eventinit(self) -> None:
             for event in events:
@@ -136,20 +130,10 @@ def _rests(scip: Any) -> Any:
                 self.model.dropEvent(event, self)
 
         def eventexec(self, event: Any) -> None:
-            if self.task is None or self.mailbox is None:
-                return
-            self.count()
-            if self.since >= ASK:
-                self.since = 0.0
-                self.mailbox.ask(self.task)
+            if self.rests is not None:
+                self.rests.look()
 
-        def count(self) -> None:
-            """What it took since the last count: nothing that SCIP counts tells how long cuts take."""
-            now = time.thread_time()
-            work.count(effort=now - self.counted)
-            self.since, self.counted = self.since + now - self.counted, now
-
-    return Rests()
+    return Places()
 
 
 def interrupter(model: Any) -> Callable[[], None]:
@@ -172,10 +156,10 @@ def final_status(model: Any) -> str:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    in_turns = model.rests.task is not None
-    if in_turns:
-        model.rests.count()
-    effort = 0.0 if in_turns else work.effort_of_mip(_iterations(model) - iterations)
+    rests = model.places.rests
+    if rests is not None:
+        rests.count()
+    effort = 0.0 if rests is not None else work.effort_of_mip(_iterations(model) - iterations)
     work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
 
@@ -197,12 +181,11 @@ def run_to_the_end(
             end()
 
     def run(mailbox: Mailbox) -> str:
-        model.rests.mailbox, model.rests.task = mailbox, rest if in_turns else None
-        model.rests.counted = time.thread_time()
+        model.places.rests = Rests(mailbox, rest) if in_turns else None
         try:
             return final_status(model)
         finally:
-            model.rests.mailbox = model.rests.task = None
+            model.places.rests = None
 
     model.setParam("limits/time", FOREVER if in_turns else min(spent + budget.left, FOREVER))
     return OwnThread(run).wait(budget, end)

@@ -112,7 +112,7 @@ class Clock:
             return stack.switch()
         finally:
             torch.set_grad_enabled(gradients)
-            self._rested_at = time.perf_counter()
+            self._stack, self._rested_at = None, time.perf_counter()
             # what could not be counted is charged by the processor's time
             counted, spent = work.total().effort - self._begin, 1e6 * (time.process_time() - self._cpu)
             self.used += max(counted, int(spent / MISCOUNTED))
@@ -154,7 +154,8 @@ class Computation:
         """Let it work; what it returns, or None where it rests."""
         if self._stack is None:
             self._stack = greenlet(self.run)
-            self._stack.gr_context = copy_context()
+            self._stack.gr_context = context = copy_context()
+            context.run(work.CLOCK.set, self.clock.now)
         return self.clock.go_on(self._stack, effort)
 
     def judge(self, closed: float, better: bool, effort: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
 
@@ -54,23 +55,26 @@ def effort_of_mip(iterations: int, entries: int = 0) -> float:
     return 3.4e-3 + iterations * (1.6e-4 + 4.8e-9 * entries)
 
 
+CLOCK: ContextVar[Callable[[], float]] = ContextVar("clock", default=time.perf_counter)
+"""Tells the seconds of what is at work: that of a computation stands still while others have a turn."""
+
+
 class Stopwatch:
     """Adds up seconds under names."""
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
-        self.now: Callable[[], float] = time.perf_counter
-        """The clock of what is at work: that of a computation stands still while others have a turn."""
         self._before = total()
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
         """Add the time of the `with` body to `name`."""
-        start = self.now()
+        now = CLOCK.get()
+        start = now()
         try:
             yield
         finally:
-            self.totals[name] = self.totals.get(name, 0.0) + self.now() - start
+            self.totals[name] = self.totals.get(name, 0.0) + now() - start
 
     def deduct(self, name: str, seconds: float) -> None:
         """Take off `name` what was measured under another name meanwhile."""

@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture
 def without_scip(monkeypatch):
-    monkeypatch.setattr(quadratic_mip, "find_spec", lambda name: None)
+    monkeypatch.setattr(quadratic_mip, "installed", lambda: ("highs",))
 
 
 def solved(model, seconds=60.0):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +26,7 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Plane, QuadCurve
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
-from dovetail.mip.answers import answer_of
+from dovetail.mip.answers import answer_of, installed
 from dovetail.mip.scip import solve_quadratic
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
@@ -126,7 +125,7 @@ class _PlanesMip:
 
     def run(self, budget: Budget) -> None:
         """Until the bound meets the best point, or planes have no more to say and SCIP is through."""
-        scip = find_spec("pyscipopt") is not None
+        scip = "scip" in installed()
         part = budget.part(PLANES_SHARE * budget.left) if scip else budget
         with self._context.stopwatch.measure("engine"):
             self._look_at(self._polished(None, part))
