@@ -62,16 +62,17 @@ def solved(form: str, problem: Problem, seconds: float) -> Solved:
 def forms(problem: Problem, combined: int, seed: int) -> Iterator[tuple[str, Problem]]:
     """The problem as given, by every rule, and by random combinations."""
     yield "as given", problem
-    names, rng = list(RULES), np.random.default_rng(seed)
-    for name in names:
-        other = rewritten(problem, [name], seed)
+    rng = np.random.default_rng(seed)
+    ways = [((name,), seed) for name in RULES]
+    ways += [(tuple(map(str, rng.choice(list(RULES), 3, replace=False))), seed + turn) for turn in range(combined)]
+    for names, rolled in ways:
+        try:
+            other = rewritten(problem, names, rolled)
+        except ModuleNotFoundError as missing:
+            print(f"left out: {' + '.join(names)}: {missing}")
+            continue
         if other is not None:
-            yield name, other
-    for turn in range(combined):
-        some = [str(name) for name in rng.choice(names, 3, replace=False)]
-        other = rewritten(problem, some, seed + turn)
-        if other is not None:
-            yield " + ".join(some), other
+            yield " + ".join(names), other
 
 
 @dataclass(frozen=True)
