@@ -227,8 +227,25 @@ class _Plan:
 
         Each phase is looked at, and begun, when `next_of` says that it is time for another.
         """
-        context, waiting, last = self._context, self._phases(), None
+        context = self._context
         self._archive.keeps = True
+        try:
+            last = self._in_turns()
+            for one in tuple(self._running):
+                self._ended(one, self._left(one))
+        finally:
+            for one in self._running:  # after an error, which is not to leave engines at work
+                one.close(at_once=True)
+        few = self._facts.blocks <= MOST_CERTIFIED  # more are not looked at one by one in any time there is
+        if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
+            return self._block_by_block()
+        reason, notes = context.over or last or StopReason.STALLED, "; ".join(self._notes)
+        none = self._infeasible
+        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
+
+    def _in_turns(self) -> StopReason | None:
+        """Until something is proved, the time is over, or all have ended; why the last one ended."""
+        context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
             one = next_of(self._running, others_wait=bool(due))
@@ -243,14 +260,7 @@ class _Plan:
             context.hear()
             if outcome is not None:
                 last = self._ended(one, outcome)
-        for one in tuple(self._running):
-            self._ended(one, self._left(one))
-        few = self._facts.blocks <= MOST_CERTIFIED  # more are not looked at one by one in any time there is
-        if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
-            return self._block_by_block()
-        reason, notes = context.over or last or StopReason.STALLED, "; ".join(self._notes)
-        none = self._infeasible
-        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
+        return last
 
     def _phases(self) -> list[Phase]:
         """In the order in which they begin."""
