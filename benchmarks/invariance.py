@@ -63,8 +63,9 @@ def forms(problem: Problem, combined: int, seed: int) -> Iterator[tuple[str, Pro
     """The problem as given, by every rule, and by random combinations."""
     yield "as given", problem
     rng = np.random.default_rng(seed)
-    ways = [((name,), seed) for name in RULES]
-    ways += [(tuple(map(str, rng.choice(list(RULES), 3, replace=False))), seed + turn) for turn in range(combined)]
+    rules = list(RULES)
+    ways = [([name], seed) for name in rules]
+    ways += [([str(name) for name in rng.choice(rules, 3, replace=False)], seed + k) for k in range(combined)]
     for names, rolled in ways:
         try:
             other = rewritten(problem, names, rolled)

@@ -19,7 +19,7 @@ from tests.differential.claims import EXACT, Count, judge
 from tests.differential.proof_cases import make
 
 CASES = (33, 37, 17, 23)
-"""On a box, with integers, a sigmoid, with coupling constraints: branching closes each within half a second."""
+"""On a box, with integers, a sigmoid, with coupling constraints: branching closes each at once."""
 
 
 def heard():
