@@ -35,7 +35,7 @@ class LinearPrograms:
     """N programs over n columns with finite bounds, m rows each."""
 
     cost: Tensor
-    """(n,)."""
+    """(n,), or (N, n)."""
     offset: float
     rows: Tensor
     """(N, m, n)."""
@@ -53,7 +53,7 @@ class LinearPrograms:
     def take(self, chosen: Tensor) -> LinearPrograms:
         """Some of the programs, by index."""
         return LinearPrograms(
-            self.cost,
+            self.cost if self.cost.ndim == 1 else self.cost[chosen],
             self.offset,
             self.rows[chosen],
             self.row_lower[chosen],

@@ -88,7 +88,7 @@ def searched(
 ) -> SignLeaves | None:
     """The leaves of all targets; `aim` (K,): what is enough; `share` of the leaves that may be, at most. None
     where they cannot be kept."""
-    options = SearchOptions(batch=batch, tolerance=tolerance, record_bytes=LARGEST_BYTES)
+    options = SearchOptions(batch=batch, tolerance=tolerance, record_bytes=LARGEST_BYTES, fresh=True)
     search = _Recorded(targets, options)
     if aim is not None:
         search.know(aim)

@@ -67,8 +67,8 @@ class TemplatePrices:
     known: FloatArray
     """(C,) what the cheapest column of each component costs at them."""
 
-    def prices(self, context: SolveContext) -> FloatArray | None:
-        """On the coupling sides."""
+    def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
+        """On the coupling sides; no round is added."""
         return self.at
 
     def known_costs(self, prices: FloatArray) -> FloatArray:

@@ -117,12 +117,12 @@ def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
     monkeypatch.setattr(method, "FEW_NEURONS", -1)
     seen = []
 
-    def three_rounds(event):
+    def twelve_rounds(event):
         seen.append(event)
-        if len(seen) == 3:
+        if len(seen) == 12:
             event.stop()
 
-    result = dt.solve(distances(), CertifiedPrices(), callback=three_rounds, log=False)
+    result = dt.solve(distances(), CertifiedPrices(), callback=twelve_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
     assert "the sets leave out the integrality of 1 column, which cheaper points violate" in result.message
 

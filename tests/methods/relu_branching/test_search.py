@@ -10,6 +10,7 @@ import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.methods.relu_branching import bounding, move_search
+from dovetail.methods.relu_branching.leaf import leaf_proof, settled
 from dovetail.methods.relu_branching.move_search import MoveSearch, multiplies_in_single
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.networks.arithmetic import FLOAT32
@@ -198,6 +199,44 @@ def test_records_divide_all_signs_among_them():
     small = ReluSearch(instance.targets(), SearchOptions(batch=8, record_bytes=10))
     small.run(Budget(600))
     assert small.records is None
+
+
+@pytest.mark.parametrize("seed", sample(range(8), 4))
+def test_parts_of_one_search_are_a_beginning_at_other_costs(seed):
+    """However far the first one came; the optimum is by an LP for every pattern of signs."""
+    instance, options = Instance(seed, KINDS[seed % 4]), SearchOptions(batch=4, record_bytes=10**7)
+    first = ReluSearch(instance.targets(), options)
+    first.run(Budget(600), lambda search: search.nodes > 10 * (seed % 3))
+    instance.costs = instance.costs[:, ::-1].copy()
+    true = instance.optimum(0)
+    again = ReluSearch(instance.targets(), options, divided=first.divided)
+    assert again.lower[0] == -np.inf or len(first.divided) == 1
+    assert again.run(Budget(600)) == "closed"
+    assert true - 1e-5 <= again.lower[0] <= true + 1e-7
+
+
+@pytest.mark.parametrize("condition", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_are_as_good_many_at_a_time_as_each_by_an_lp_of_its_own(kind, condition):
+    instance = Instance(5, kind, count=3, condition=condition)
+    rule = bounding.Bounding(instance.targets(), steps=2)
+    nodes = rule.bounded(rule.roots(), torch.full((3,), torch.inf, dtype=torch.float64)).nodes
+    leaves = nodes.take(nodes.choice < 0)
+    while bool((nodes.choice >= 0).any()):
+        parts = rule.children(nodes.take(nodes.choice >= 0))
+        nodes = rule.bounded(parts, torch.full((len(parts),), torch.inf, dtype=torch.float64)).nodes
+        leaves = leaves.joined(nodes.take((nodes.choice < 0) & (nodes.bound < torch.inf)))
+    (found, points), true = settled(leaves, rule), [instance.optimum(k) for k in range(3)]
+    close = 0
+    for k in range(len(leaves)):
+        one = torch.tensor([k])
+        exact = leaf_proof(leaves.take(one), rule, Budget(60)).bound
+        assert found.bound[k] <= exact + 1e-6 * (1.0 + abs(exact))
+        close += exact == np.inf or bool(found.bound[k] >= exact - 1e-5 * (1.0 + abs(exact)))
+        reached = instance.targets().take(found.target[one]).reached(points[one])[0]
+        assert reached >= true[int(found.target[k])] - 1e-6
+    assert len(leaves) > 5
+    assert close >= 0.9 * len(leaves)
 
 
 @pytest.mark.parametrize("kind", KINDS)

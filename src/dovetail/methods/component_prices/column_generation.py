@@ -53,9 +53,10 @@ POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
 MOST_POINTS = 200
 """Of those that were searched before, evenly spread, as first columns: descents leave thousands, which take
 longer to look at than the pricing that makes better ones (wine)."""
-PROOF_SHARE, PROOF_ROUNDS = 0.05, 40
-"""Of columns before a proof: of the time left, and at most so many rounds. They take a hundredth of what a
-proof takes, and every column saves some of those."""
+STARTS = 4
+"""Kinds of points where pricing begins, in turn: a cycle of rounds has been at all of them."""
+SETTLED = 1e-4
+"""Relative: prices for a proof are settled where a cycle of rounds takes less off the LP's value."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ class ColumnGenerationRun:
         self._rng = np.random.default_rng(context.seed + 2)
         self._polished: FloatArray | None = None
         self._prices = np.zeros(self.coupling.h.size)
-        self._rounds = 0
+        self._rounds, self._values = 0, list[float]()
+        """Rounds for a proof, and the LP's values before those since columns came from elsewhere."""
         points = context.archive.points
         for z in points[:: 1 + len(points) // MOST_POINTS]:
             self._keep(z)
@@ -141,18 +143,25 @@ class ColumnGenerationRun:
         networks = self._scaled.networks
         return np.asarray(networks.with_predictions(z[None], networks.values(z))[0])
 
-    def prices(self, context: SolveContext) -> FloatArray | None:
-        """(R,) by the LP, after some more rounds of columns; None while a component has no column."""
-        self.context, budget = context, context.budget
-        part = budget.part(PROOF_SHARE * budget.left)
-        for _ in range(PROOF_ROUNDS):
-            if part.over:
+    def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
+        """(R,) by the LP, after some more rounds of columns, as long as these bring something; None while a
+        component has no column."""
+        self.context = context
+        for _ in range(rounds):
+            if context.over or self._settled:
                 break
-            self.round(self._rounds, part, choose=False)
+            self._values.append(self.round(self._rounds, choose=False))
             self._rounds += 1
-        found = self._relaxed(budget)
+        found = self._relaxed(context.budget)
         self._prices = self._prices if found is None else found.prices
         return None if found is None else found.prices
+
+    @property
+    def _settled(self) -> bool:
+        """Whether the last cycle of rounds has brought little."""
+        if len(self._values) <= STARTS or not np.isfinite(self._values[-1 - STARTS]):
+            return False
+        return self._values[-1 - STARTS] - self._values[-1] <= SETTLED * (1.0 + abs(self._values[-1]))
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
         """(C,) what the cheapest column of each component costs at these prices."""
@@ -164,8 +173,9 @@ class ColumnGenerationRun:
         before, budget = self.pool.size, self.context.budget
         self._keep(self._completed(z))
         cost = self._priced(1.0, self._prices)
-        part = budget.part(PROOF_SHARE * budget.left)
-        self._pricing.answer(cost, z, self._options.steps, part, self._keep)
+        self._pricing.answer(cost, z, self._options.steps, budget, self._keep)
+        if self.pool.size > before:
+            self._values.clear()
         return self.pool.size - before
 
     def _keep(self, z: FloatArray) -> None:
@@ -191,9 +201,9 @@ class ColumnGenerationRun:
             return self.pool.relaxed(budget, self._highest, level_at=level_at)[1]
         return None
 
-    def round(self, number: int, budget: Budget | None = None, *, choose: bool) -> float:
+    def round(self, number: int, *, choose: bool) -> float:
         """Prices, new columns and, now and then, a choice; returns the LP's value."""
-        budget = self.context.budget if budget is None else budget
+        budget = self.context.budget
         found = self._relaxed(budget)
         on_cost, prices = self._prices_of(found, number, budget)
         noise = choose * PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.size)
@@ -235,6 +245,7 @@ class ColumnGenerationRun:
             self.pool.convex_combination(found.weight, base),
             self._starts.random(),
         ]
+        assert len(choices) == STARTS
         known = [z for z in choices if z is not None]
         return known[number % len(known)]
 

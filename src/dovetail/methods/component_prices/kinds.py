@@ -28,6 +28,8 @@ from dovetail.structure.components import component_problem
 from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import structure_of
 
+MORE = "more nodes"
+"""What ended a proof that may go on."""
 MOST_KINDS, MOST_NEURONS = 8, 120
 """Different components, and neurons of one that may change sign: more come to nothing in a minute."""
 BOX_SECONDS = 2.0
@@ -112,6 +114,7 @@ class KindProof:
         self._context, self._kinds, self._known = context, kinds, known
         self._constant, self._cost = rows.constant(prices), rows.cost_at(prices)
         self._least = np.full(known.size, -np.inf)
+        self._trees: list[Tree | None] = [None] * len(kinds)
         self.nodes, self.left_out, mip, best = 0, 0, rows.mip, context.incumbent.x
         self._point = np.clip(0.0, mip.lower, mip.upper) if best is None else best.copy()
 
@@ -127,29 +130,42 @@ class KindProof:
 
     current = reachable
 
-    def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool]) -> str:
-        """One tree after the other, each with its part of the time; what ended them."""
+    def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool], most: int) -> str:
+        """One tree after the other, each with its part of the time, by so many more boxes at most; what ended
+        them. It may be called again to go on."""
+        more = False
         for turn, kind in enumerate(self._kinds):
-            part = budget.part(budget.left / (len(self._kinds) - turn))
+            left = len(self._kinds) - turn
+            part = budget.part(budget.left / left)
             with torch.inference_mode(False), torch.no_grad():
-                self._prove(kind, tolerance, part, enough)
-        return "time" if budget.over else "closed"
+                more |= self._prove(turn, kind, tolerance, part, enough, most // left)
+        return "time" if budget.over else MORE if more and not enough() else "closed"
 
     def _prove(
-        self, kind: ComponentKind, tolerance: float, budget: Budget, enough: Callable[[], bool]
-    ) -> None:
+        self,
+        turn: int,
+        kind: ComponentKind,
+        tolerance: float,
+        budget: Budget,
+        enough: Callable[[], bool],
+        most: int,
+    ) -> bool:
+        """Whether there is more to do."""
         goal = float(self._known[kind.owners].min()) - tolerance
-        tree = kind.tree(self._cost[kind.columns[0]], goal, self._context, budget)
-        done = False
+        tree = self._trees[turn]
+        if tree is None:
+            tree = self._trees[turn] = kind.tree(self._cost[kind.columns[0]], goal, self._context, budget)
+        last, done = tree.boxes + most, False
         while len(tree) and not budget.over and not done:
             points = tree.step(min(goal, tree.leaves), budget)
             for x in (*points[:1], *tree.left):
                 self._point[kind.columns] = x[: kind.columns.shape[1]]
             tree.left.clear()
             self._least[kind.owners] = tree.bound
-            done = enough()
+            done = tree.boxes >= last or enough()
         self._least[kind.owners] = tree.bound
-        self.nodes += tree.boxes
+        self.nodes = sum(tree.boxes for tree in self._trees if tree is not None)
+        return len(tree) > 0
 
     def point(self) -> FloatArray:
         """The last one that the trees have met, of all components at once."""

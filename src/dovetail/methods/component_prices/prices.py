@@ -16,7 +16,6 @@ counts, branch and bound of each kind as a problem of its own (`kinds.py`).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -30,7 +29,7 @@ from dovetail.decomposition.method import template_prices
 from dovetail.decomposition.plan import template_plan
 from dovetail.methods.component_prices.column_generation import column_prices
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, first_ones_fit
-from dovetail.methods.component_prices.kinds import KindProof, component_kinds
+from dovetail.methods.component_prices.kinds import MORE, KindProof, component_kinds
 from dovetail.methods.component_prices.shared_rows import SharedRows
 from dovetail.methods.component_prices.signs import SignOracle, SignProof
 from dovetail.run.bound import Bound
@@ -60,8 +59,10 @@ FEW_NEURONS = 50
 """Trees of a component close with so many; more come to nothing where signs have come to their end."""
 ROUNDING = 0.01
 """Of a logit: where the deployed network may be off by more, the outcome says so: no time closes that gap."""
-LOOK, REPORT = 0.25, 1.0
-"""Seconds from one look at the bound to the next, and from one row of the trace to the next."""
+REPORTED = 0.05
+"""Of what is left to prove: so much more is worth a row of the trace."""
+ROUNDS, FIRST_NODES, GROWTH = 4, 1024, 4
+"""Of columns before the first proof, its nodes, and how they grow from one look at the prices to the next."""
 MOST_CERTIFIED = 20_000
 """With more blocks the sets that they move in are not written down before a minute is over."""
 NAME = "certified prices"
@@ -70,8 +71,9 @@ NAME = "certified prices"
 class PriceSource(Protocol):
     """Columns of all components, and prices at which they are in balance."""
 
-    def prices(self, context: SolveContext) -> FloatArray | None:
-        """(R,) on the coupling rows, upper sides first, then lower ones; None where there are none."""
+    def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
+        """(R,) on the coupling rows, upper sides first, then lower ones, after so many more rounds of columns
+        at most; None where there are none."""
         ...
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
@@ -125,13 +127,14 @@ class CertifiedPrices:
         while not ended:
             ended = context.over or run.once()
         best = context.problem.mip.sign * run.best
+        run.end()
         found = f"{several(run.passes, 'pass', 'passes')}, {several(run.nodes, 'node')}, bound {best:.6g}"
         found += "" if coupled is None else _rounding(coupled)
         if run.left_out:
             found += f", {several(run.left_out, 'component')} left as they were for want of memory"
         said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
         reason = context.over or StopReason.STALLED
-        return MethodOutcome(reason, run.passes, said, yielded=run.short)
+        return MethodOutcome(reason, run.passes, said)
 
 
 @dataclass(frozen=True)
@@ -172,39 +175,34 @@ class _Run:
         self.rows = coupled or SharedRows.of_structure(context.once(structure_of))
         self._progress = Progress(context)
         self._prices = self._best_prices = np.zeros(self.rows.sides.count)
+        self._proof: SignProof | KindProof | None = None
+        """That goes on."""
+        self._asked, self._gained = 0, False
+        """How often for prices, and whether the proof that goes on has raised the bound."""
         self._idle, self._violated = 0, ""
         """Passes since one raised the bound, and what the sets leave out and points met violate."""
-        self.best, self.nodes, self.passes, self.left_out, self.short = -np.inf, 0, 0, 0, False
+        self.best, self.nodes, self.passes, self.left_out = -np.inf, 0, 0, 0
 
     def once(self) -> str:
-        """One set of prices, proved; why there is no use in another one, or nothing."""
+        """Prices, and a proof at them that does as much as all before it; why there is no use in another one,
+        or nothing."""
         context = self._context
-        prices = self._source.prices(context)
-        if prices is None or prices.size != self._prices.size:
-            return "there are no prices"
-        proof = self._at(prices)
-        if not self._more(proof):
-            return "no prices prove more"
-        if np.isfinite(self.best):
-            smooth = SMOOTHING * self._best_prices + (1.0 - SMOOTHING) * prices
-            steady = self._at(smooth)
-            prices, proof = (smooth, steady) if self._more(steady) else (prices, proof)
-        self._prices = prices
-        before, watch = context.budget.left, _Watch(self, proof)
-        ended = proof.run(self._tolerance(proof.reachable), context.budget, watch.enough)
-        spent = before - context.budget.left
-        self.nodes, self.left_out = self.nodes + proof.nodes, self.left_out + proof.left_out
-        self.passes += 1
-        before_it = self.best
+        ended = self._priced()
+        proof = self._proof
+        if ended or proof is None:
+            return ended
+        most, before = max(FIRST_NODES, (GROWTH - 1) * (self.nodes + proof.nodes)), self.best
+        ended = proof.run(self._tolerance(proof.reachable), context.budget, _Watch(self, proof).enough, most)
         self.raise_bound(proof.lower)
         added = self._source.add(proof.point())
         self._violated = proof.violated or self._violated
-        self.short = context.budget.left < spent
+        self._gained |= self.best > before
+        if ended == MORE:
+            return ""
+        self._passed(proof)
         if ended != "closed":
             return ended
-        if self.short:
-            return "another proof would take longer than is left"
-        self._idle = 0 if self.best > before_it else self._idle + 1
+        self._idle, self._gained = 0 if self._gained else self._idle + 1, False
         if self._idle < IDLE and (added or not self._idle):
             return ""
         if not self._violated:
@@ -214,6 +212,39 @@ class _Run:
             self._signs, self._violated, self._idle = None, "", 0  # trees look at what signs leave out
             return ""
         return f"given up: the sets leave out {self._violated}, which cheaper points violate"
+
+    def end(self) -> None:
+        """Count what goes on no more."""
+        if self._proof is not None:
+            self._passed(self._proof)
+
+    def _passed(self, proof: SignProof | KindProof) -> None:
+        """A proof that does not go on."""
+        self.nodes, self.left_out = self.nodes + proof.nodes, self.left_out + proof.left_out
+        self.passes, self._proof = self.passes + 1, None
+        if self._signs is not None:
+            self._signs.nodes = self.nodes
+
+    def _priced(self) -> str:
+        """New prices, unless those that are being proved promise as much; why there is no use in them."""
+        context, going = self._context, self._proof
+        prices = self._source.prices(context, ROUNDS * GROWTH ** min(self._asked, 9))
+        self._asked += 1
+        if prices is None or prices.size != self._prices.size:
+            return "" if going else "there are no prices"
+        proof = self._at(prices)
+        if going is not None:
+            if proof.reachable - going.current <= HALF * (going.current - going.lower):
+                return ""
+            self._passed(going)
+        if not self._more(proof):
+            return "no prices prove more"
+        if np.isfinite(self.best):
+            smooth = SMOOTHING * self._best_prices + (1.0 - SMOOTHING) * prices
+            steady = self._at(smooth)
+            prices, proof = (smooth, steady) if self._more(steady) else (prices, proof)
+        self._prices, self._proof = prices, proof
+        return ""
 
     def _at(self, prices: FloatArray) -> SignProof | KindProof:
         known = self._source.known_costs(prices)
@@ -263,16 +294,12 @@ class _Watch:
     """Says when a proof has done enough, and reports now and then."""
 
     def __init__(self, run: _Run, proof: SignProof | KindProof) -> None:
-        self._run, self._proof = run, proof
-        self._looked = self._reported = time.perf_counter()
+        self._run, self._proof, self._reported = run, proof, -np.inf
 
     def enough(self) -> bool:
         """Whether all is proved that can be at these prices, up to a whole step."""
-        now, run, proof = time.perf_counter(), self._run, self._proof
-        if now - self._looked < LOOK:
-            return False
-        self._looked, lower = now, proof.lower
-        if now - self._reported > REPORT:
-            self._reported = now
+        run, lower, current = self._run, self._proof.lower, self._proof.current
+        if np.isfinite(lower) and not lower - self._reported < REPORTED * (current - self._reported):
+            self._reported = lower
             run.raise_bound(lower)
-        return bool(run.over) or run.rows.stepped(lower) >= run.rows.stepped(proof.current)
+        return bool(run.over) or run.rows.stepped(lower) >= run.rows.stepped(current)

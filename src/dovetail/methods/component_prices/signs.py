@@ -8,6 +8,8 @@ GPU, by branching over moves. Components that ask the same are searched once. Wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 import torch
@@ -15,11 +17,12 @@ from torch import Tensor
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Group, Priced
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Priced
+from dovetail.methods.component_prices.kinds import MORE
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
-from dovetail.methods.relu_branching.nodes import KnownNeurons
-from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes
+from dovetail.methods.relu_branching.search import BYTES, ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
@@ -34,9 +37,9 @@ FEW_NEURONS = 64
 VALUE_STEPS = 12
 """Per node, for the least of a network's output: more than for classes, since there are more signs to choose
 from, and a better bound of a node saves half of what is below it."""
-RANGES_SHARE = 0.05
-"""Of the time left when the first proof begins, for what neurons behind the first layer can read: 1.5 of 45
-seconds bring it to within a few hundredths (wine, two layers of 32)."""
+RANGES = 0.5
+"""Of the nodes of all proofs so far: as many are worth knowing better what neurons behind the first layer can
+read."""
 
 Search = ReluSearch | MoveSearch
 
@@ -46,7 +49,11 @@ class SignOracle:
 
     def __init__(self, context: SolveContext, coupled: CoupledProblem, batch: int) -> None:
         self.context, self.coupled, self._batch = context, coupled, batch
-        self._ranges: list[KnownNeurons | None] | None = None
+        self._ranges = [_Ranges() for _ in coupled.groups]
+        self.nodes = 0
+        """Of all proofs that have ended."""
+        self._divided: list[_Divided | None] = [None] * len(coupled.groups)
+        """Of each group of values, at the last prices; at others it is as good a beginning."""
 
     def at(self, prices: FloatArray, known: FloatArray) -> SignProof:
         """Of (R,) prices, where the cheapest column of each component costs so much."""
@@ -57,33 +64,71 @@ class SignOracle:
         networks, and on a GPU."""
         graph, on_cpu = targets.planes.graph, targets.shift.device.type == "cpu"
         nodes, cells = (self._batch, self._batch) if on_cpu else (DEVICE_NODES, DEVICE_CELLS)
-        if not (is_relu_network(graph) and (on_cpu or Neurons(graph).count <= FEW_NEURONS)):
+        count = Neurons(graph).count
+        if not (is_relu_network(graph) and (on_cpu or count <= FEW_NEURONS)):
             return MoveSearch(targets, batch=cells, tolerance=tolerance)
+        options = SearchOptions(batch=nodes, tolerance=tolerance)
         if targets.condition:
-            return ReluSearch(targets, SearchOptions(batch=nodes, tolerance=tolerance))
-        options = SearchOptions(batch=nodes, steps=VALUE_STEPS, tolerance=tolerance, single=True)
-        ranges = self._known_ranges[number]
-        return ReluSearch(targets, options, None if ranges is None else ranges.take(torch.as_tensor(asked)))
+            return ReluSearch(targets, options)
+        kept = options.most_nodes * BYTES * count
+        options = replace(options, steps=VALUE_STEPS, single=True, record_bytes=kept)
+        ranges, before = self.known_ranges(number), self._divided[number]
+        known = None if ranges is None else ranges.take(torch.as_tensor(asked))
+        return ReluSearch(targets, options, known, None if before is None else before.of(asked))
 
-    @property
-    def _known_ranges(self) -> list[KnownNeurons | None]:
-        """Of each group of values, over all that the host's rows allow: they hold at any prices."""
-        if self._ranges is None:
-            left = self.context.budget
-            budget, groups = left.part(RANGES_SHARE * left.left), self.coupled.groups
-            self._ranges = [
-                self._ranges_of(group, budget.part(budget.left / (len(groups) - turn)))
-                for turn, group in enumerate(groups)
-            ]
-        return self._ranges
+    def ended(self, number: int, search: Search, asked: IntArray, like: IntArray) -> None:
+        """Take note of how a search has divided the sets of the `asked`, which are `like` its targets."""
+        if isinstance(search, ReluSearch) and not search.targets.condition:
+            self._divided[number] = _Divided(search, asked, like)
 
-    @staticmethod
-    def _ranges_of(group: Group, budget: Budget) -> KnownNeurons | None:
-        if group.block.classifies or not is_relu_network(group.planes.graph):
-            return None
+    def known_ranges(self, number: int) -> KnownNeurons | None:
+        """Of a group of values, over all that the host's rows allow: they hold at any prices. Looked for
+        again where proofs have taken so much that it costs little beside them."""
+        most, group = int(RANGES * self.nodes), self.coupled.groups[number]
+        known = self._ranges[number]
+        if group.block.classifies or known.closed or most < 2 * known.most or most < self._batch:
+            return known.found
         first, like = _distinct(_of_sets(group.domain))
-        found = known_neurons(group.planes, group.domain.take(torch.as_tensor(first)), budget)
-        return found.take(torch.as_tensor(like))
+        domain = group.domain.take(torch.as_tensor(first))
+        found, closed = known_neurons(group.planes, domain, self.context.budget, most)
+        self._ranges[number] = _Ranges(found.take(torch.as_tensor(like)), most, closed)
+        return self._ranges[number].found
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranges:
+    """Of the neurons of a group."""
+
+    found: KnownNeurons | None = None
+    most: int = 0
+    """Nodes that they took at most."""
+    closed: bool = False
+    """Whether there is nothing more to look for."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Divided:
+    """Sets of a group, and the search that has divided them."""
+
+    search: ReluSearch
+    asked: IntArray
+    """Members of the group, in their order."""
+    like: IntArray
+    """The target whose set is each one's."""
+
+    def of(self, members: IntArray) -> Nodes | None:
+        """The parts of some members' sets, as targets in that order; without those that were not asked. None
+        where they were not kept."""
+        nodes = self.search.divided
+        if nodes is None:
+            return None
+        found = [nodes.take(nodes.target < 0)]
+        for number, member in enumerate(members):
+            place = int(np.searchsorted(self.asked, member))
+            if place < self.asked.size and self.asked[place] == member:
+                mine = nodes.take(nodes.target == int(self.like[place]))
+                found.append(replace(mine, target=torch.full_like(mine.target, number)))
+        return reduce(Nodes.joined, found)
 
 
 class SignProof:
@@ -118,26 +163,36 @@ class SignProof:
         """Components that were given up for want of memory."""
         return sum(one[0].left_out for one in self._searches if one is not None)
 
-    def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool]) -> str:
-        """All searches, each to within this of what a cheaper class saves; what ended them."""
+    def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool], most: int) -> str:
+        """All searches, each to within this of what a cheaper class saves, by so many more nodes at most;
+        what ended them. It may be called again to go on."""
         asked = [turn for turn, part in enumerate(self._at.parts) if part.targets is not None]
-        ended = []
         for turn in asked:
-            part, targets = self._at.parts[turn], self._at.parts[turn].targets
-            assert targets is not None
-            first, like = kinds_of(targets)
-            chosen = torch.as_tensor(first, device=targets.shift.device)
-            search = self._oracle.search(
-                turn, targets.take(chosen), part.asked[first], tolerance * part.worth
-            )
-            search.know(torch.as_tensor(self._known[turn][first]))
-            self._searches[turn] = search, like
+            if self._searches[turn] is None:
+                self._begin(turn, tolerance)
+        ended = []
         for place, turn in enumerate(asked):
-            found = self._searches[turn]
-            assert found is not None
-            part_of_time = budget.part(budget.left / (len(asked) - place))
-            ended.append(found[0].run(part_of_time, lambda search: enough()))
+            (search, like), left = self._found(turn), len(asked) - place
+            part = budget.part(budget.left / left)
+            ended.append(search.run(part, partial(_may_end, search.nodes + most // left, enough)))
+            self._oracle.ended(turn, search, self._at.parts[turn].asked, like)
+        if "enough" in ended and not enough():
+            return MORE
         return "; ".join(dict.fromkeys(one for one in ended if one not in ("closed", "enough"))) or "closed"
+
+    def _begin(self, turn: int, tolerance: float) -> None:
+        part, targets = self._at.parts[turn], self._at.parts[turn].targets
+        assert targets is not None
+        first, like = kinds_of(targets)
+        chosen = targets.take(torch.as_tensor(first, device=targets.shift.device))
+        search = self._oracle.search(turn, chosen, part.asked[first], tolerance * part.worth)
+        search.know(torch.as_tensor(self._known[turn][first]))
+        self._searches[turn] = search, like
+
+    def _found(self, turn: int) -> tuple[Search, IntArray]:
+        found = self._searches[turn]
+        assert found is not None
+        return found
 
     def point(self) -> FloatArray:
         """The cheapest one met, of all components at once."""
@@ -162,6 +217,10 @@ class SignProof:
         problem, mip = self._oracle.context.problem, self._oracle.coupled.mip
         z = problem.predict(self.point())
         return next(filter(None, (one.violated(mip, z) for one in self._met)), "")
+
+
+def _may_end(last: int, enough: Callable[[], bool], search: Search) -> bool:
+    return search.nodes >= last or enough()
 
 
 def kinds_of(targets: Targets) -> tuple[IntArray, IntArray]:

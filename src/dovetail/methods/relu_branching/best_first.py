@@ -62,10 +62,16 @@ class BestFirst(ABC, Generic[N]):
         self.left_out = 0
         """Targets that were given up for the others, since there were too many nodes."""
         self._open = self._roots()
+        self._unseen: list[N] = []
+        """Nodes of an earlier search, a batch each, that have no bounds yet."""
 
     @abstractmethod
     def _roots(self) -> N:
         """The first nodes, with their bounds."""
+
+    def _seen(self, nodes: N) -> N:
+        """What is open of nodes of an earlier search."""
+        return nodes
 
     @abstractmethod
     def _expanded(self, taken: N, budget: Budget) -> N:
@@ -89,12 +95,14 @@ class BestFirst(ABC, Generic[N]):
     def lower(self) -> Tensor:
         """(K,) no point has a lower value: proved; or the cutoff, where it is at least that."""
         least = torch.minimum(self._aside, self.targets.cutoff)
-        return least.scatter_reduce(0, self._open.target, self._open.bound, "amin")
+        for nodes in (self._open, *self._unseen):
+            least = least.scatter_reduce(0, nodes.target, nodes.bound, "amin")
+        return least
 
     @property
     def done(self) -> bool:
         """Nothing is open."""
-        return len(self._open) == 0
+        return len(self._open) == 0 and not self._unseen
 
     def run(self, budget: Budget, enough: Callable[[Self], bool] = lambda search: False) -> str:
         """Until nothing is open, the time is over, or it is `enough`; what ended it."""
@@ -104,6 +112,9 @@ class BestFirst(ABC, Generic[N]):
                 return self._full if self.left_out else "closed"
             if budget.over:
                 return "time"
+            if self._unseen:
+                self._open = self._open.joined(self._seen(self._unseen.pop()))
+                continue
             full = len(self._open) > self._most_nodes and not self._relieved()
             if enough(self):
                 return "enough"

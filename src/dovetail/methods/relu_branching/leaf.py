@@ -1,4 +1,8 @@
-"""A leaf: no ReLU can change sign any more, so that the network is linear there and an LP answers exactly."""
+"""Leaves: no ReLU can change sign any more, so that the network is linear there and an LP answers exactly.
+
+Multipliers of many leaves are found at a time; most leaves are closed by them. One that is not is solved as
+an LP of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dovetail.bounds.batch_lps import InteriorPoint, LinearPrograms
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.network_planes import Ranges
 from dovetail.bounds.safe_lp import SafeLp
@@ -17,10 +22,17 @@ from dovetail.core.mip import INFINITE_COST, INFINITY, LARGEST, SMALLEST, Mip
 from dovetail.methods.relu_branching.bounding import Bounding
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
+from dovetail.networks.graph import Affine
 from dovetail.run.budget import Budget
 
 Plane = tuple[Tensor, Tensor]
 """(S, d) slopes and (S,) offsets."""
+
+AT_ONCE = 1 << 22
+"""Numbers in the LPs of the leaves that are solved together: 32 MB."""
+STEPS = 20
+TINY_PRICE = 1e-12
+"""Of a condition: nothing is divided by less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +48,69 @@ class LeafProof:
     """(H,) of the signs that the node holds, never negative; zeros where the LP gave none."""
     price: float
     """Of the condition, the same."""
+
+
+def settled(leaves: Nodes, bounding: Bounding) -> tuple[Nodes, Tensor]:
+    """Leaves with the multipliers of their LPs and the bounds that these prove, and the (P, m) points of the
+    LPs."""
+    count, moves = bounding.neurons.count, bounding.targets.domain.limit.shape[1]
+    together = max(1, AT_ONCE // ((count + 2) * (count + moves + 2)))
+    found = [_settled(part, bounding) for part in _parts(leaves, together)]
+    nodes = found[0][0]
+    for more, _ in found[1:]:
+        nodes = nodes.joined(more)
+    return nodes, torch.cat([points for _, points in found])
+
+
+def _parts(nodes: Nodes, size: int) -> list[Nodes]:
+    every = torch.arange(len(nodes), device=nodes.target.device)
+    return [nodes.take(some) for some in every.split(size)]  # type: ignore[no-untyped-call]
+
+
+def _settled(leaves: Nodes, bounding: Bounding) -> tuple[Nodes, Tensor]:
+    targets, neurons = bounding.targets.take(leaves.target), bounding.neurons
+    domain, (reads, outputs) = targets.domain, _linear(leaves, targets, neurons)
+    signed = reads * leaves.sign[:, :, None]
+    value = (targets.rows[:, None] @ outputs)[:, 0]
+    value[:, -1] += targets.shift
+    rows = torch.cat([domain.weights[:, None], signed[:, :, :-1]], dim=1)
+    lower = torch.cat([domain.least[:, None], -signed[:, :, -1]], dim=1)
+    lower[:, 1:] = torch.where(leaves.sign == 0, -torch.inf, lower[:, 1:])
+    upper = torch.cat([domain.most[:, None], torch.full_like(lower[:, 1:], torch.inf)], dim=1)
+    cost = targets.costs
+    if targets.condition:
+        rows = torch.cat([rows, value[:, None, :-1]], dim=1)
+        lower = torch.cat([lower, torch.full_like(lower[:, :1], -torch.inf)], dim=1)
+        upper = torch.cat([upper, -value[:, -1:]], dim=1)
+    else:
+        cost = cost + value[:, :-1]
+    nothing = torch.zeros_like(domain.limit)
+    method = InteriorPoint(LinearPrograms(cost, 0.0, rows, lower, upper, nothing, domain.limit))
+    method.run(STEPS)
+    y, points = method.multipliers, method.points
+    signs = y[:, 1 : 1 + neurons.count].clamp(min=0.0)
+    if targets.condition:  # those of a plane are counted for the price 1
+        signs = signs / (-y[:, -1:]).clamp(min=TINY_PRICE)
+    return bounding.with_multipliers(leaves, signs), points
+
+
+def _linear(leaves: Nodes, targets: Targets, neurons: Neurons) -> tuple[Tensor, Tensor]:
+    """(P, H, m + 1) what ReLUs read, as affine functions of the moves, and (P, outputs, m + 1)."""
+    domain = targets.domain
+    on = neurons.cut((leaves.lower >= 0.0).to(domain.origin.dtype))
+    directions = domain.directions.expand(len(leaves), -1, -1)
+    vectors = [torch.cat([directions, domain.origin[:, :, None]], dim=2)]
+    for step in targets.planes.graph.steps:
+        if isinstance(step.operation, Affine):
+            total = vectors[0].new_zeros(len(leaves), len(step.operation.bias), directions.shape[2] + 1)
+            for source, weight in zip(step.sources, step.operation.weights, strict=True):
+                total = total + torch.as_tensor(weight).to(total) @ vectors[source]
+            total[:, :, -1] += torch.as_tensor(step.operation.bias).to(total)
+        else:
+            (source,) = step.sources
+            total = on[source][:, :, None] * vectors[source]
+        vectors.append(total)
+    return torch.cat([vectors[place] for place in neurons.places], dim=1), vectors[-1]
 
 
 def leaf_proof(node: Nodes, bounding: Bounding, budget: Budget) -> LeafProof:

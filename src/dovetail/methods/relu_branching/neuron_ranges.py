@@ -27,25 +27,27 @@ OPTIONS = SearchOptions(batch=1024, steps=12, tolerance=0.0, single=True)
 """Sides are hundredths of a range apart, far more than what single precision takes."""
 
 
-def known_neurons(planes: NetworkPlanes, domain: Moves, budget: Budget) -> KnownNeurons:
-    """Of all neurons over each of K sets, layer by layer; the first is as planes make it.
+def known_neurons(
+    planes: NetworkPlanes, domain: Moves, budget: Budget, most: int
+) -> tuple[KnownNeurons, bool]:
+    """Of all neurons over each of K sets, layer by layer, by so many nodes at most; the first layer is as
+    planes make it. And whether all is known that this can tell.
 
     Of networks that are no chain of layers nothing is said.
     """
     neurons, count, like = Neurons(planes.graph), len(domain.origin), domain.origin
     if not _is_chain(planes.graph):
-        return KnownNeurons.nothing(count, neurons.count, like)
+        return KnownNeurons.nothing(count, neurons.count, like), True
     # the first layer is affine in the inputs: planes over closed-form sets are exact there
     found = KnownNeurons.nothing(count, neurons.sizes[0], like)
     found = replace(found, pairs=sign_pairs(planes, domain, neurons.places[0]))
+    closed = True
     for turn in range(1, len(neurons.places)):
-        part = budget.part(budget.left / (len(neurons.places) - turn))
-        if part.over:
-            nothing = KnownNeurons.nothing(count, neurons.sizes[turn], like)
-            found = found.beside(nothing.lower, nothing.upper)
-        else:
-            found = found.beside(*_searched(planes.up_to(neurons.places[turn]), domain, found, part))
-    return found
+        left = len(neurons.places) - turn
+        up_to, part = planes.up_to(neurons.places[turn]), budget.part(budget.left / left)
+        (lower, upper), ended = _searched(up_to, domain, found, part, most // left)
+        found, closed = found.beside(lower, upper), closed and ended
+    return found, closed
 
 
 def _is_chain(graph: Graph) -> bool:
@@ -53,9 +55,10 @@ def _is_chain(graph: Graph) -> bool:
 
 
 def _searched(
-    planes: NetworkPlanes, domain: Moves, known: KnownNeurons, budget: Budget
-) -> tuple[Tensor, Tensor]:
-    """(K, outputs) the least and the most of a network's outputs: they and their negatives as targets."""
+    planes: NetworkPlanes, domain: Moves, known: KnownNeurons, budget: Budget, most: int
+) -> tuple[tuple[Tensor, Tensor], bool]:
+    """(K, outputs) the least and the most of a network's outputs, by so many nodes at most: they and their
+    negatives as targets; and whether the search has closed."""
     count, outputs, like = len(domain.origin), planes.graph.outputs, domain.origin
     sets = torch.arange(count, device=like.device).repeat_interleave(2 * outputs)
     eye = torch.eye(outputs, dtype=like.dtype, device=like.device)
@@ -73,8 +76,8 @@ def _searched(
     lower, upper = _sides(search, count)
     width = (upper - lower).repeat(1, 2).ravel()
     search.tolerance = CLOSE * width.nan_to_num(0.0, 0.0, 0.0)
-    search.run(budget)
-    return _sides(search, count)
+    ended = search.run(budget, lambda search: search.nodes >= most)
+    return _sides(search, count), ended == "closed"
 
 
 def _sides(search: ReluSearch, count: int) -> tuple[Tensor, Tensor]:

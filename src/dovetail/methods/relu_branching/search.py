@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
-from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof
+from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof, settled
 from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run import work
@@ -38,29 +38,63 @@ class SearchOptions:
     """Whether slopes and multipliers are looked for in single precision: for searches that end well above its
     rounding. What they prove is computed in double precision all the same."""
     record_bytes: int = 0
-    """Of all closed nodes, kept for a certificate; beyond it none are kept. Ranges of a node are of its own
-    signs alone then, as those who look at it again will have them."""
+    """Of all closed nodes, where they are kept; beyond it none are."""
+    fresh: bool = False
+    """Whether ranges of a node are of its own signs alone, as those who look at it again will have them."""
 
 
 class ReluSearch(BestFirst[Nodes]):
     """One search over signs."""
 
     def __init__(
-        self, targets: Targets, options: SearchOptions | None = None, known: KnownNeurons | None = None
+        self,
+        targets: Targets,
+        options: SearchOptions | None = None,
+        known: KnownNeurons | None = None,
+        divided: Nodes | None = None,
     ) -> None:
-        """`known` of neurons holds on the sets of the targets."""
+        """`known` of neurons holds on the sets of the targets; these were `divided` by an earlier search,
+        with other values."""
         options = options or SearchOptions()
-        fresh = options.record_bytes > 0
-        self._bounding = Bounding(targets, options.steps, single=options.single, known=known, fresh=fresh)
+        fresh, steps = options.fresh, options.steps
+        self._bounding = Bounding(targets, steps, single=options.single, known=known, fresh=fresh)
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None
         """Closed nodes, whose slopes and multipliers prove their bounds; None where they are not kept."""
         self.solved: list[tuple[Nodes, LeafProof]] = []
         """Those that were solved exactly: all signs together divide all points among them."""
+        self._divided = divided
         super().__init__(targets, options.batch, options.most_nodes, options.tolerance)
+        if divided is not None:
+            endless = torch.full_like(divided.bound, -torch.inf)
+            every = torch.arange(len(divided), device=endless.device)
+            unseen = replace(divided, bound=endless)
+            if known is not None:
+                lower = torch.fmax(unseen.lower, known.lower[unseen.target])
+                unseen = replace(
+                    unseen, lower=lower, upper=torch.fmin(unseen.upper, known.upper[unseen.target])
+                )
+            parts = every.split(options.batch)  # type: ignore[no-untyped-call]
+            self._unseen = [unseen.take(part) for part in parts]
 
     def _roots(self) -> Nodes:
-        return self._bounded(self._bounding.roots())
+        roots = self._bounding.roots()
+        if self._divided is not None:
+            return roots.take(~torch.isin(roots.target, self._divided.target))
+        return self._bounded(roots)
+
+    def _seen(self, nodes: Nodes) -> Nodes:
+        return self._bounded(nodes)
+
+    @property
+    def divided(self) -> Nodes | None:
+        """Nodes that all points of the sets are in; None where they were not kept."""
+        if self.records is None:
+            return None
+        nodes = self._open
+        for more in (*self._unseen, *self.records, *(one for one, _ in self.solved)):
+            nodes = nodes.joined(more)
+        return nodes.take(nodes.bound < torch.inf)
 
     def _bounded(self, nodes: Nodes, settled: int = 0) -> Nodes:
         """With bounds; values of the points that they suggest are tried as well."""
@@ -84,7 +118,8 @@ class ReluSearch(BestFirst[Nodes]):
         return found
 
     def _solved(self, leaves: Nodes, budget: Budget) -> Nodes:
-        """Nodes without a neuron to split: better multipliers first, all at once; then exactly, one by one.
+        """Nodes without a neuron to split: better multipliers first, those of their LPs next, many at a time;
+        then exactly, one by one.
 
         What is solved is put aside at what is proved; the rest is handed back.
         """
@@ -92,6 +127,12 @@ class ReluSearch(BestFirst[Nodes]):
             return leaves
         limit, last = self.limit[leaves.target], self._bounding.neurons.last
         leaves = self._bounding.bounded(leaves, limit, LEAF_STEPS, last).nodes
+        weak = leaves.bound < limit
+        if bool(weak.any()):
+            done, (found, points) = leaves.take(~weak), settled(leaves.take(weak), self._bounding)
+            self._try(found.target, points)
+            leaves = done.joined(found)
+        limit = self.limit[leaves.target]
         rest = torch.ones_like(leaves.target, dtype=torch.bool)
         for k in torch.nonzero(leaves.bound < limit).ravel().tolist():
             if budget.over:

@@ -113,7 +113,8 @@ class Targets:
         return (self.costs * moves).sum(1) + (slopes * self.domain.at(moves)).sum(1) + offset, moves
 
     def reached(self, moves: Tensor) -> Tensor:
-        """(K,) the value that these moves have by the network itself; infinity where the condition fails.
+        """(K,) the value that these moves have by the network itself; infinity where the condition fails, or
+        they are no moves of the set.
 
         By the deployed one it may be as low: no proof excludes what its rounding may come to.
         """
@@ -127,5 +128,11 @@ class Targets:
         here = here + self.shift
         met = here <= EDGE * (1.0 + outputs.abs().amax(1))
         spent = (self.costs * moves).sum(1)
-        within = (self.domain.weights * moves).sum(1) <= self.domain.most * (1.0 + HAIR) + HAIR
-        return torch.where(within & met, spent, torch.inf) if self.condition else spent + here
+        domain, used = self.domain, (self.domain.weights * moves).sum(1)
+        within = (used <= domain.most * (1.0 + HAIR) + HAIR) & (used >= domain.least * (1.0 - HAIR) - HAIR)
+        within &= ((moves >= -HAIR) & (moves <= domain.limit * (1.0 + HAIR) + HAIR)).all(1)
+        return (
+            torch.where(within & met, spent, torch.inf)
+            if self.condition
+            else (torch.where(within, spent + here, torch.inf))
+        )
