@@ -18,6 +18,7 @@ from torch import Tensor
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.mip import HAIR
 from dovetail.decomposition.block_data import BlockData, Target, is_repeated, of, repeated, stored
 from dovetail.decomposition.modes import Digit, Rungs, digits_of, ladders_of, modes_of
 from dovetail.decomposition.move_program import MoveProgram, one_row
@@ -61,8 +62,6 @@ SWEEPS, CHAINS = 2, 3
 FEW_FREE = 3
 """Numbers of a block: with so few, points all over them are tried by value, whatever they decide. (Three
 classes by two numbers, n = 300: 10.29 from rest, 8.70 so, with an amount that may not fall.)"""
-SAME = 1e-9
-"""Relative: values that are no farther apart are one, up to rounding."""
 NEAR_BEST = 0.4
 """Trust region of a descent from a point that was the best of many, in usual moves."""
 
@@ -505,7 +504,7 @@ def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu")
     for moves in (np.zeros_like(usual), np.clip(usual, some.lower, some.upper)):
         at = torch.as_tensor(np.where(program.whole, np.round(moves), moves), device=device)
         found.append(networks.values(torch.arange(some.count, device=device), at))
-    least = SAME * (1.0 + torch.cat(found).abs().amax(dim=0))
+    least = HAIR * (1.0 + torch.cat(found).abs().amax(dim=0))
     rest, moved = (values.std(dim=0, correction=0) for values in found)
     spread = torch.where(rest > least, rest, moved)
     return np.asarray(torch.where(spread > least, spread, 1.0).cpu().numpy())

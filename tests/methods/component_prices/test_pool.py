@@ -27,9 +27,9 @@ def coupled(mip, parts):
 def test_coupling_rows_are_both_sides_of_what_nobody_owns(options):
     made = opened(workshops(**options))
     G, h = coupled(made.scaled.host, made.parts)
-    assert made.coupling.G.toarray() == pytest.approx(G)
-    assert made.coupling.h == pytest.approx(h)
-    assert np.all(made.coupling.scale > 0)
+    assert made.pool.G.toarray() == pytest.approx(G)
+    assert made.pool.limit == pytest.approx(h)
+    assert np.all(made.pool.scale > 0)
     assert made.parts.count == 4
     assert bool(made.parts.shared.any()) == ("spare" in options)
 
@@ -41,8 +41,8 @@ def test_a_limit_of_nothing_has_a_scale_all_the_same():
     upper = problem.mip.row_upper.copy()
     upper[0] = 0.0
     made = opened(problem.derived(replace(problem.mip, row_upper=upper), problem.blocks))
-    assert made.coupling.h[0] == 0.0
-    assert made.coupling.scale[0] > 0.1
+    assert made.pool.limit[0] == 0.0
+    assert made.pool.scale[0] > 0.1
 
 
 @pytest.mark.parametrize("spare", [False, True])
@@ -55,7 +55,7 @@ def test_cost_and_use_add_up_to_the_whole(spare):
         cost, activity = made.pool.measure(z)
         rest = np.where(shared, z, 0.0)
         assert cost.sum() + host.cost @ rest == pytest.approx(host.cost @ z)
-        G = made.coupling.G
+        G = made.pool.G
         assert activity.sum(axis=0) + G @ rest == pytest.approx(G @ z)
         for c in range(made.parts.count):  # and each component's part is its own
             own = np.where(made.parts.owner == c, z, 0.0)
@@ -87,7 +87,7 @@ def test_columns_are_exactly_the_components_that_hold():
                 assert made.pool.points[k] == pytest.approx(z[made.pool.members[c]])
                 own = np.where(mine, z, 0.0)
                 assert made.pool.cost[k] == pytest.approx(made.scaled.host.cost @ own)
-                assert made.pool.use[k] == pytest.approx(made.coupling.G @ own)
+                assert made.pool.use[k] == pytest.approx(made.pool.G @ own)
             else:
                 refused += 1
     assert kept > 20

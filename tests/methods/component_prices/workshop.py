@@ -9,7 +9,7 @@ import torch
 
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
+from dovetail.methods.component_prices.pool import ColumnPool
 from dovetail.structure.components import components
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -61,8 +61,7 @@ def opened(problem, seed=0, points=0):
     context = context_of(problem, seed=seed)
     scaled = ScaledProblem.of(context)
     parts = components(problem)
-    coupling = CouplingLimits.of(scaled, parts)
-    pool = ColumnPool(scaled, parts, coupling)
+    pool = ColumnPool(scaled, parts)
     rng = np.random.default_rng(seed)
     for _ in range(points):
         pool.add(completed(scaled, rng))
@@ -71,7 +70,6 @@ def opened(problem, seed=0, points=0):
         context=context,
         scaled=scaled,
         parts=parts,
-        coupling=coupling,
         pool=pool,
     )
 

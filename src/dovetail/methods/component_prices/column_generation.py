@@ -22,11 +22,12 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.options import require_count
 from dovetail.decomposition.choice import Choice, Relaxation, forgiven
+from dovetail.decomposition.prices import highest
 from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.component_prices.kinds import component_kinds
-from dovetail.methods.component_prices.pool import ColumnPool, CouplingLimits
+from dovetail.methods.component_prices.pool import ColumnPool
 from dovetail.methods.component_prices.pricing import Pricing
 from dovetail.run.budget import Budget
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -41,11 +42,9 @@ VANISHED = 1e-9
 """Prices in their rows' scales, and weights, below this are the LP's rounding."""
 LEVEL_ROOM = 1e-7
 """Relative: the level LP may cost so much more than the other one, or rounding would make it infeasible."""
-ELASTIC_COST, SMALLEST_COST = 100.0, 1e-6
-"""Missing a coupling row by its scale costs so many times the dearest column, more than any choice saves; and
-what the dearest costs at least."""
 MIP_SECONDS = 2.0
-"""For the MIP of one choice: columns found meanwhile would be worth more than its optimum."""
+"""For the MIP of one choice: columns found meanwhile would be worth more than its optimum (water, n = 100 and
+400, after 20 s: 43 and 261 with 0.5, 42 and 258 with 2, 43 and 257 with 8)."""
 FULL, KEPT = 40, 20
 """Columns per component at which the pool is thinned out, and what is kept: the LP grows with it."""
 POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
@@ -121,14 +120,13 @@ class ColumnGenerationRun:
         """`alike`: (members, columns) of components that may have each other's columns."""
         self.context, self._scaled, self._options, self._alike = context, scaled, options, alike
         self._components = context.once(structure_of).parts
-        self.coupling = CouplingLimits.of(scaled, self._components)
-        self.pool = ColumnPool(scaled, self._components, self.coupling)
+        self.pool = ColumnPool(scaled, self._components)
         self._pricing = Pricing(context, scaled, self._components)
         self._starts = Starts(context, scaled)
         self._descent = MixedIntegerDescent(context, scaled, DescentOptions(on_point=self.pool.add))
         self._rng = np.random.default_rng(context.seed + 2)
         self._polished: FloatArray | None = None
-        self._prices = np.zeros(self.coupling.h.size)
+        self._prices = np.zeros(self.pool.limit.size)
         self._rounds, self._values = 0, list[float]()
         """Rounds for a proof, and the LP's values before those since columns came from elsewhere."""
         points = context.archive.points
@@ -188,13 +186,13 @@ class ColumnGenerationRun:
 
     def _priced(self, on_cost: float, rows: FloatArray) -> FloatArray:
         """Each host column's cost at prices of cost and coupling rows."""
-        return np.asarray(on_cost * self._scaled.host.cost + self.coupling.G.T @ rows)
+        return np.asarray(on_cost * self._scaled.host.cost + self.pool.G.T @ rows)
 
     @property
     def _highest(self) -> FloatArray:
         """(R,) what a unit of a row costs at most."""
         dearest = float(np.max(np.abs(self.pool.cost), initial=0.0))
-        return ELASTIC_COST * max(SMALLEST_COST, dearest) / self.coupling.scale
+        return highest((dearest or 1.0) / self.pool.scale)
 
     def _relaxed(self, budget: Budget, level_at: float | None = None) -> Relaxation | None:
         with self.context.stopwatch.measure("engine"), expendable("LP of columns", EngineError):
@@ -225,8 +223,8 @@ class ColumnGenerationRun:
     def _prices_of(self, found: Relaxation | None, number: int, budget: Budget) -> tuple[float, FloatArray]:
         """On the cost and on rows: of the LP; in odd rounds, and where those vanish, of the level LP."""
         if found is None:
-            return 1.0, np.zeros(self.coupling.h.size)
-        vanished = np.max(found.prices * self.coupling.scale, initial=0.0) < VANISHED
+            return 1.0, np.zeros(self.pool.limit.size)
+        vanished = np.max(found.prices * self.pool.scale, initial=0.0) < VANISHED
         if (number % 2 or vanished) and found.missed < VANISHED:
             level = self._relaxed(budget, found.value + LEVEL_ROOM * (1.0 + abs(found.value)))
             if level is not None and np.max(level.prices, initial=0.0) > 0.0:

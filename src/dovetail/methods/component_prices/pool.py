@@ -5,8 +5,6 @@ Coupling rows are all read as G z <= h (an equality as two of them).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -25,24 +23,6 @@ SMALLEST_SCALE = 1e-6
 """Of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
 
 
-@dataclass(frozen=True, eq=False)
-class CouplingLimits:
-    """The rows that tie components together: G z <= h."""
-
-    G: sp.csr_array
-    h: FloatArray
-    scale: FloatArray
-    """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
-
-    @classmethod
-    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingLimits:
-        """Upper and lower sides of the rows that are nobody's."""
-        G, h = components.coupling(scaled.host)
-        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST_AT_STAKE) ** 2)
-        if_zero = np.where(np.abs(h) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
-        return cls(G, h, np.maximum(np.abs(h), if_zero))
-
-
 def shared_columns(host: Mip, components: Components, G: sp.csr_array) -> SharedColumns:
     """The host's columns that belong to no component, minimised."""
     mine = components.shared
@@ -51,22 +31,29 @@ def shared_columns(host: Mip, components: Components, G: sp.csr_array) -> Shared
     )
 
 
+def _scale(G: sp.csr_array, limit: FloatArray, scaled: ScaledProblem) -> FloatArray:
+    """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
+    typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST_AT_STAKE) ** 2)
+    if_zero = np.where(np.abs(limit) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
+    return np.asarray(np.maximum(np.abs(limit), if_zero))
+
+
 class ColumnPool(Columns):
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
-    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingLimits) -> None:
-        self.scaled, self.components, self.coupling = scaled, components, coupling
-        self.members = components.members
+    def __init__(self, scaled: ScaledProblem, components: Components) -> None:
+        self.scaled, self.components, self.members = scaled, components, components.members
+        self.G, limit = components.coupling(scaled.host)
         super().__init__(
             components.count,
-            coupling.h,
-            coupling.scale,
-            shared_columns(scaled.host, components, coupling.G),
+            limit,
+            _scale(self.G, limit, scaled),
+            shared_columns(scaled.host, components, self.G),
             np.empty(0, dtype=np.int64),
             np.empty(0),
-            np.empty((0, coupling.h.size)),
+            np.empty((0, limit.size)),
         )
-        entries = coupling.G.tocoo()
+        entries = self.G.tocoo()
         owned = components.owner[entries.col] != NOBODY
         self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
         self._entry_value, self._entry_owner = entries.data[owned], components.owner[entries.col[owned]]
@@ -94,7 +81,7 @@ class ColumnPool(Columns):
 
     def _keys(self, owner: IntArray, cost: FloatArray, use: FloatArray) -> list[tuple[int, bytes]]:
         """What tells columns apart: whose they are, what they cost, what they use."""
-        table = np.round(np.concatenate([cost[:, None], use / self.coupling.scale], axis=1), DIGITS) + 0.0
+        table = np.round(np.concatenate([cost[:, None], use / self.scale], axis=1), DIGITS) + 0.0
         raw, width = table.tobytes(), table.itemsize * table.shape[1]
         return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
 
@@ -105,7 +92,7 @@ class ColumnPool(Columns):
         cost: FloatArray = np.bincount(
             owner[owned], (self.scaled.host.cost * z)[owned], minlength=count
         ).astype(np.float64)
-        rows = self.coupling.h.size
+        rows = self.limit.size
         used: FloatArray = np.bincount(
             self._entry_owner * rows + self._entry_row,
             self._entry_value * z[self._entry_column],
