@@ -9,7 +9,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
-from dovetail.branching.tree import Tree
+from dovetail.branching.table_rows import TableRows
+from dovetail.branching.tree import Node, Tree
 from dovetail.branching.tree_tables import TablePart, tree_tables
 from dovetail.methods.branching_model import model_of
 from dovetail.reformulations.chained_networks import TakenApart
@@ -118,17 +119,22 @@ def test_products_of_what_trees_predict_are_proved_however_they_are_written(way)
         assert result.objective == pytest.approx(best, abs=10.0 * room), seed
 
 
-def tables(problem):
-    """Of a problem, in its whole box, with the products taken apart."""
+def tree_of(problem):
+    """Of a problem with the products taken apart."""
     given = Reformulated.start(problem, propagate(problem.mip.minimised()))
     taken = TakenApart().apply(given)
     structure = Structure(problem if taken is None else taken.problem)
     reached = structure.reached
     made = model_of(reached.problem, reached.box.lower, reached.box.upper, structure.tree_blocks)
-    tree = Tree(made, seed=0, threads=1)
+    return structure.problem, Tree(made, seed=0, threads=1)
+
+
+def tables(problem):
+    """In the whole box."""
+    problem, tree = tree_of(problem)
     lower, upper = tree.root.lower[None], tree.root.upper[None]
-    assert made.tighten(lower, upper, np.inf)[0]
-    return structure.problem, tree_tables(made, lower[0], upper[0]), (lower[0], upper[0])
+    assert tree.model.tighten(lower, upper, np.inf)[0]
+    return problem, tree_tables(tree.model, lower[0], upper[0]), (lower[0], upper[0])
 
 
 def of_library(library, name):
@@ -166,3 +172,38 @@ def test_rows_hold_at_every_point_and_in_every_box(library, name, most, monkeypa
         assert off[columns] @ entries < whole
         found += 1
     assert found
+
+
+def part_of(tree, begin, end):
+    """The part of the first box in which the first price lies between two parts of its range."""
+    lower, upper = tree.root.lower.copy(), tree.root.upper.copy()
+    assert tree.model.tighten(lower[None], upper[None], np.inf)[0]
+    low, wide = lower[0], upper[0] - lower[0]
+    lower[0], upper[0] = low + begin * wide, low + end * wide
+    return Node(-np.inf, 1, lower, upper)
+
+
+def test_multipliers_are_of_the_rows_that_are_known(monkeypatch):
+    """The first box is made smaller from time to time, and the tree goes back to the rows before."""
+    seen = []
+    own = TableRows._leave_out
+
+    def checked(self, node, bound, weights, goal):
+        written = tree.model.host.A[-1 - len(self._rows) : -1].toarray()
+        seen.append(weights.size == len(self._rows) == len(written))
+        for row, entries in zip(self._rows, written, strict=False):
+            seen.append(
+                np.allclose(np.sort(entries[entries != 0.0]), np.sort(row.entries[row.entries != 0.0]))
+            )
+        return own(self, node, bound, weights, goal)
+
+    monkeypatch.setattr(TableRows, "_leave_out", checked)
+    _, tree = tree_of(shops(0, "one predictor")[0])
+    rows, budget = TableRows(), Budget()
+    rows.add(tree, part_of(tree, 0.0, 1.0), np.inf, budget)
+    earlier = tree.model
+    rows.add(tree, part_of(tree, 0.1, 1.0), np.inf, budget)
+    assert tree.model.host.A.shape[0] > earlier.host.A.shape[0]
+    tree.use(earlier)
+    rows.add(tree, part_of(tree, 0.05, 0.95), np.inf, budget)
+    assert len(seen) > 10 and all(seen)

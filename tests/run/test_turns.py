@@ -7,7 +7,7 @@ import torch
 
 from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.turns import BEGIN, FIRST, SEARCH_SHARE, Clock, Computation, next_of, race
+from dovetail.run.turns import BEGIN, FIRST, SEARCH_SHARE, Clock, Computation, next_of, proves_next, race
 
 STEP = 0.01
 """Seconds of effort that a step of these computations counts."""
@@ -95,11 +95,25 @@ def test_searches_have_their_share_however_many_there_are():
 def test_another_begins_when_each_at_work_has_worked_for_it():
     done: list[str] = []
     pair = [of_steps(name, 500, done) for name in ("first", "second")]
-    assert next_of([], others_wait=True) is None
+    assert next_of([], [False]) is None
     for one in pair:
-        assert next_of(pair, others_wait=True) is one
+        assert next_of(pair, [False]) is one
         one.turn(2 * BEGIN)
-    assert next_of(pair, others_wait=True) is None
+    assert next_of(pair, [False]) is None
+    assert next_of(pair) is pair[0]
+
+
+def test_the_first_of_a_class_begins_at_once():
+    search = of_steps("search", 500, [])
+    assert not proves_next([], [False, True])
+    assert next_of([search], [False]) is search
+    assert next_of([search], [False, True]) is None
+    assert proves_next([search], [False, True])
+    proof = of_steps("proof", 500, [])
+    proof.proves = True
+    assert next_of([proof], [True, False]) is None
+    assert not proves_next([proof], [True, False])
+    assert next_of([search, proof], [True, False]) is not None
 
 
 def test_time_stands_still_for_one_that_rests(monkeypatch):

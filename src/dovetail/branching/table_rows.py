@@ -78,6 +78,8 @@ class TableRows:
         self._rows: list[_TableRow] = []
         self._used: list[int] = []
         """Of each row: the last box whose LP had use for it."""
+        self._written: Sides | None = None
+        """Their sides in the LP, as they were last written."""
         self._boxes = 0
         self._last: tuple[Node, tuple[_TableRow, ...], FloatArray] | None = None
         """The last box whose LP had a point, its rows, and their multipliers."""
@@ -91,8 +93,8 @@ class TableRows:
             tree.tables = None
             return
         self._boxes += 1
-        if self._rows and not isinstance(_sides(tree.model.host), _TableSides):
-            self._write(tree)  # somebody else has changed the rows
+        if self._rows and _sides(tree.model.host) is not self._written:
+            self._write(tree)  # somebody else has changed the rows, or has brought back what they were
         slow, before = 0, -math.inf
         parts = [TablePart(t, node.lower[t.inputs], node.upper[t.inputs]) for t in self._tables]
         lower, upper = node.lower[None], node.upper[None]
@@ -242,13 +244,14 @@ class TableRows:
         )
         more.eliminate_zeros()
         endless = np.full(len(rows), np.inf)
+        self._written = written = _TableSides(others, before, tables, rows)
         changed = replace(
             host,
             A=sp.vstack([host.A[:before], more, host.A[-1:]], format="csr"),
             row_lower=np.concatenate([host.row_lower[:before], -endless, host.row_lower[-1:]]),
             row_upper=np.concatenate([host.row_upper[:before], endless, host.row_upper[-1:]]),
             entries=host.entries + np.bincount(more.indices, minlength=host.columns),
-            local=(before if others is None else others[0], _TableSides(others, before, tables, rows)),
+            local=(before if others is None else others[0], written),
         )
         tree.use(replace(tree.model, host=changed))
 

@@ -35,7 +35,7 @@ from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
 from dovetail.run.progress import worthwhile
-from dovetail.run.turns import BEGIN, Clock, Computation, next_of
+from dovetail.run.turns import Clock, Computation, next_of, proves_next
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -181,7 +181,7 @@ class _Running(Computation):
     """A phase at work."""
 
     def __init__(self, phase: Phase, part: SolvePart, run: Callable[[], MethodOutcome], clock: Clock) -> None:
-        super().__init__(run, clock, phase.proves, HEAD_START if phase.as_written else BEGIN)
+        super().__init__(run, clock, phase.proves)
         self.phase, self.part = phase, part
 
 
@@ -248,9 +248,10 @@ class _Plan:
         context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
-            one = next_of(self._running, others_wait=bool(due))
+            kinds = [phase.proves for phase in due]
+            one = next_of(self._running, kinds)
             if one is None:
-                phase = due[0]
+                phase = due[kinds.index(proves_next(self._running, kinds))]
                 waiting.remove(phase)
                 if not self._suits(phase):
                     continue
@@ -324,9 +325,10 @@ class _Plan:
         return _Plan(replace(self._options, template_pricing=False), self._context).run()
 
     def _may_begin(self, phase: Phase) -> bool:
-        """Whether it is of use now: beside the MIP that the whole problem became only searches are. With all
-        other proofs beside it nine such problems of the zoo took 2.6 times as long."""
-        return not (phase.proves and any(one.phase.as_written for one in self._running))
+        """Whether it is of use now: beside the MIP that the whole problem became only searches are, after its
+        head start. With all other proofs beside it nine such problems of the zoo took 2.6 times as long."""
+        whole = [one for one in self._running if one.phase.as_written]
+        return not any(phase.proves or one.clock.used < HEAD_START for one in whole)
 
     def _suits(self, phase: Phase) -> bool:
         """Whether a phase has its turn: not where the time ends while that is found out."""

@@ -110,6 +110,11 @@ class _Callback:
         self._rests = Rests(mailbox, self._rest)
         return self._rests
 
+    def count(self) -> None:
+        """Count the work of the run that has ended."""
+        if self._rests is not None:
+            self._rests.count()
+
     def end(self) -> None:
         """Let the run end as soon as it looks."""
         self._ended = True
@@ -304,6 +309,7 @@ class LoadedHighs:
             self._highs.setOptionValue("mip_max_nodes", nodes)
         if self._in_turns(budget):
             code = OwnThread(self._run_aside).wait(budget, self._callback.end, math.inf)
+            self._callback.count()
         else:
             code = self._run()
         self._demand(code, "the solve")
@@ -323,7 +329,7 @@ class LoadedHighs:
         try:
             return self._run()
         finally:
-            rests.count()
+            rests.end()
 
     def _run(self) -> highspy.HighsStatus:
         highs_threads.use(self._threads)

@@ -38,7 +38,7 @@ class Mailbox:
         """Have the waiting thread do this; back when it is done, or when nobody waits any more."""
         done = threading.Event()
         self.tasks.put((task, done))
-        while not done.wait(POLL_SECONDS) and not self.closed:
+        while not self.closed and not done.wait(POLL_SECONDS):
             pass
 
 
@@ -46,26 +46,33 @@ class Rests:
     """Lets others have a turn in the middle of the work, and counts the work until then.
 
     Made on the thread that works. Processor seconds are counted: nothing that HiGHS counts tells its work
-    before the end, and nothing that SCIP counts tells how long cuts take.
+    before the end, and nothing that SCIP counts tells how long cuts take. Where the work does not look for
+    long, the waiting thread rests without it, and the next look waits for that one's turn.
     """
 
     def __init__(self, mailbox: Mailbox, task: Callable[[], None]) -> None:
         self._mailbox, self._task = mailbox, task
-        self._since, self._counted = 0.0, time.thread_time()
-        """Processor seconds since the last rest; the thread's when it last counted."""
+        self._took, self._counted = time.thread_time(), time.thread_time()
+        """Processor seconds of the thread when it last looked, and those that are counted."""
 
     def count(self) -> None:
-        """What the work took since the last count."""
-        now = time.thread_time()
-        work.count(effort=now - self._counted)
-        self._since, self._counted = self._since + now - self._counted, now
+        """Count the work until the last look: on the waiting thread, in its turn."""
+        work.count(effort=self._took - self._counted)
+        self._counted = self._took
 
     def look(self) -> None:
         """Where the work may rest: have the waiting thread do the task, if it is time."""
+        self._took = time.thread_time()
+        if self._took - self._counted >= ASK:
+            self._mailbox.ask(self._counted_task)
+
+    def end(self) -> None:
+        """The last look, where the work ends."""
+        self._took = time.thread_time()
+
+    def _counted_task(self) -> None:
         self.count()
-        if self._since >= ASK:
-            self._since = 0.0
-            self._mailbox.ask(self._task)
+        self._task()
 
 
 class OwnThread(Generic[T]):
@@ -95,7 +102,7 @@ class OwnThread(Generic[T]):
         asked: float | None = None
         try:
             while self._serve():
-                over = budget.ended
+                over = budget.over
                 if over:
                     end()  # again and again: SCIP forgets what it is told before it begins
                     patient = over is StopReason.MEMORY and budget.left > 0.0

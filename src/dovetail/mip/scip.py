@@ -156,10 +156,7 @@ def final_status(model: Any) -> str:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
-    rests = model.places.rests
-    if rests is not None:
-        rests.count()
-    effort = 0.0 if rests is not None else work.effort_of_mip(_iterations(model) - iterations)
+    effort = 0.0 if model.places.rests is not None else work.effort_of_mip(_iterations(model) - iterations)
     work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
 
@@ -180,15 +177,24 @@ def run_to_the_end(
         if budget.over:
             end()
 
+    looks: list[Rests] = []
+
     def run(mailbox: Mailbox) -> str:
-        model.places.rests = Rests(mailbox, rest) if in_turns else None
+        looks.extend((Rests(mailbox, rest),) if in_turns else ())
+        model.places.rests = looks[0] if looks else None
         try:
             return final_status(model)
         finally:
             model.places.rests = None
+            for one in looks:
+                one.end()
 
     model.setParam("limits/time", FOREVER if in_turns else min(spent + budget.left, FOREVER))
-    return OwnThread(run).wait(budget, end)
+    try:
+        return OwnThread(run).wait(budget, end)
+    finally:
+        for one in looks:
+            one.count()
 
 
 def _iterations(model: Any) -> int:

@@ -2,14 +2,15 @@
 
 Which of several computations will end first cannot be told beforehand. So they take turns:
 
-    class   searches have `SEARCH_SHARE` of the work of proofs while a search gains, and `IDLE` of that when
-            none has for long, however many there are of either
-    next    one that leads; else the one that has worked least for its weight, of equals the first. Another
-            begins when each of the n at work has worked n times BEGIN for its weight
+    class   searches have `SEARCH_SHARE` of the work of proofs, times the largest of their weights, however
+            many there are of either; the first of a class begins at once
+    next    of its class one that leads; else the one that has worked least for its weight, of equals the
+            first. Another begins when each of the n at work has worked n times BEGIN for its weight
     slice   as long as it has worked so far, and FIRST at least: turns double
     leads   at the pace of its last turn the gap is closed before all have worked twice as much as now, and it
             has done no more than half of all work; or before they have worked a tenth more
-    weight  1 while it gains; then the part of its work after which it last gained, and `IDLE` at least
+    weight  1 while it gains; then its work until BEGIN after it last gained, as a part of its work so far:
+            what gains nothing for long works less and less, and never stops
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
 counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load.
@@ -41,17 +42,13 @@ from dovetail.run.budget import Budget
 
 FIRST = 20_000
 """Microseconds of effort of a first turn: with 100,000 a linear predictor takes 0.4 s instead of 0.13."""
-BEGIN = 40_000
-"""Microseconds of effort (see `next_of`): with 20,000 thirteen small problems take 1.08 times as long."""
-GRACE = 100_000
-"""Microseconds of effort without a gain that lower no weight: what most parts take to prepare."""
-IDLE = 0.25
-"""Of a weight or share, for what has gained nothing for long: a proof may gain nothing until its end."""
+BEGIN = 160_000
+"""Microseconds of effort: what most parts take to prepare. So much without a gain lowers no weight. With
+80,000 (40,000 and 100,000 for the two before) 72 problems took 1.04 (1.06) times as long to the proof, and
+the mean distance of incumbents from the best over 20 s was 1.1 (1.28) times as large."""
 SEARCH_SHARE = 0.5
 """With 1 the mean distance of bounds over 25 s and 51 problems was 0.23 instead of 0.19, and incumbents were
 no better; without shares of classes 0.22."""
-GAINED = 0.01
-"""Of the gap: a turn that closes less has gained nothing."""
 NEARLY = 0.1
 """Of all work so far: with less to do one goes on. Without that function_3x16 waited for 5 of 7 s at a gap of
 0.02 %, which its next turn closed."""
@@ -127,8 +124,6 @@ class Computation:
     clock: Clock = field(default_factory=Clock)
     proves: bool = False
     """Whether it proves bounds; else it searches."""
-    begin: int = BEGIN
-    """Effort after which another may begin, times those at work."""
     left: float = math.inf
     """Effort until it has closed the gap, at the pace of its last turn."""
     _gained_at: int = 0
@@ -148,7 +143,7 @@ class Computation:
     @property
     def weight(self) -> float:
         """How much it works for another one's work."""
-        return min(1.0, max(IDLE, (self._gained_at + GRACE) / max(GRACE, self.clock.used)))
+        return min(1.0, (self._gained_at + BEGIN) / max(BEGIN, self.clock.used))
 
     def turn(self, effort: float) -> Any:
         """Let it work; what it returns, or None where it rests."""
@@ -160,7 +155,7 @@ class Computation:
 
     def judge(self, closed: float, better: bool, effort: float) -> None:
         """After a turn of so much `effort`: it closed a part of the gap, or made the incumbent better."""
-        if better or closed > GAINED:
+        if better or closed > 0.0:
             self._gained_at = self.clock.used
         self.left = effort * (1.0 - closed) / closed if closed > 0.0 else math.inf
 
@@ -178,25 +173,36 @@ Some = TypeVar("Some", bound=Computation)
 T = TypeVar("T")
 
 
-def next_of(at_work: Sequence[Some], *, others_wait: bool = False) -> Some | None:
-    """The one whose turn it is; None where it is time that another begins."""
+def proves_next(at_work: Sequence[Computation], waiting: Sequence[bool] = ()) -> bool:
+    """Whether the next turn is a proof's, and not a search's; `waiting`: of each that has not begun, whether
+    it proves."""
     searches, proofs = ([one for one in at_work if one.proves is proves] for proves in (False, True))
-    total = _used(at_work)
+    for proves in waiting:
+        if not (proofs if proves else searches):
+            return proves
     if searches and proofs:
         share = SEARCH_SHARE * max(one.weight for one in searches)
-        at_work = searches if _used(searches) < share * _used(proofs) else proofs
+        return used(searches) >= share * used(proofs)
+    return bool(proofs)
+
+
+def next_of(at_work: Sequence[Some], waiting: Sequence[bool] = ()) -> Some | None:
+    """The one whose turn it is; None where it is time that the first one begins which waits in its class."""
+    proves, total = proves_next(at_work, waiting), used(at_work)
+    mates = [one for one in at_work if one.proves is proves]
 
     def waits(one: Some) -> tuple[bool, float]:
         leads = one.left <= total if one.clock.used <= 0.5 * total else one.left <= NEARLY * total
         return not leads, one.due
 
-    one = min(at_work, key=waits, default=None)
-    if one is not None and others_wait and one.due >= one.begin * len(at_work):
+    one = min(mates, key=waits, default=None)
+    if one is not None and proves in waiting and one.due >= BEGIN * len(mates):
         return None
     return one
 
 
-def _used(computations: Sequence[Computation]) -> int:
+def used(computations: Iterable[Computation]) -> int:
+    """The work of all of them."""
     return sum(one.clock.used for one in computations)
 
 
@@ -208,7 +214,7 @@ def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callabl
     waiting, at_work, answers = list(runs), list[Computation](), list[T]()
     try:
         while (waiting or at_work) and not budget.over:
-            one = next_of(at_work, others_wait=bool(waiting))
+            one = next_of(at_work, [False] * len(waiting))
             if one is None:
                 clock = Clock()
                 one = Computation(partial(_alone, waiting.pop(0), budget.in_turns(clock)), clock)
