@@ -189,7 +189,9 @@ class Monitor:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            part.add(before, self._state(), len(self.trace) - rounds)
+            after = self._state()
+            self.trace.add_turn(part.name, before.elapsed, after.elapsed)
+            part.add(before, after, len(self.trace) - rounds)
 
     def ended(self, part: SolvePart) -> None:
         """The line that says what a part brought in all its turns."""

@@ -29,7 +29,7 @@ from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin, RaggedError, as_array, like
 from dovetail.core.names import NumberedNames, in_short, split_index
 from dovetail.core.words import did_you_mean, facts, several
-from dovetail.report.gains import ROWS_ONLY, Gain, relative_gap
+from dovetail.report.gains import ROWS_ONLY, relative_gap
 from dovetail.report.page.result_page import write_page
 from dovetail.run.budget import StopReason
 from dovetail.run.environment import cores
@@ -150,6 +150,8 @@ def _versions() -> dict[str, str]:
 
 IN_FILES = {"extrapolations": "outside"}
 """Fields that have another name in a file."""
+TIMES = ("incumbents", "bounds", "turns")
+"""Parts of the trace that are lists of their own in a file; earlier versions wrote none of the last."""
 APART = ("trace", "facts", "origin", "certifying")
 """Fields that are written in a way of their own, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
@@ -366,7 +368,8 @@ class Result:
         """The whole result as JSON text; `from_json` reads it back."""
         names = [part.name for part in fields(self) if part.name not in APART]
         record = {"format": 1, **{IN_FILES.get(name, name): getattr(self, name) for name in names}}
-        record |= {"trace": self.trace.rows, "incumbents": self.trace.incumbents, "bounds": self.trace.bounds}
+        record |= {"trace": self.trace.rows}
+        record |= {name: getattr(self.trace, name) for name in TIMES}
         record["facts"] = None if self.facts is None else self.facts.to_record()
         return json.dumps(sayable(record), allow_nan=False)
 
@@ -432,8 +435,8 @@ def _read(record: Any) -> Result:
     for name in ("allowed_gap", "bound_error"):
         if given.get(name) is not None and not given[name] >= 0.0:
             raise ValueError(f"{name} is {given[name]}, less than 0")
-    gains = (read(kind, record.get(kind, []), list[Gain]) for kind in ("incumbents", "bounds"))
-    trace = Trace(read("trace", record["trace"], list[Row]), *gains)
+    times = {name: read(name, record.get(name, []), get_type_hints(Trace)[name]) for name in TIMES}
+    trace = Trace(read("trace", record["trace"], list[Row]), **times)
     facts = ProblemFacts.from_record(record.get("facts"), None if x is None else x.size)
     return Result(**given, trace=trace, facts=facts)
 

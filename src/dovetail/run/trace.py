@@ -98,9 +98,18 @@ def add_gain(gains: list[Gain], gain: Gain) -> None:
     gains.append(gain)
 
 
+@dataclass(frozen=True)
+class PartTurn:
+    """One part of the solve at work, from one moment to another, in seconds since the solve began."""
+
+    part: str
+    begin: float
+    end: float
+
+
 @dataclass(repr=False)
 class Trace:
-    """The iterations of one solve, in order, and when point and bound got better.
+    """The iterations of one solve, in order, when point and bound got better, and which part worked when.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -115,10 +124,18 @@ class Trace:
     """Every better point, iterations or none."""
     bounds: list[Gain] = field(default_factory=list)
     """Every better proven bound."""
+    turns: list[PartTurn] = field(default_factory=list)
+    """Which part worked when; turns of one part that follow each other are one."""
+
+    def add_turn(self, part: str, begin: float, end: float) -> None:
+        """Put a turn on record."""
+        if self.turns and self.turns[-1].part == part:
+            begin = self.turns.pop().begin
+        self.turns.append(PartTurn(part, begin, end))
 
     def without_gains(self) -> Trace:
         """Of a search that had no cost, since no point is the best: nothing was better than another."""
-        return Trace(self.rows)
+        return Trace(self.rows, turns=self.turns)
 
     def __len__(self) -> int:
         return len(self.rows)

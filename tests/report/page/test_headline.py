@@ -15,11 +15,12 @@ from dovetail.report.page.result_page import (
     extrapolations,
     headline,
     hints,
+    part_bands,
     time_shares,
     warnings,
 )
 from dovetail.run.budget import StopReason
-from dovetail.run.result import Status
+from dovetail.run.result import Result, Status
 from dovetail.run.trace import Gain, Trace
 from dovetail.run.work import Profile
 from tests.report.results import nothing, result, row
@@ -88,3 +89,17 @@ def test_where_the_time_went():
     assert sum(share.length for share in shares) == pytest.approx(100.0)
     assert [share.begin for share in shares] == [0.0, 40.0, 70.0, 80.0, 90.0]
     assert time_shares(replace(result(), profile=Profile())) == []
+
+
+def test_a_band_for_each_part_shows_when_it_worked():
+    trace = Trace()
+    for part, begin, end in (("descents", 1.0, 2.0), ("descents", 2.0, 3.0)):
+        trace.add_turn(part, begin, end)
+    assert part_bands(result(trace=trace)) == []
+    for part, begin, end in (("branching", 3.0, 7.0), ("descents", 7.0, 9.5)):
+        trace.add_turn(part, begin, end)
+    solved = result(trace=trace, seconds=10.0)
+    descents, branching = part_bands(solved)
+    assert descents == ("descents", [(10.0, 20.0), (70.0, 25.0)], "4.5 s", "45 %")
+    assert branching == ("branching", [(30.0, 40.0)], "4.0 s", "40 %")
+    assert part_bands(Result.from_json(solved.to_json())) == [descents, branching]

@@ -159,6 +159,8 @@ def result_page(result: Result) -> str:
         points=points,
         points_left_out=left_out,
         residuals=residual_figures(result.trace),
+        bands=part_bands(result),
+        end=seconds(result.seconds),
         shares=time_shares(result),
         checks=checks(result),
         extrapolations=named,
@@ -236,6 +238,37 @@ def time_shares(result: Any) -> list[TimeShare]:
     return shares
 
 
+class PartBand(NamedTuple):
+    """When one part worked: its turns on a band as long as the solve, in hundredths of the length."""
+
+    name: str
+    turns: list[tuple[float, float]]
+    """Begin and length of each."""
+    seconds: str
+    percent: str
+
+
+def part_bands(result: Any) -> list[PartBand]:
+    """One band for each part, in the order in which the parts began; none where only one part worked."""
+    turns = result.trace.turns
+    names = list(dict.fromkeys(turn.part for turn in turns))
+    if len(names) < 2:
+        return []
+    end = max(result.seconds, turns[-1].end)
+    bands = []
+    for name in names:
+        mine = [turn for turn in turns if turn.part == name]
+        spent = sum(turn.end - turn.begin for turn in mine)
+        places = [
+            (round(100 * turn.begin / end, 2), max(round(100 * (turn.end - turn.begin) / end, 2), THINNEST))
+            for turn in mine
+        ]
+        bands.append(PartBand(visible(name), places, seconds(spent), percent(spent / end)))
+    return bands
+
+
+THINNEST = 0.2
+"""Hundredths of a band that a turn is drawn with at least: about a pixel."""
 MOST_NAMED = 20
 """Inputs outside the training data that are named."""
 
