@@ -13,20 +13,20 @@ VARIANTS = ({}, {"spare": True}, {"equality": True})
 
 def relaxed(made, level_at=None):
     """The LP over the pool, rows missed at a hundred times the dearest column."""
-    highest = 100.0 * np.max(np.abs(made.pool.cost), initial=1e-6) / made.coupling.scale
+    highest = 100.0 * np.max(np.abs(made.pool.cost), initial=1e-6) / made.pool.scale
     return made.pool.relaxed(Budget(10.0), highest, level_at=level_at)[1]
 
 
 def by_linprog(made):
     """Value and theta of the master LP with every coupling row hard, or None where it is infeasible."""
-    pool, coupling, host = made.pool, made.coupling, made.scaled.host
+    pool, host = made.pool, made.scaled.host
     shared = np.flatnonzero(made.parts.shared)
     pick = np.zeros((made.parts.count, pool.size + shared.size))
     pick[pool.owner, np.arange(pool.size)] = 1.0
     found = linprog(
         np.concatenate([pool.cost, host.cost[shared]]),
-        A_ub=np.hstack([pool.use.T, coupling.G.toarray()[:, shared]]),
-        b_ub=coupling.h,
+        A_ub=np.hstack([pool.use.T, pool.G.toarray()[:, shared]]),
+        b_ub=pool.limit,
         A_eq=pick,
         b_eq=np.ones(made.parts.count),
         bounds=[(0, None)] * pool.size + list(zip(host.lower[shared], host.upper[shared], strict=True)),
@@ -43,12 +43,12 @@ def test_the_masters_value_is_linprogs(options, seed):
     assert truth is not None
     assert master.missed <= 1e-9
     assert master.value == pytest.approx(truth, abs=1e-6)
-    pool, coupling, host = made.pool, made.coupling, made.scaled.host
+    pool, host = made.pool, made.scaled.host
     shared = np.flatnonzero(made.parts.shared)
     # theta is a choice: weights of each component add up to one, rows hold
     assert np.bincount(pool.owner, master.weight) == pytest.approx(np.ones(made.parts.count))
-    use = master.weight @ pool.use + coupling.G[:, shared] @ master.shared
-    assert np.all(use <= coupling.h + 1e-6)
+    use = master.weight @ pool.use + pool.G[:, shared] @ master.shared
+    assert np.all(use <= pool.limit + 1e-6)
     assert pool.cost @ master.weight + host.cost[shared] @ master.shared == pytest.approx(truth, abs=1e-6)
 
 
@@ -57,7 +57,7 @@ def test_prices_price(options):
     """Dual feasible, complementary, and worth exactly the value: a proof that both are right."""
     made = opened(workshops(seed=1, **options), seed=1, points=40)
     master = relaxed(made)
-    pool, coupling, host = made.pool, made.coupling, made.scaled.host
+    pool, host = made.pool, made.scaled.host
     shared = np.flatnonzero(made.parts.shared)
     prices = master.prices
     assert master.on_cost == 1.0
@@ -65,18 +65,18 @@ def test_prices_price(options):
     reduced = master.reduced_cost(pool)
     assert np.all(reduced >= -1e-7)
     assert np.max(np.abs(reduced * master.weight)) <= 1e-6
-    slack = coupling.h - master.weight @ pool.use - coupling.G[:, shared] @ master.shared
+    slack = pool.limit - master.weight @ pool.use - pool.G[:, shared] @ master.shared
     assert np.max(np.abs(slack * prices)) <= 1e-6
     # shared columns answer the prices from their bounds
-    own = host.cost[shared] + coupling.G.toarray()[:, shared].T @ prices
+    own = host.cost[shared] + pool.G.toarray()[:, shared].T @ prices
     best = np.minimum(own * host.lower[shared], own * host.upper[shared])
-    dual = master.least.sum() - prices @ coupling.h + best.sum()
+    dual = master.least.sum() - prices @ pool.limit + best.sum()
     assert dual == pytest.approx(master.value, abs=1e-6)
     # the price of a column is its cost plus what it uses, priced
     z = completed(made.scaled, np.random.default_rng(0))
     cost, use = pool.measure(z)
     rest = np.where(made.parts.shared, z, 0.0)
-    priced = host.cost + coupling.G.T @ prices
+    priced = host.cost + pool.G.T @ prices
     expected = (cost + use @ prices).sum() + priced @ rest
     assert priced @ z == pytest.approx(expected)
 
@@ -101,7 +101,7 @@ def test_a_growing_pool_is_as_good_as_a_new_master():
 
 def test_rows_that_cannot_hold_are_missed_at_a_price():
     made = opened(workshops(seed=0), points=20)
-    made.coupling.h[:] -= 50.0  # no choice is within
+    made.pool.limit[:] -= 50.0  # no choice is within
     assert by_linprog(made) is None
     master = relaxed(made)
     assert master.missed > 0.0
@@ -123,20 +123,20 @@ def test_the_level_lp_says_how_far_limits_could_be_lowered():
     master = relaxed(made)
     at = master.value + 0.5
     level = relaxed(made, level_at=at)
-    pool, coupling = made.pool, made.coupling
+    pool = made.pool
     pick = np.zeros((made.parts.count, pool.size + 1))
     pick[pool.owner, np.arange(pool.size)] = 1.0
     cost = np.append(np.zeros(pool.size), 1.0)
     truth = linprog(
         cost,
-        A_ub=np.vstack([np.hstack([pool.use.T, -coupling.scale[:, None]]), np.append(pool.cost, 0.0)[None]]),
-        b_ub=np.append(coupling.h, at),
+        A_ub=np.vstack([np.hstack([pool.use.T, -pool.scale[:, None]]), np.append(pool.cost, 0.0)[None]]),
+        b_ub=np.append(pool.limit, at),
         A_eq=pick,
         b_eq=np.ones(made.parts.count),
         bounds=[(0, None)] * pool.size + [(-1, None)],
     )
     use = level.weight @ pool.use
-    assert np.max((use - coupling.h) / coupling.scale) == pytest.approx(truth.fun, abs=1e-6)
+    assert np.max((use - pool.limit) / pool.scale) == pytest.approx(truth.fun, abs=1e-6)
     assert pool.cost @ level.weight <= at + 1e-6
     assert np.all(level.reduced_cost(pool) >= -1e-7)
     # and the ordinary program is back afterwards

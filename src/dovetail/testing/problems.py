@@ -262,14 +262,18 @@ def bowl(target: tuple[float, float] = (0.5, -0.25)) -> Problem:
     return problem
 
 
-def busy(n: int = 5, seed: int = 0) -> Problem:
-    """Enough to do for many iterations: samples under a common budget, a class each."""
+def busy(n: int = 5, seed: int = 0, *, budget: float = 0.5) -> Problem:
+    """Enough to do for many iterations: samples under a common budget, a class each.
+
+    With a budget near -1.2 n the constraints alone promise more than any solution has, so that no search ends
+    by meeting their bound.
+    """
     rng = np.random.default_rng(seed)
     x = n + np.arange(3 * n).reshape(n, 3)
     A = np.zeros((1, 4 * n))
     A[0, x.ravel()] = 1.0
     mip = Mip(
-        cost=np.repeat([1.0, 0.0], [n, 3 * n]), A=A, row_lower=[-np.inf], row_upper=[0.5],
+        cost=np.repeat([1.0, 0.0], [n, 3 * n]), A=A, row_lower=[-np.inf], row_upper=[budget],
         lower=np.concatenate([np.zeros(n), rng.uniform(-1, 0, 3 * n)]), upper=1.0,
         integer=np.repeat([True, False], [n, 3 * n]), sense="max",
     )  # fmt: skip
