@@ -95,7 +95,9 @@ class _Run:
             told = f"the LP of a box would have {tree.model.entries:,} entries, more than {MOST_ENTRIES:,}"
             return MethodOutcome(StopReason.STALLED, 0, f"branching: {told}")
         while len(tree) and not context.over and len(tree) <= MOST_BOXES:
-            self._offer(tree.step(self._goal, context.budget))
+            points = tree.step(self._goal, context.budget)
+            context.budget.rest()
+            self._offer(points)
             self._raise()
             self._prepare()
             if time.perf_counter() - self._reported > REPORT:
@@ -209,6 +211,7 @@ class _BoxPoints:
         before, point = context.incumbent.x, points[0]
         context.incumbent.offer(point.copy(), SOURCE)
         if context.incumbent.x is before:
+            context.budget.rest()
             self.descend(context, point)
         self._kept = context.incumbent.x is not before
         if not self._kept:

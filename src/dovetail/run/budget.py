@@ -182,9 +182,13 @@ class Budget:
     @property
     def over(self) -> StopReason | None:
         """Why the work must end now, or None while it may go on. It rests here while others have turns."""
+        self.rest()
+        return self.ended
+
+    def rest(self) -> None:
+        """A place between two long steps where others may have their turn."""
         if self._clock is not None:
             self._clock.rest()
-        return self.ended
 
     @property
     def ended(self) -> StopReason | None:
