@@ -185,18 +185,26 @@ class _WholeMip:
         mip = written.problem.mip.minimised().as_checked()
 
         def heard(answer: MipAnswer) -> None:
-            if answer.bound > context.incumbent.bound:
-                word = min(answer.bound - hidden(mip, answer.x), cutoff)
-                context.incumbent.raise_bound(Bound(word, self.source, Scope.WRITTEN, Support.ENGINE))
+            incumbent = context.incumbent
             if not self.apart:
                 self._point_met(written, answer)
+            word = min(answer.bound - hidden(mip, answer.x), cutoff)
+            if word <= incumbent.bound:
+                return
+            found = Confirmed(word, support=Support.ENGINE)
+            if word >= incumbent.cutoff - incumbent.allowed_gap:  # the engine would be stopped
+                ended = replace(answer, status=MipStatus.OPTIMAL)
+                found = self._confirmed(ended, written, context.budget, incumbent.cutoff)
+            incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
 
         answer, trouble = self._asked(written, budget, cutoff, heard)
         if answer is None:
             return trouble
+        if not self.apart:
+            self._point_met(written, answer)
         found = self._confirmed(answer, written, context.budget, cutoff)
         context.incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
-        self._record(answer, None if self.apart else found.x, written)
+        self._record(answer, None if self.apart or found.x is answer.x else found.x, written)
         self.closed = answer.exact
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             self.doubted = True
