@@ -31,7 +31,7 @@ result = dt.solve(plant.problem, time_limit=TIME_LIMIT)
 # %% [markdown]
 # [Reading the log](../log.md) explains these lines. The summary is what counts: the network itself
 # evaluated the solution, and the bound is proved, so no treatment within these budgets makes more samples
-# potable than the bound says. (`rows only` would be a bound without the network: all fifty.)
+# potable than the bound says. (`MIP only` would be a bound without the network: all fifty.)
 
 # %%
 counts = plant.counts(result)

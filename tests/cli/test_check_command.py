@@ -58,7 +58,7 @@ def test_a_bound_of_rows_as_written_holds_beside_a_certificate_of_looser_ones(tm
     assert ran.code == 0, ran
     ran = dovetail("check", tmp_path / "m.lp", names[0], "--certificate", names[1])
     assert ran.code == 0, ran
-    assert "of rows as loose as the check; the file claims 1" in " ".join(ran.out.split())
+    assert "of constraints relaxed as in the check; the file claims 1" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_claims_that_were_changed_do_not(solved, tmp_path, record):
 @pytest.mark.parametrize(
     ("claims", "said"),
     [
-        ({"bound": 0.2}, "that no point is better than 0.2, but this one is: 0.1"),
+        ({"bound": 0.2}, "that no solution is better than 0.2, but this one is: 0.1"),
         ({"bound": -3.0}, "optimal, but its bound -3 is farther than 1e-05 from 0.1"),
         ({"bound": None, "bound_kind": "none"}, "optimal and has no bound"),
     ],
@@ -134,14 +134,14 @@ def test_a_certificate_of_another_problem_proves_nothing(solved, tmp_path, recor
 
 def test_without_a_point_there_is_nothing_to_check(solved, tmp_path, record):
     ran = checked(solved, tmp_path, record | {"x": None, "status": "no_solution"})
-    assert (ran.code, ran.out) == (1, "There is no point to check: the status is no_solution.\n")
+    assert (ran.code, ran.out) == (1, "There is no solution to check: the status is no_solution.\n")
 
 
 def test_results_of_other_problems_are_refused(solved, tmp_path, record):
     record["names"] = ["x", "z"]
     (tmp_path / "s.json").write_text(json.dumps(record))
     said = refused("check", solved / "p.toml", tmp_path / "s.json")
-    assert "the result of another problem: 'y' is a column of one only" in said
+    assert "the result of another problem: 'y' is a variable of one only" in said
     record["names"] = [*dt.read(solved / "m.lp").names][::-1]
     (tmp_path / "s.json").write_text(json.dumps(record))
     assert "in another order" in refused("check", solved / "p.toml", tmp_path / "s.json")

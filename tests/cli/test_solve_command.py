@@ -152,7 +152,7 @@ def test_a_start_is_taken_whole_or_by_name(solved, plan, tmp_path, monkeypatch):
     assert known["cement_wall"] == seen[0].value("cement_wall")
     assert len(names) == 13
     said = refused("solve", *at_plan(plan), "--start", problem / "start.json")
-    assert "no column has the same name" in said
+    assert "no variable has the same name" in said
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -90,7 +90,7 @@ def test_columns_that_are_not_there(references):
 
 
 def test_rows_of_different_length_are_no_array():
-    with pytest.raises(dt.ModelError, match="rows of one length"):
+    with pytest.raises(dt.ModelError, match="rows of equal length"):
         as_array("inputs", [[1, 2], [3]])
 
 

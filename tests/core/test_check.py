@@ -97,7 +97,7 @@ def test_refuses_what_is_not_finite(bad):
     x[1] = bad
     violation = dt.check(problem, x)
     assert not violation.within()
-    assert str(violation) == f"infeasible: misses a number: v is {bad}"
+    assert str(violation) == f"infeasible: violates finiteness: v is {bad}"
 
 
 def test_wrong_length_is_an_error():
@@ -187,12 +187,12 @@ def test_what_is_not_a_number_is_no_class():
 def test_a_violation_shows_what_is_missed():
     mip = dt.Mip([1.0], [[1.0]], 2.0, 9.0, row_names=["<demand>"])
     missed, met = dt.check(dt.Problem(mip), [1.5]), dt.check(dt.Problem(mip), [2.0])
-    assert str(missed) == "infeasible: misses row <demand> by 5.0e-01"
+    assert str(missed) == "infeasible: violates constraint <demand> by 5.0e-01"
     assert repr(missed) == f"<Violation: {missed}; rows 5.0e-01>"
-    assert str(met) == "feasible: rows, bounds, integers and predictions hold; largest violation 0"
+    assert str(met) == "feasible: constraints, bounds, integers and predictions hold; largest violation 0"
     assert repr(met) == f"<Violation: {met}>"
     nearly = dt.check(dt.Problem(mip), [2.0 - 2.0**-30])
-    assert str(nearly).endswith("hold; largest violation: row <demand> by 9.3e-10")
+    assert str(nearly).endswith("hold; largest violation: constraint <demand> by 9.3e-10")
     assert "&lt;demand&gt;" in missed._repr_html_() and "<demand>" not in missed._repr_html_()
 
 

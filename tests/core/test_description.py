@@ -82,13 +82,13 @@ def test_another_form_is_taken_where_the_columns_ask_for_it():
     two = problem.add_predictor(Scores(), [0, 1], [3, 4])
     assert (one.predictor.columns, two.predictor.columns) == (1, 2)
     assert (two.description.features, two.description.outputs) == (2, 2)
-    with pytest.raises(dt.PredictorError, match="must be the same number"):
+    with pytest.raises(dt.PredictorError, match="the numbers must be equal"):
         dt.Problem(problem.mip).add_predictor(Scores(), [0, 1], [2, 3, 4])
 
 
 def test_the_wrong_number_of_features_is_refused_by_name():
     problem = dt.Problem(dt.Mip(cost=[0.0] * 4, lower=-1.0, upper=1.0))
-    with pytest.raises(dt.PredictorError, match=r"3 columns per sample \(shape \(1, 3\)\).*scores takes 2"):
+    with pytest.raises(dt.PredictorError, match=r"3 variables per sample \(shape \(1, 3\)\).*scores takes 2"):
         problem.add_predictor(Scores(), [0, 1, 2], [3])
 
 

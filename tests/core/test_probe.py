@@ -87,5 +87,7 @@ def test_a_function_that_raises_is_told_about_shapes_only_where_they_are_the_tro
     p = problem_of([0.0, 1.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
     with pytest.raises(dt.PredictorError, match="ZeroDivisionError: division by zero$"):
         p.add_predictor(lambda X: 1 / 0, [0], [1])
-    with pytest.raises(dt.PredictorError, match="out of bounds.*as many columns as it has features"):
+    with pytest.raises(
+        dt.PredictorError, match="out of bounds.*as many variables per sample as it has features"
+    ):
         p.add_predictor(lambda X: X[:, 1], [0], [1])

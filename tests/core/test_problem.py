@@ -127,10 +127,10 @@ def poisoned(value):
     [
         (linear_net([1.0, 1.0]), [[0, 1], [1, 2]], [[3]], {}, dt.PredictorError, "2 samples.*1 "),
         (linear_net([1.0, 1.0]), [0, 1, 2], [3], {}, dt.PredictorError, "takes 2 features"),
-        (linear_net([1.0, 1.0]), [0, 1], [2, 3], {}, dt.PredictorError, r"\(16, 1\).*2 columns"),
+        (linear_net([1.0, 1.0]), [0, 1], [2, 3], {}, dt.PredictorError, r"\(16, 1\).*2 variables"),
         (linear_net([1.0, 1.0]), [[[0, 1]]], [3], {}, dt.PredictorError, r"\(1, 1, 2\)"),
         (linear_net([1.0, 1.0]), [], [3], {}, dt.PredictorError, "inputs"),
-        (linear_net([1.0, 1.0]), [0, 9], [3], {}, dt.ModelError, "column 9"),
+        (linear_net([1.0, 1.0]), [0, 9], [3], {}, dt.ModelError, "variable 9"),
         (linear_net([1.0, 1.0]), ["a", "b"], [3], {}, dt.ModelError, "without names"),
         (linear_net([1.0, 1.0]), [0, 1], [1], {}, dt.PredictorError, "cycle"),
         (linear_net([1.0, 1.0]), [[0, 1], [1, 2]], [[3], [3]], {}, dt.PredictorError, r"x\[3\].*two places"),

@@ -152,7 +152,7 @@ def test_an_equality_has_no_room_and_the_result_says_so():
     result = dt.solve(problem, AUTO, log=False)
     assert result.violation.rounding.name == "same"
     assert 1e-6 < result.violation.rounding.amount < 1.0
-    assert "may miss same by" in result.message and "rounding" in result.message
+    assert "may violate same by" in result.message and "rounding" in result.message
     again = dt.Result.from_json(result.to_json())
     assert again.violation.rounding == result.violation.rounding
 

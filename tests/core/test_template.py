@@ -42,7 +42,7 @@ def test_values_by_family_are_views():
     assert values["sold"].tolist() == [[7.0], [8.0], [9.0]]
     assert np.shares_memory(values["stock"], x)
     for wrong in (np.arange(9.0), np.ones((2, 10)), None):
-        with pytest.raises(dt.ModelError, match="a number for every column"):
+        with pytest.raises(dt.ModelError, match="a number for every variable"):
             template.values(wrong)
 
 
@@ -72,7 +72,7 @@ def test_two_networks_in_each_block():
     problem.add_predictor(linear_net([1.0, 1.0]), template["x", "y"], template["z"])
     x = problem.predict(np.array([1.0, 3.0, 0.0, 0.0, 0.0, 0.0]))
     assert template.values(x)["z"].ravel().tolist() == [3.0, 9.0]
-    with pytest.raises(dt.PredictorError, match=r"column y\[0\] is an output of"):
+    with pytest.raises(dt.PredictorError, match=r"variable y\[0\] is an output of"):
         problem.add_predictor(linear_net([1.0]), template["x"], template["y"])
     with pytest.raises(dt.PredictorError, match="cycle"):
         problem.add_predictor(linear_net([1.0]), template["z"], template["x"])
@@ -148,7 +148,7 @@ def test_statements_that_are_refused(said, culprit):
     with pytest.raises(dt.ModelError, match=culprit):
         shops(problem, **said)
     assert problem.templates == ()
-    with pytest.raises(dt.ModelError, match="the problem has no columns"):
+    with pytest.raises(dt.ModelError, match="the problem has no variables"):
         problem.mip  # noqa: B018
 
 
@@ -167,7 +167,7 @@ def test_families_that_are_not_there_or_of_others():
         template["shelf"]
     with pytest.raises(dt.ModelError, match="name a family"):
         template[()]
-    with pytest.raises(dt.PredictorError, match="inputs are columns of a template of another problem"):
+    with pytest.raises(dt.PredictorError, match="inputs are variables of a template of another problem"):
         dt.Problem(dt.Mip([1.0])).add_predictor(linear_net([1.0, 2.0]), template["stock"], template["sold"])
 
 

@@ -34,9 +34,9 @@ def test_the_least_missed_comes_first():
         ("row", "sum", "lower"),
     ]
     assert [str(one) for one in found] == [
-        "the upper limit of column a from 1 to 1.1",
+        "the upper limit of variable a from 1 to 1.1",
         "the upper limit of row[1] from 0.5 to 1",
-        "the lower limit of row sum from 2 to 1.2",
+        "the lower limit of constraint sum from 2 to 1.2",
     ]
 
 

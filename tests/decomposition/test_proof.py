@@ -179,7 +179,7 @@ def test_all_blocks_are_proved_or_the_bound_is_an_estimate(monkeypatch):
     monkeypatch.setattr(rounds, "PROVED", 50)
     monkeypatch.setattr(rounds, "PROOF_PART", -1.0)
     sampled = dt.solve(problem, TemplatePricing(), log=False)
-    assert "an estimate, nothing is proved" in sampled.message
+    assert "an estimate from a sample, not a proof" in sampled.message
     # the host's own bound is proved, and stays
     assert sampled.bound_kind == "proven"
 

@@ -390,7 +390,7 @@ def test_an_output_that_cannot_be_reached_is_infeasible_with_the_nearest_miss(ne
     result = dt.solve(problem, Auto(effort=2), log=False)
     assert result.status == "infeasible"
     assert result.x is None
-    assert "the nearest candidate misses row enough by" in result.message
+    assert "the nearest candidate violates constraint enough by" in result.message
 
 
 def test_a_hundredth_of_a_second_is_a_result_too():

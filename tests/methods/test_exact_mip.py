@@ -56,7 +56,7 @@ def test_no_combination_of_a_table_will_do(problem):
     result = dt.solve(problem, log=False)
     assert (result.status, result.stop_reason) == ("infeasible", "proved")
     assert "every combination" in result.message
-    assert "without any network" not in result.message
+    assert "without the predictors" not in result.message
     assert f"by {NEAREST:.1e}" in result.message
     assert "from 3 to 4" in result.hints[0]
 

@@ -215,7 +215,7 @@ def verified(make, result, *, proved=True, failed=True):
     problem, truth, _ = known(make)
     if failed:
         assert {failure.error for failure in result.failures} == {"RuntimeError"}
-        assert "failed, and the solve went on without: " in result.message
+        assert "failed, and the solve continued without: " in result.message
         assert "(RuntimeError: made to fail)" in result.message
     if truth is None:
         assert result.status == "infeasible" and result.x is None

@@ -100,9 +100,9 @@ def test_without_a_point_earlier_values_are_withdrawn(kit):
     result = solve(model)
     assert result.status is dt.Status.INFEASIBLE
     assert has_values(kit, model, x) == isinstance(kit, Scip)  # which forgets nothing
-    with pytest.raises(dt.DovetailError, match="no point to read: the status is infeasible"):
+    with pytest.raises(dt.DovetailError, match="no solution to read: the status is infeasible"):
         result.load()
-    with pytest.raises(dt.DovetailError, match="no point"):
+    with pytest.raises(dt.DovetailError, match="no solution"):
         result.values  # noqa: B018
 
 

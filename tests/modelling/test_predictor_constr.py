@@ -54,7 +54,7 @@ def test_no_values_names_the_status():
     x, y = model.addVar(ub=1), model.addVar(lb=5, ub=9)
     constr = dt.add_predictor_constr(model, times(1.0), [x], [y])
     assert solve(model).x is None
-    with pytest.raises(dt.DovetailError, match="found no point"):
+    with pytest.raises(dt.DovetailError, match="found no solution"):
         constr.get_error()
 
 

@@ -37,5 +37,7 @@ def test_many_small_attachments_do_not_slow_each_other_down(monkeypatch):
 def test_both_sizes_are_named():
     model = in_gurobi()
     x = model.addMVar((4, 3))
-    with pytest.raises(dt.PredictorError, match=r"3 columns per sample \(shape \(4, 3\)\).*takes 2 features"):
+    with pytest.raises(
+        dt.PredictorError, match=r"3 variables per sample \(shape \(4, 3\)\).*takes 2 features"
+    ):
         dt.add_predictor_constr(model, times(1.0, 1.0), x)

@@ -345,5 +345,5 @@ def test_a_bomb_is_defused_before_it_is_in_memory(tmp_path):
 def test_a_column_that_can_be_no_number_is_named(bounds, said, tmp_path):
     file = tmp_path / "model.lp"
     file.write_text(f"minimize\n o: x + y\nsubject to\n r: x + y >= 1\nbounds\n {bounds}\n y <= 9\nend\n")
-    with pytest.raises(dt.ModelError, match=f"model.lp: column 'x' is bounded .*{said}"):
+    with pytest.raises(dt.ModelError, match=f"model.lp: variable 'x' is bounded .*{said}"):
         dt.read(file)

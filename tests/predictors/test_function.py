@@ -113,9 +113,9 @@ def test_slopes_of_whole_numbers_are_differences_of_neighbours():
 
 def test_what_depends_on_chance_or_on_other_rows_is_not_hidden():
     rng = np.random.default_rng(0)
-    with pytest.raises(dt.PredictorError, match="for the same row; it must depend neither on chance"):
+    with pytest.raises(dt.PredictorError, match="for the same sample; it must depend neither on chance"):
         planned(dt.Function(lambda X: rng.normal(size=len(X))))
-    with pytest.raises(dt.PredictorError, match="nor on the other rows"):
+    with pytest.raises(dt.PredictorError, match="nor on the other samples"):
         planned(dt.Function(lambda X: X[:, 0] - X[:, 0].mean()))
 
 
@@ -136,7 +136,8 @@ class TestRows:
         ],
     )
     def test_one_that_is_passed_as_it_is_gets_a_hint_that_fits(self, scalar):
-        with pytest.raises(dt.PredictorError, match=r"one row of 2 features.*Function\(f, row_by_row=True\)"):
+        words = r"one sample of 2 features.*Function\(f, row_by_row=True\)"
+        with pytest.raises(dt.PredictorError, match=words):
             planned(scalar)
 
     def test_a_function_that_is_just_wrong_gets_no_such_hint(self):

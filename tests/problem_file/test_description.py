@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named_with_its_line(example, before, after, said):
 
 def test_an_input_too_few_is_not_blamed_on_the_data(example):
     file, _ = changed(example, '"cement_{mix}", "ash_{mix}", "water_{mix}"]', '"cement_{mix}", "ash_{mix}"]')
-    with pytest.raises(dt.PredictorError, match=r"strength: inputs has 2 columns .* takes 3 features"):
+    with pytest.raises(dt.PredictorError, match=r"strength: inputs has 2 variables .* takes 3 features"):
         read_whole(file)
 
 

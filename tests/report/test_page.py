@@ -65,19 +65,19 @@ def test_comparing(tmp_path):
     one, other = result(names=["a", "b", "c"]), result([1.0, 3.0, 2.5], names=["a", "b", "c"], objective=19.0)
     page = dt.compare([one, other, nothing()], tmp_path / "all.html").read_text()
     assert "Best objective: 19, by auto 2" in page
-    assert "1 of 3 columns differ" in page
-    assert "17.6 %" in page and "rows only" not in page
+    assert "1 of 3 variables differ" in page
+    assert "17.6 %" in page and "MIP only" not in page
     named = dt.compare({"<b>mine": one, "again": one}, tmp_path / "two.html").read_text()
-    assert "&lt;b&gt;mine" in named and "All of them are the same point." in named
+    assert "&lt;b&gt;mine" in named and "All of them are the same solution." in named
     foreign = dt.compare([one, replace(other, names=("x", "y", "z"))], tmp_path / "x.html").read_text()
-    assert "different columns" in foreign
+    assert "different variables" in foreign
     mixed = result(sense="min")
     assert "Best objective" not in dt.compare([one, mixed], tmp_path / "y.html").read_text()
     unseen = replace(
         one, trace=Trace([], one.trace.incumbents, one.trace.bounds[:1]), bound=40.0, bound_source="host"
     )
     page = dt.compare([one, unseen], tmp_path / "u.html").read_text()
-    assert "40 (rows only)" in page and "135 %" not in page
+    assert "40 (MIP only)" in page and "135 %" not in page
     assert "Fewer than two" in dt.compare([one, nothing()], tmp_path / "z.html").read_text()
 
 

@@ -64,7 +64,7 @@ def test_every_source_of_a_bound_has_words():
 
 def test_bounds_of_the_rows_alone_say_so():
     for source in ROWS_ONLY:
-        assert "no network seen" in proved_by(source)
+        assert "predictors ignored" in proved_by(source)
 
 
 @pytest.mark.parametrize("words", [found_by, proved_by])

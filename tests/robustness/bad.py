@@ -297,7 +297,7 @@ def of_solve() -> Iterator[Case]:
     columns = [7, -1, 1.0, [True, False], slice(1), "x", [[0], [1, 2]], None, object(), 2**70, nan]
     yield from each("Result.value", columns, lambda v: result().value(v), "value()")
     empty = dataclasses.replace(result(), x=None)
-    yield Case("Result.value without a point", ("no point",), lambda: empty.value(0))
+    yield Case("Result.value without a point", ("no solution",), lambda: empty.value(0))
     yield from each("FileLimits.bytes", [0, -1, 1.5, "x", nan, True], lambda v: dt.FileLimits(bytes=v))
     yield from each("FileLimits.elements", [0, -1, 1.5, "x", nan, True], lambda v: dt.FileLimits(elements=v))
     yield from each("FileLimits.seconds", [0.0, -1, "x", nan, True, [1]], lambda v: dt.FileLimits(seconds=v))

@@ -33,7 +33,7 @@ def test_a_bound_may_be_undercut_only_by_what_the_point_misses(scope, excess, mi
     if fine:
         assert reconciled(bound, 2.0, 1e-11, lambda: missed).value == 2.0
     else:
-        with pytest.raises(BoundFaultError, match="test proved that no point is below"):
+        with pytest.raises(BoundFaultError, match="test proved that no solution is below"):
             reconciled(bound, 2.0, 1e-11, lambda: missed)
 
 
@@ -86,7 +86,7 @@ def test_a_wrong_bound_is_a_fault_that_strict_mode_raises(excess, monkeypatch):
     monkeypatch.setenv("DOVETAIL_STRICT", "0")
     result = dt.solve(square(), wrong, log=False)
     assert (result.status, result.bound) == ("feasible", None)
-    assert "proof proved that no point is below" in result.message
+    assert "proof proved that no solution is below" in result.message
 
 
 def test_an_engines_word_is_called_that():
@@ -94,7 +94,7 @@ def test_an_engines_word_is_called_that():
     assert (result.status, result.bound_kind) == ("optimal", "proven")  # the host proves as much by itself
     result = dt.solve(square(), Fixed([0.0, 0.0], 0.0, support=Support.ENGINE), log=False)
     assert (result.status, result.bound_kind) == ("optimal", "engine")
-    assert "the word of a MIP engine" in result.message
+    assert "the bound of a MIP engine" in result.message
 
 
 @pytest.mark.parametrize(

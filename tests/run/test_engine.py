@@ -24,8 +24,8 @@ GOAL = Quadratic.linear(np.ones(2))
         ([np.nan, 0.0], "not finite"),
         ([np.inf, 0.0], "not finite"),
         ([0.5, 1.0], "fractional"),
-        ([0.0, 0.5], r"misses row\[0\]"),
-        ([3.0, 0.0], r"misses row\[0\]"),
+        ([0.0, 0.5], r"violates row\[0\]"),
+        ([3.0, 0.0], r"violates row\[0\]"),
     ],
 )
 def test_engine_points_are_looked_at(x, culprit):

@@ -164,7 +164,7 @@ def test_strict_mode_raises_all_but_failures_of_engines(monkeypatch):
 def test_words():
     some = [Failure(f"part {k}", "ValueError", "why") for k in range(5)]
     assert in_words([]) == ""
-    assert in_words(some[:1]) == "1 part failed, and the solve went on without: part 0 (ValueError: why)"
+    assert in_words(some[:1]) == "1 part failed, and the solve continued without: part 0 (ValueError: why)"
     assert in_words(some).endswith("part 2 (ValueError: why) and 2 more")
     assert str(Failure("LP", "EngineError", "no", times=1200)) == "LP (EngineError: no), 1,200 times"
 

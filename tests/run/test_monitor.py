@@ -136,7 +136,7 @@ def test_the_first_bound_that_has_seen_the_networks_is_told_at_once(watched):
     incumbent.proven_bound, incumbent.rows_only = 2.0, False
     incumbent.on_change()
     first, second = rows_in(log)
-    assert "rows only: 40" in first and "%" not in first
+    assert "MIP only: 40" in first and "%" not in first
     assert "100 %" in second
 
 
@@ -186,7 +186,7 @@ def test_parts_say_what_they_brought():
         clock.now, part.stop_reason = 12.1, StopReason.TIME
     lines = log.getvalue().splitlines()
     assert "-- integer search: many integers" in lines
-    assert "-- 12.1 s integer search: 0 rounds, no point yet, its time was over" in lines
+    assert "-- 12.1 s integer search: 0 rounds, no solution yet, at the time limit" in lines
     assert monitor.part_name == ""
 
 
@@ -272,12 +272,12 @@ PROVED = replace(POINT, bound=75.0)
     ("before", "after", "words"),
     [
         (NOTHING, NOTHING, ""),
-        (NOTHING, POINT, "first point 57"),
+        (NOTHING, POINT, "first solution 57"),
         (POINT, replace(POINT, incumbent=61.0), "incumbent 57 to 61"),
         (POINT, POINT, ""),
         (POINT, ROWS, ""),
         (ROWS, PROVED, "bound 75"),
-        (PROVED, replace(PROVED, bound=75.0 - 1e-9), "bound 75, better in digits that are not shown"),
+        (PROVED, replace(PROVED, bound=75.0 - 1e-9), "bound 75, better in digits not shown"),
         (PROVED, replace(PROVED, bound=70.0, incumbent=60.0), "incumbent 57 to 60, bound 75 to 70"),
     ],
 )
@@ -286,8 +286,8 @@ def test_gains(before, after, words):
 
 
 def test_the_first_point_is_the_first():
-    assert gain(NOTHING, POINT, 80.5) == "first point 80.5, then 57"
-    assert gain(NOTHING, POINT, 57.0) == "first point 57"
+    assert gain(NOTHING, POINT, 80.5) == "first solution 80.5, then 57"
+    assert gain(NOTHING, POINT, 57.0) == "first solution 57"
     assert gain(POINT, replace(POINT, incumbent=61.0), 80.5) == "incumbent 57 to 61"
 
 
@@ -305,11 +305,12 @@ def test_what_the_method_says_is_told_and_why_it_ended():
     part = SolvePart("branching", note="branching: 12 boxes, closed")
     turn(part, POINT, POINT, 1)
     part.stop_reason = StopReason.PROVED
-    assert part.summary(POINT) == "0.0 s branching: 1 round, no gain, proved; 12 boxes, closed"
+    assert part.summary(POINT) == "0.0 s branching: 1 round, no gain, gap closed; 12 boxes, closed"
 
 
 @pytest.mark.parametrize(
-    ("now", "words"), [(NOTHING, "no point yet"), (replace(NOTHING, bound=9.0), "bound 9, no point yet")]
+    ("now", "words"),
+    [(NOTHING, "no solution yet"), (replace(NOTHING, bound=9.0), "bound 9, no solution yet")],
 )
 def test_a_part_says_that_there_is_no_point_yet(now, words):
     part = SolvePart("descents")

@@ -32,7 +32,7 @@ def test_value_keeps_the_shape(solved):
 def test_value_refuses_unknown_names_and_missing_points(solved):
     with pytest.raises(dt.ModelError, match="'z'"):
         solved.value("z")
-    with pytest.raises(dt.DovetailError, match="no point"):
+    with pytest.raises(dt.DovetailError, match="no solution"):
         replace(solved, x=None).value("a")
     with pytest.raises(dt.ModelError, match="without names"):
         replace(solved, names=None).value("a")
@@ -50,7 +50,7 @@ def test_a_bound_of_rows_alone_has_no_gap_to_speak_of():
     rows = replace(
         found, status=dt.Status.FEASIBLE, objective=-8.0, bound=-9.0, bound_source="host", message=""
     )
-    assert rows.rows_only and "rows only" in rows._repr_html_() and "gap" not in rows._repr_html_()
+    assert rows.rows_only and "MIP only" in rows._repr_html_() and "gap" not in rows._repr_html_()
     assert not replace(rows, bound_source="boxes").rows_only
     assert not replace(rows, status=dt.Status.OPTIMAL).rows_only
     alone = replace(rows, facts=replace(rows.facts, blocks=()))
@@ -117,7 +117,7 @@ def test_it_shows_the_decision(solved):
     assert repr(solved).endswith("; a = 1, d = 1, y = -5, 2 at 0>")
     assert "the decision" in solved._repr_html_() and "<th>y</th><td>-5</td>" in solved._repr_html_()
     nothing = replace(solved, x=None, objective=None, violation=None)
-    assert "no point" in repr(nothing) and "the decision" not in nothing._repr_html_()
+    assert "no solution" in repr(nothing) and "the decision" not in nothing._repr_html_()
     evil = replace(solved, names=("<b>", "b\n", "c", "d", "y"))
     assert "<b>" not in evil._repr_html_() and "\n" not in repr(evil)
 
@@ -128,7 +128,7 @@ def test_an_unbounded_problem_has_a_point_and_no_objective():
     result = dt.solve(problem, log=False)
     assert result.status == "unbounded" and result.x is not None
     assert repr(result).startswith("<Result: unbounded (proved), without limit, 0 iterations of auto")
-    assert "no point" not in repr(result) + result._repr_html_()
+    assert "no solution" not in repr(result) + result._repr_html_()
 
 
 def test_one_iteration_is_not_several(solved):
@@ -159,7 +159,7 @@ def test_a_column_comes_before_a_family_of_its_name():
 
 
 def test_names_that_are_not_there():
-    with pytest.raises(KeyError, match="no column and no family called 'costs'; did you mean 'cost'"):
+    with pytest.raises(KeyError, match="no variable and no family called 'costs'; did you mean 'cost'"):
         VALUES["costs"]
     assert VALUES.get("w") is None
 

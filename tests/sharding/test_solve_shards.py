@@ -228,9 +228,9 @@ def test_the_worst_of_all_shards_and_of_the_rows_over_them(agreed):
     assert agreed.violation(within).within()
     assert agreed.activity(within) == {"budget": 35.0, "floor": -35.0}
     beyond = [said(np.array([15.0, -15.0]), fine), said(np.array([26.0, -20.0]), fine)]
-    assert agreed.violation(beyond).missed == "row budget by 1.0e+00"
+    assert agreed.violation(beyond).missed == "constraint budget by 1.0e+00"
     assert agreed.violation([within[0], said(np.array([20.0, -20.0]), bad)]).missed.startswith(
-        "shard 1: block0"
+        "the prediction of shard 1: block0"
     )
 
 

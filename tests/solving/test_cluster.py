@@ -31,7 +31,7 @@ def test_without_ray_the_fix_is_named(monkeypatch):
 
 def test_a_problem_with_nothing_to_spread_is_refused(monkeypatch):
     monkeypatch.setattr(job, "opened", lambda cluster, workers: nullcontext(SeveralHere()))
-    with pytest.raises(dt.OptionError, match="nothing to spread"):
+    with pytest.raises(dt.OptionError, match="cannot be distributed"):
         dt.solve(busy(5), cluster="local", log=False)
 
 

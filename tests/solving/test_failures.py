@@ -65,7 +65,7 @@ def test_a_part_beside_the_search(name, strict, monkeypatch):
     assert result.status == "optimal" and result.objective == -4.0
     assert result.violation.within()
     assert result.message.endswith(
-        f"1 part failed, and the solve went on without: {name} (RuntimeError: made to fail)"
+        f"1 part failed, and the solve continued without: {name} (RuntimeError: made to fail)"
     )
     assert f"failed: {name} (RuntimeError: made to fail)" in " ".join(log.getvalue().split())
     assert dt.Result.from_json(result.to_json()).failures == result.failures
@@ -75,11 +75,11 @@ def test_the_page_and_the_end_of_the_log_name_what_failed(monkeypatch, tmp_path)
     monkeypatch.setattr(packing_file, "hints", fails)
     log = io.StringIO()
     result = dt.solve(knapsack(), QUICK, log=log)
-    assert "failed hints (RuntimeError: made to fail): the solve went on without it" in " ".join(
+    assert "failed hints (RuntimeError: made to fail): the solve continued without it" in " ".join(
         log.getvalue().split()
     )
     page = result.report(tmp_path / "page.html").read_text()
-    assert "A part failed, and the solve went on without it: hints (RuntimeError: made to fail)." in page
+    assert "A part failed, and the solve continued without it: hints (RuntimeError: made to fail)." in page
 
 
 def test_a_certificate_that_fails_is_none(monkeypatch, caplog):

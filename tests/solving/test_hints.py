@@ -55,7 +55,7 @@ def test_infeasible_rows_say_what_would_have_to_give_way():
     result = dt.solve(mass(10.0), log=False)
     assert result.status == "infeasible"
     (hint,) = result.hints
-    assert "the lower limit of row mass from 10 to 2" in hint
+    assert "the lower limit of constraint mass from 10 to 2" in hint
     assert dt.solve(mass(2.0), log=False).status == "optimal"
 
 
@@ -71,7 +71,7 @@ def test_bounds_without_a_whole_number_are_named():
 def test_no_solution_says_what_the_nearest_candidate_needs(too_strong):
     assert too_strong.status == "no_solution"
     (hint,) = said(
-        too_strong, "the nearest candidate would pass with the lower limit of row strong from 3 to "
+        too_strong, "the nearest candidate would pass with the lower limit of constraint strong from 3 to "
     )
     needed = float(hint.rsplit(" ", 1)[1])
     assert needed <= 2.0  # no more than the network can give
@@ -136,7 +136,7 @@ def test_what_is_nearly_inside_is_noted_all_the_same(capsys, tmp_path):
     result = dt.solve(strong(0.5, data=seen))
     assert result.extrapolations and result.hints == ()
     told = " ".join(capsys.readouterr().out.split())
-    assert "up to 1 % of a range outside the training data" in told
+    assert "outside the training data by at most 1 % of the range" in told
     page = result.report(tmp_path / "page.html").read_text()
     assert "outside the training data, by no more than 1 % of its range" in page
 

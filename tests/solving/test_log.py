@@ -76,7 +76,7 @@ def test_it_says_what_is_solved_and_what_came_of_it(both):
         assert words in text, words
     assert f"status      {result.status.value}" in text
     if result.x is not None:
-        assert "found by" in text and "\u2713 rows" in text
+        assert "found by" in text and "\u2713 constraints" in text
     if name != "auto":
         begin, end = (line for line in text.splitlines() if line.startswith("-- "))
         assert begin.startswith(f"-- {result.method}") and f" s {result.method}: " in end
@@ -107,7 +107,7 @@ def test_rows_come_only_where_something_changed(both):
 
 def test_a_bound_that_has_not_seen_the_networks_has_no_gap(both):
     for line in both[2].splitlines():
-        if "rows only: " in line and line[:7].strip().replace(".", "").isdigit():
+        if "MIP only: " in line and line[:7].strip().replace(".", "").isdigit():
             assert "%" not in line
 
 

@@ -92,7 +92,7 @@ class Short:
     [
         (Silent(), "must return a MethodOutcome"),
         (Nameless(), "has no name"),
-        (Short(), "offer a value for each of the 2 columns"),
+        (Short(), "offer a value for each of the 2 variables"),
     ],
 )
 def test_mistakes_in_a_method_of_ones_own_are_named(method, said):

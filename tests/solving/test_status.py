@@ -70,7 +70,7 @@ def test_a_contradicted_bound_is_dropped_with_a_word(monkeypatch):
     result = dt.solve(knapsack(), log=False)
     assert result.bound is not None and result.bound <= result.objective + 1e-9
     assert result.status == "optimal" and result.bound_source != "host"
-    assert "host proved that no point is below" in result.message
+    assert "host proved that no solution is below" in result.message
 
 
 @pytest.mark.parametrize("forgotten", [True, False])

@@ -1,4 +1,4 @@
-"""`dovetail check`: is the point in a result file what it claims to be? The predictors are asked again."""
+"""`dovetail check`: is the solution in a result file what it claims to be? The predictors are asked again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from dovetail.core.problem import Problem
     from dovetail.run.result import Result
 
-KINDS = ("rows", "bounds", "integrality", "prediction")
-"""Violations that decide whether a point counts."""
+KINDS = {
+    "rows": "constraints",
+    "bounds": "bounds",
+    "integrality": "integrality",
+    "prediction": "predictions",
+}
+"""Violations that decide whether a solution passes, in words."""
 
 
 def check(
@@ -26,13 +31,13 @@ def check(
     result: Annotated[Path, typer.Argument(help="A result file, as --solution writes it.")],
     predictor: PredictorOption = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Look at the bound again too: a file that --certificate wrote.")
+        Path | None, typer.Option(help="Verify the bound too, by a file that --certificate wrote.")
     ] = None,
     trust: TrustOption = False,
 ) -> None:
-    """Check the point of a result again: rows, bounds, integers, and what the predictors say of it.
+    """Check the solution of a result again: constraints, bounds, integers and predictions.
 
-    Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
+    No solver is used. The exit code is 0 if everything holds, otherwise 1.
     """
     from dovetail.cli.outputs import read_result, require_same_columns
     from dovetail.problem_file.description import FileDescription
@@ -40,7 +45,7 @@ def check(
     description = FileDescription.read(problem, predictor or ())
     claimed = read_result(result)
     if claimed.x is None:
-        typer.echo(f"There is no point to check: the status is {claimed.status.value}.")
+        typer.echo(f"There is no solution to check: the status is {claimed.status.value}.")
         raise typer.Exit(ExitCode.NOTHING_FOUND)
     ready = description.problem(trust=trust)
     require_same_columns(result, claimed, ready)
@@ -52,7 +57,7 @@ def check(
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)
     elif claimed.bound is not None and not against:
-        said = f"{claimed.bound:.10g}, as the file says (--certificate looks at it again)"
+        said = f"{claimed.bound:.10g}, as the file says (--certificate verifies it)"
         _print_finding("  - ", "bound", said)
     holds &= not against
     typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
@@ -66,11 +71,11 @@ def _point(problem: Problem, claimed: Result) -> Violation:
 
     assert claimed.x is not None
     violation = dovetail.check(problem, claimed.x)
-    for kind in KINDS:
+    for kind, words in KINDS.items():
         worst = getattr(violation, kind)
-        _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
+        _tell(worst.amount <= TOLERANCE, words, f"largest violation {worst}")
     if not violation.steady() and violation.within():
-        _print_finding("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
+        _print_finding("  - ", "rounding", f"on another processor {violation.rounding} may be violated")
     return violation
 
 
@@ -101,7 +106,7 @@ def _contradiction(problem: Problem, claimed: Result) -> str:
         return "the file says optimal and has no bound" if claimed.status is Status.OPTIMAL else ""
     if mip.sign * (claimed.bound - objective) > HAIR * (1.0 + abs(objective)):
         return (
-            f"the file says that no point is better than {claimed.bound:.10g}, but this one is: "
+            f"the file says that no solution is better than {claimed.bound:.10g}, but this one is: "
             f"{objective:.10g}"
         )
     allowed = GapLimit().allowed(objective) if claimed.allowed_gap is None else claimed.allowed_gap
@@ -131,8 +136,8 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
         if not holds:
             text += f", but the file claims {claimed.bound:.10g}"
         elif short > HAIR:
-            text += ", of rows as loose as the check; "
-            text += f"the file claims {claimed.bound:.10g} of rows as written"
+            text += ", of constraints relaxed as in the check; "
+            text += f"the file claims {claimed.bound:.10g} of the constraints as written"
     _tell(holds, "bound", text)
     return holds
 

@@ -14,7 +14,9 @@ from dovetail.core.files import require_writable, write_file
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="It is made if need be.", show_default="here")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="Created if it does not exist.", show_default="here")
+    ] = Path(),
 ) -> None:
     """Write a small problem in files, commented and complete: a model, a network, and a problem.toml."""
     for path in write_example(folder):

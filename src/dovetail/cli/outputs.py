@@ -116,7 +116,7 @@ def require_same_columns(path: Path, result: Result, problem: Problem) -> None:
     if result.names != mip.names or result.x.size != mip.n_columns:
         mine, theirs = set(mip.names or ()), set(result.names or ())
         other = sorted(mine ^ theirs)
-        why = f"{other[0]!r} is a column of one only" if other else "their columns are in another order"
+        why = f"{other[0]!r} is a variable of one only" if other else "their variables are in another order"
         raise OptionError(f"{path} is the result of another problem: {why}.")
 
 
@@ -126,13 +126,13 @@ def start_from(path: Path, problem: Problem) -> Any:
 
     result, mip = read_result(path), problem.mip
     if result.x is None:
-        raise OptionError(f"{path} has no point to start from: its status is {result.status.value}.")
+        raise OptionError(f"{path} has no solution to start from: its status is {result.status.value}.")
     if result.names == mip.names and result.x.size == mip.n_columns:
         return result
     value = dict(zip(result.names or (), result.x.tolist(), strict=False))
     known = [j for j, name in enumerate(mip.names or ()) if name in value]
     if not known:
-        raise OptionError(f"{path} is the result of another problem: no column has the same name.")
+        raise OptionError(f"{path} is the result of another problem: no variable has the same name.")
     start = np.clip(0.0, mip.lower, mip.upper)
     start[known] = [value[(mip.names or ())[j]] for j in known]
     return start

@@ -27,7 +27,7 @@ PredictorOption = Annotated[
     list[str] | None,
     typer.Option(
         "--predictor", "-p", metavar="'FILE:INPUTS->OUTPUTS'",
-        help="Tie columns of a model file by a predictor; in quotes, and again for more.",
+        help="Connect variables of a model file by a predictor. Keep the quotes; repeat the option for more.",
     ),
 ]  # fmt: skip
 TrustOption = Annotated[
@@ -49,26 +49,28 @@ def solve(
     solution: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write what the bound rests on, for `dovetail check`.")
+        Path | None, typer.Option(help="Write the certificate of the bound, for `dovetail check`.")
     ] = None,
-    start: Annotated[Path | None, typer.Option(help="Begin from the point in a result file.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Begin from the solution in a result file.")] = None,
     method: Annotated[
         str | None,
         typer.Option(help='A name of "dovetail list methods".', autocompletion=lambda: [*METHODS]),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds, inf for no limit; default 60.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
-    target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
-    seed: Annotated[int | None, typer.Option(help="For all random choices; default 0.")] = None,
-    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Searches at once; default 1.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop when proved within this gap: 0.01 is 1 %.")] = None,
+    target: Annotated[
+        float | None, typer.Option(help="Stop at a solution with this objective or a better one.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of random numbers; default 0.")] = None,
+    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Solves at the same time; default 1.")] = None,
     device: Annotated[str | None, typer.Option(help="Where gradients are computed: cuda.")] = None,
     log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
     trust: TrustOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line instead of the log.")] = False,
 ) -> None:
-    """Solve a problem in files: a problem.toml, or a model and the predictors over its columns.
+    """Solve a problem in files: a problem.toml, or a model and predictors that connect its variables.
 
-    Options given here come before those in the file. Ctrl-C ends the solve; its best point is written.
+    Options given here override those in the file. Ctrl-C ends the solve and writes the best solution.
     """
     given = {
         "time_limit": time_limit, "gap": gap, "target": target, "seed": seed, "n_jobs": n_jobs,
@@ -201,7 +203,7 @@ def values(result: Result) -> Iterator[str]:
         return
     shown = [(_name(result, j), value) for j, value in enumerate(result.x.tolist()) if abs(value) > SMALLEST]
     width = max((len(name) for name, _ in shown[:MOST]), default=0)
-    yield f"values      {len(shown):,} of {result.x.size:,} columns are not 0"
+    yield f"values      {len(shown):,} of {result.x.size:,} variables are not 0"
     for name, value in shown[:MOST]:
         yield f"  {name:<{width}}  {value:.8g}"
     if len(shown) > MOST:

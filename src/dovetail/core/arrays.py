@@ -79,7 +79,7 @@ def as_array(what: str, values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError) as reason:
-        raise ModelError(f"{what} is no array ({reason}); give rows of one length.") from None
+        raise ModelError(f"{what} is no array ({reason}); give rows of equal length.") from None
 
 
 def flags(what: str, values: Any, size: int) -> BoolArray:
@@ -93,8 +93,8 @@ def flags(what: str, values: Any, size: int) -> BoolArray:
         if not np.all(np.isin(array, (0, 1))):
             raise ModelError(
                 f"{what} must be true (integer) or false (continuous) per column; "
-                "semi-continuous and semi-integer columns are not supported: "
-                "write them with a binary column and two rows."
+                "semi-continuous and semi-integer variables are not supported: "
+                "write them with a binary variable and two constraints."
             )
         array = array.astype(np.bool_)
     array = array.copy()
@@ -112,10 +112,12 @@ def resolve(
     if array.dtype.kind in "US" or array.dtype == object:
         return _by_name(what, array, index())
     if array.dtype.kind not in "iu":
-        raise ModelError(f"{what} must hold column indices or names, not {array.dtype} values.")
+        raise ModelError(f"{what} must hold indices or names of variables, not {array.dtype} values.")
     outside = array[(array < 0) | (array >= columns)]
     if outside.size:
-        raise ModelError(f"{what} names column {outside.flat[0]}, but the columns are 0 to {columns - 1}.")
+        raise ModelError(
+            f"{what} names variable {outside.flat[0]}, but the variables are 0 to {columns - 1}."
+        )
     return array.astype(np.int64)
 
 
@@ -123,7 +125,7 @@ def _whole(what: str, array: NDArray[Any]) -> IntArray:
     try:
         return array.astype(np.int64)
     except OverflowError:
-        raise ModelError(f"{what} names a column beyond all numbers of columns.") from None
+        raise ModelError(f"{what} names a variable with an index that is too large.") from None
 
 
 def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) -> IntArray:
@@ -135,7 +137,7 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
             resolved[place] = index[name]
         except (KeyError, TypeError):
             meant = did_you_mean(name, index) or "."
-            raise ModelError(f"{what}: there is no column called {str(name)!r}{meant}") from None
+            raise ModelError(f"{what}: there is no variable called {str(name)!r}{meant}") from None
     return resolved
 
 

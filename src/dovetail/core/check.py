@@ -51,9 +51,9 @@ class Violation:
     >>> mip = dt.Mip(cost=[1.0], A=[[1.0]], row_lower=2.0, row_upper=9.0, row_names=["demand"])
     >>> violation = dt.check(dt.Problem(mip), [1.5])
     >>> violation.within(), violation.rows.amount, str(violation)
-    (False, 0.5, 'infeasible: misses row demand by 5.0e-01')
+    (False, 0.5, 'infeasible: violates constraint demand by 5.0e-01')
     >>> print(dt.check(dt.Problem(mip), [3.0]))
-    feasible: rows, bounds, integers and predictions hold; largest violation 0
+    feasible: constraints, bounds, integers and predictions hold; largest violation 0
     """
 
     rows: Worst = NOTHING
@@ -78,32 +78,32 @@ class Violation:
     def missed(self) -> str:
         """What is missed most, and by how much; "nothing" where that is 0."""
         words = {
-            "rows": "row ",
+            "rows": "constraint ",
             "bounds": "the bounds of ",
             "integrality": "integrality of ",
-            "prediction": "",
+            "prediction": "the prediction of ",
         }
         kind = max(words, key=lambda name: float(getattr(self, name).amount))
         worst: Worst = getattr(self, kind)
         if worst.amount == 0.0:
             return "nothing"
         if kind == "bounds" and worst.amount == np.inf:
-            return f"a number: {worst.name}"  # nothing else was looked at
+            return f"finiteness: {worst.name}"  # nothing else was looked at
         return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
 
     def __str__(self) -> str:
         """Whether the point is feasible, and the largest violation."""
         if not self.within():
-            return f"infeasible: misses {self.missed}"
+            return f"infeasible: violates {self.missed}"
         most = f": {self.missed}" if self.worst.amount else " 0"
-        return f"feasible: rows, bounds, integers and predictions hold; largest violation{most}"
+        return f"feasible: constraints, bounds, integers and predictions hold; largest violation{most}"
 
     def __repr__(self) -> str:
         kinds = [f"{kind} {worst.amount:.1e}" for kind, worst in self._kinds() if worst.amount != 0.0]
         return f"<{type(self).__name__}: {self}{''.join(f'; {kind}' for kind in kinds)}>"
 
     def _repr_html_(self) -> str:
-        title = "the point satisfies the problem" if self.within() else f"the point misses {self.missed}"
+        title = "the point satisfies the problem" if self.within() else f"the point violates {self.missed}"
         rows = [
             (kind, f"{worst.amount:.1e}" if worst.amount else "0", worst.name)
             for kind, worst in self._kinds()

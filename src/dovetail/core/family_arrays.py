@@ -217,7 +217,7 @@ def _entries(what: str, values: Any, count: int, width: int) -> FloatArray:
     if len(bad):
         raise ModelError(
             f"{what} is {array[tuple(bad[0])]}{_at(bad[0])}; give 0 or a size between {SMALLEST:g} and "
-            f"{LARGEST:g} (solvers drop or refuse others): rescale the row."
+            f"{LARGEST:g} (solvers drop or refuse others): rescale the constraint."
         )
     return array
 

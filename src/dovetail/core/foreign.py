@@ -119,7 +119,7 @@ def _common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     if len(different) > 1:
         raise RaggedError(
             f"rows of different shapes {different[0]} and {different[1]} in one array of variables; give "
-            "(n_samples, n_features), every row with the same number of entries."
+            "(n_samples, n_features), the same number of entries for every sample."
         )
     return different[0] if different else ()
 

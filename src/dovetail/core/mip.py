@@ -104,8 +104,8 @@ class Mip:
         columns = self.cost.size
         put(self, "A", _matrix(A, columns))
         rows = self.A.shape[0]
-        per_row = f"A {several(rows, 'row')}: give one per row"
-        per_column = f"cost {columns}: give one per column"
+        per_row = f"A has {several(rows, 'row')}: give one per row of A"
+        per_column = f"cost has {columns}: give one per variable"
         _require_sides(rows, row_lower=row_lower, row_upper=row_upper)
         put(self, "row_lower", _limits("row_lower", row_lower, rows, per_row))
         put(self, "row_upper", _limits("row_upper", row_upper, rows, per_row))
@@ -124,7 +124,7 @@ class Mip:
 
     def _validate(self) -> None:
         if self.n_columns == 0:
-            raise ModelError("cost is empty; a program needs at least one column.")
+            raise ModelError("cost is empty; a problem needs at least one variable.")
         if not isinstance(self.sense, str) or self.sense not in ("min", "max"):
             raise ModelError(f'sense is {self.sense!r}; give "min" or "max".')
         if not np.isfinite(self.offset):
@@ -341,8 +341,8 @@ def _require_sides(rows: int, **sides: ArrayLike) -> None:
         if rows and isinstance(values, list | tuple) and not values:
             none = "-np.inf" if what == "row_lower" else "np.inf"
             raise ModelError(
-                f"{what} is missing, but A has {several(rows, 'row')}: give one number per row, or "
-                f"{what}={none} where no row has such a limit."
+                f"{what} is missing, but A has {several(rows, 'row')}: give one number per row of A, or "
+                f"{what}={none} where no constraint has such a limit."
             )
 
 
@@ -388,11 +388,11 @@ def _require_usable_entries(mip: Mip) -> None:
         row = int(np.searchsorted(mip.A.indptr, place, side="right")) - 1
         column = int(mip.A.indices[place])
         entry = (
-            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column {mip.column_name(column)}"
+            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, variable {mip.column_name(column)}"
         )
         if not np.isfinite(mip.A.data[place]):
             raise ModelError(f"{entry}; give a finite number.")
         raise ModelError(
             f"{entry}; entries must be between {SMALLEST:g} and {LARGEST:g} in size (solvers drop or refuse "
-            "others): rescale the row, or set it to 0."
+            "others): rescale the constraint, or set the entry to 0."
         )

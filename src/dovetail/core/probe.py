@@ -20,6 +20,7 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.words import several
 from dovetail.networks.layers import Layer, evaluate
 
 PROBES = 16
@@ -54,7 +55,7 @@ def accept(
     if values.shape != (len(points), outputs.shape[1]):
         raise PredictorError(
             f"{name}: the predictor turns {points.shape} inputs into {values.shape} outputs, but "
-            f"outputs has {outputs.shape[1]} columns per sample; they must be the same number."
+            f"outputs has {several(outputs.shape[1], 'variable')} per sample; the numbers must be equal."
         )
     description = replace(description, features=inputs.shape[1], outputs=outputs.shape[1])
     _require_determinism(name, predictor, description, points, values)
@@ -63,13 +64,13 @@ def accept(
         raise PredictorError(
             f"{name}: {description.name} was trained on several labels at once: its probabilities stand each "
             "for itself, and their largest means nothing. Take them as numbers with "
-            "output_type='regression', and say in rows of the model what they must be."
+            "output_type='regression', and say in constraints of the model what they must be."
         )
     one_column = classifies and outputs.shape[1] == 1
     if threshold is not None and not one_column:
         raise PredictorError(
-            f"{name}: threshold= belongs to a classification with one output column; "
-            "k columns are the one-hot of the largest value. Leave it out."
+            f"{name}: threshold= belongs to a classification with one output; "
+            "k outputs are the one-hot of the largest value. Leave it out."
         )
     if one_column and threshold is None:
         threshold = _threshold(name, description, values)
@@ -86,7 +87,7 @@ def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArr
         between = columns[~(mip.integer[columns] | fixed)]
         if between.size:
             raise PredictorError(
-                f"{name}: feature {feature} of {description.name} takes whole numbers only, and column "
+                f"{name}: feature {feature} of {description.name} takes whole numbers only, and variable "
                 f"{mip.column_name(int(between[0]))} may lie between them; make it integer."
             )
 
@@ -142,9 +143,9 @@ def _describe(name: str, predictor: Predictor, points: FloatArray, inputs: IntAr
         description = predictor.describe(points)
     if description.features not in (None, inputs.shape[1]):
         raise PredictorError(
-            f"{name}: inputs has {inputs.shape[1]} columns per sample (shape {inputs.shape}), but "
-            f"{description.name} takes {description.features} features; give one column per feature, in the "
-            "order of its training data."
+            f"{name}: inputs has {several(inputs.shape[1], 'variable')} per sample (shape {inputs.shape}), "
+            f"but {description.name} takes {several(description.features, 'feature')}; give one variable per "
+            "feature, in the order of its training data."
         )
     return description
 
@@ -191,7 +192,7 @@ def _advice(reason: Exception) -> str:
     """What to check if the error is about sizes; a function's own error needs no advice."""
     sizes = ("shape", "dimension", "size", "feature", "broadcast", "index")
     told = any(word in str(reason).lower() for word in sizes)
-    return ". inputs must have as many columns as it has features." if told else ""
+    return ". inputs must have as many variables per sample as it has features." if told else ""
 
 
 def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray:
@@ -234,7 +235,7 @@ def _require_independent_rows(
         same, reason = False, failure
     if not same:
         raise PredictorError(
-            f"{name}: the value for one sample changes with the other samples in the batch; rows must "
+            f"{name}: the value for one sample changes with the other samples in the batch; samples must "
             "not influence each other (an LSTM or attention layer without batch_first=True, or a "
             "normalisation over the batch, does this)." + (f" Alone: {reason}" if reason else "")
         )

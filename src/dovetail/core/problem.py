@@ -332,7 +332,7 @@ class Problem:
     def _samples(self, what: str, references: Any) -> IntArray:
         if isinstance(references, FamilyColumns):
             if references.template not in self.templates:
-                raise PredictorError(f"{what} are columns of a template of another problem.")
+                raise PredictorError(f"{what} are variables of a template of another problem.")
             return references.columns
         try:
             array = np.asarray(references)
@@ -357,8 +357,8 @@ class Problem:
                 else f"{block.name} and {self.blocks[other].name}"
             )
             raise PredictorError(
-                f"column {self.stated.column_name(j)} is an output of {where}; "
-                "a column can be written by one predictor only."
+                f"variable {self.stated.column_name(j)} is an output of {where}; "
+                "a variable can be the output of one predictor only."
             )
 
 
@@ -379,7 +379,8 @@ def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ..
         column = program.column_name(int(block.outputs[i][0]))
         raise PredictorError(
             f"{block.name} (sample {i}, output {column}) depends on its own output through a "
-            "cycle of predictors; break the cycle with a separate column and a row that ties the two."
+            "cycle of predictors; break the cycle with a separate variable and a constraint that equates "
+            "the two."
         )
     found: list[list[tuple[Block, IntArray]]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
     order = np.lexsort((block_of, level))  # of one level and block: in the order of the samples

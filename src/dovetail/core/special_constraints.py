@@ -135,9 +135,13 @@ class SpecialConstraints:
         mip = self.mip
         low, high = mip.lower[x], mip.upper[x]
         if not np.all(np.diff(points) > 0.0):
-            raise UnsupportedError(f"{name} has a jump, or points that do not rise; give rising points.")
+            raise UnsupportedError(
+                f"{name} has a jump, or breakpoints that do not increase; give increasing breakpoints."
+            )
         if len(points) < 2:
-            raise UnsupportedError(f"{name} has fewer than two points; give a linear row instead.")
+            raise UnsupportedError(
+                f"{name} has fewer than two breakpoints; give a linear constraint instead."
+            )
         if not (np.isfinite(low) and np.isfinite(high)):
             raise UnsupportedError(
                 f"{name} is piecewise linear in {mip.column_name(x)}, which lies between {low:g} and "
@@ -246,6 +250,6 @@ class Indicator:
         nonsense = math.isnan(self.lower) or math.isnan(self.upper)
         if nonsense or self.lower == math.inf or self.upper == -math.inf:
             raise ModelError(
-                f"indicator constraint {self.name}: its row has the limits [{self.lower}, {self.upper}]; "
-                "give numbers, with -inf or inf for no limit."
+                f"indicator constraint {self.name}: its linear constraint has the limits "
+                f"[{self.lower}, {self.upper}]; give numbers, with -inf or inf for no limit."
             )

@@ -38,7 +38,7 @@ class StatedProgram:
         if self.waiting:
             return expanded(self.host, self.own_sense, self.waiting)
         if self.host is None:
-            raise ModelError("the problem has no columns; give it a Mip, or call add_template(...) first.")
+            raise ModelError("the problem has no variables; give it a Mip, or call add_template(...) first.")
         return self.host
 
     @property
@@ -180,7 +180,7 @@ class StatedProgram:
             return int(key)
         named = self.host is not None and self.host.names is not None
         if not named or not isinstance(key, str):
-            raise ModelError(f"row {row} names {key!r}, which is no family and no column of the problem.")
+            raise ModelError(f"row {row} names {key!r}, which is no family and no variable of the problem.")
         assert self.host is not None
         return int(self.host.resolve(f"row {row}", key))
 

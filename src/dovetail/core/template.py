@@ -67,7 +67,7 @@ class Template:
         x = np.asarray(getattr(point, "x", point), dtype=np.float64)
         if x.ndim != 1 or x.size < self.first_column + self.n_columns:
             raise ModelError(
-                f"values() takes a number for every column, such as result.x, not shape {x.shape}."
+                f"values() takes a number for every variable, such as result.x, not shape {x.shape}."
             )
         return {name: x[self._span(family)].reshape(self.count, -1) for name, family in self.families.items()}
 

@@ -32,7 +32,8 @@ class Widening:
         return abs(self.needed - self.limit)
 
     def __str__(self) -> str:
-        named = self.name if self.name.startswith("row[") else f"{self.kind} {self.name}"
+        kind = "constraint" if self.kind == "row" else "variable"
+        named = self.name if self.name.startswith("row[") else f"{kind} {self.name}"
         return f"the {self.side} limit of {named} from {self.limit:.{DIGITS}g} to {self.needed:.{DIGITS}g}"
 
 

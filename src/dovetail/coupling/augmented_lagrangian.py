@@ -104,7 +104,9 @@ class BlockCoupling:
         self.note = answer.note
         violation = float(answer.violation.max())
         if violation > LEFT_OVER:
-            self.note += f"{'; ' if self.note else ''}{self.name}: copies miss their rows by {violation:.1e}"
+            self.note += (
+                f"{'; ' if self.note else ''}{self.name}: copies violate their constraints by {violation:.1e}"
+            )
 
     def update_multipliers(self, rho: float, largest: float | None) -> None:
         """lambda += W (u - x), and the same for outputs; clipped at `largest` objective units per width."""
@@ -264,7 +266,9 @@ class AugmentedLagrangian:
                 if answer.x is not None or answer.status is not MipStatus.LIMIT:
                     break
         if answer.status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
-            raise EngineError(f"the MIP step is {answer.status.value}, although the host is not.")
+            raise EngineError(
+                f"the MIP step is {answer.status.value}, although the model without predictors is not."
+            )
         if answer.x is not None:
             self.x = answer.x
         return answer

@@ -385,8 +385,8 @@ def _part(mip: Mip, blocks: list[Block], groups: list[_SampleGroup], names: Coll
     name = _unused("+".join(blocks[b].name for b in kinds), names)
     if columns.size * most > MOST_ENTRIES:
         raise UnsupportedError(
-            f"{name}: {len(first.samples):,} samples share rows or columns, and their step would hold "
-            f'{most:,} rows over {columns.shape[1]:,} copies densely; use copies="inputs".'
+            f"{name}: {len(first.samples):,} samples share constraints or variables, and their step would "
+            f'hold {most:,} rows over {columns.shape[1]:,} copies densely; use copies="inputs".'
         )
     return CoupledBatch(
         name,

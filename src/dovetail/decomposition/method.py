@@ -163,7 +163,7 @@ class _Pricing:
         else:
             incumbent.estimate_bound(Estimate(value, bound.error))
             about = f"about {program.sign * value:.8g}, standard error {bound.error:.2g}"
-            self._said = f"no point is beyond {about}, by a sample: an estimate, nothing is proved ({said})"
+            self._said = f"an estimate from a sample, not a proof: no solution is beyond {about} ({said})"
         self._context.monitor.say(f"  {self._said}")
 
     @property

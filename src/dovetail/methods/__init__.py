@@ -48,7 +48,7 @@ METHODS: Table[Method] = Table(
     Part(
         "column-generation",
         "dovetail.methods.component_prices.column_generation:ColumnGeneration",
-        "prices on coupling rows, columns from every component, joined by a master",
+        "prices on coupling constraints, columns of every component, combined by a MIP",
     ),
     Part(
         "integer-search",
@@ -58,7 +58,7 @@ METHODS: Table[Method] = Table(
     Part(
         "neighbourhood",
         "dovetail.methods.neighbourhood:Neighbourhood",
-        "MILPs around the best point, most integers held; of many integers relax and fix first",
+        "MILPs around the incumbent, most integers fixed; with many integers relax and fix first",
     ),
     Part(
         "single-step-gradient",

@@ -44,7 +44,9 @@ RARER = 4
 completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
-NO_POINT = "proved by branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
+NO_POINT = (
+    "proved by branching over {boxes}: nowhere do the predictors give what constraints and bounds require"
+)
 
 
 @dataclass(frozen=True)

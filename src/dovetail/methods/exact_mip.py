@@ -48,16 +48,16 @@ REFUTE_SHARE = 0.5
 """Of the time left, where an engine finds no point: other phases may find one."""
 NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
 NO_POINT = (
-    "most likely there is no solution: HiGHS finds none of the problem with its predictors written out, "
-    "within its tolerances, which is no proof"
+    "most likely there is no solution: HiGHS finds none for the problem with the predictors written "
+    "out, within its tolerances, which is no proof"
 )
 EVERY_COMBINATION = (
-    "proved with every combination of the predictors' inputs in a table: whatever is chosen, some row or "
-    "bound is missed"
+    "proved with every combination of the predictors' inputs in a table: every combination violates a "
+    "constraint or bound"
 )
 EVERY_PATTERN = (
-    "proved with the predictors written out as rows: branching over their binaries and over integers leaves "
-    "nothing that rows and bounds allow"
+    "proved with the predictors written out as constraints: branching over their binaries and the integers "
+    "leaves no solution"
 )
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
@@ -83,7 +83,7 @@ class ExactMip:
         """One MIP for points and a bound at once; where the two differ, one for each."""
         run = _WholeMip.of(context, self)
         if run is None:
-            return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
+            return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as constraints")
         return run.ended(run.asked(context.budget))
 
 
@@ -283,7 +283,7 @@ class _WholeMip:
             box = context.once(structure_of).tight_box
             tight = tightened(given.problem, layers, box, cutoff, context, budget)
         context.monitor.say(
-            f"  proof: {layers.unstable} neurons may change sign, {tight.unstable} in better points"
+            f"  proof: {layers.unstable} neurons may change sign, {tight.unstable} in better solutions"
         )
         return written_out(tight, given)
 

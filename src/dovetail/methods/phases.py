@@ -64,46 +64,47 @@ class Phase:
 PHASES = (
     Phase(
         "many blocks",
-        f"more than {MANY_BLOCKS:,} blocks, the same up to their data, that share rows; nothing else then",
+        f"more than {MANY_BLOCKS:,} equal blocks (up to their data) that share constraints; then no other "
+        "part runs",
         lambda facts: facts.many_blocks,
         lambda options: BlockPrices(),
-        "{blocks} blocks that are the same up to their data: all priced at once",
+        "{blocks} blocks that are equal up to their data: all priced at once",
         of_blocks=True,
     ),
     Phase(
         "exact MIP",
-        "all predictors became tables or rows",
+        "all predictors became constraints (tables, trees)",
         lambda facts: facts.whole,
         lambda options: ExactMip(),
-        "all predictors became tables or rows",
+        "all predictors became constraints",
         as_written=True,
         proves=True,
     ),
     Phase(
         "template pricing",
-        "50 blocks or more that are the same up to their data",
+        "50 or more equal blocks (up to their data)",
         lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
         lambda options: BlockPrices(),
-        "{blocks} blocks that are the same up to their data: all priced at once, then each one's least cost "
-        "at the prices, proved",
+        "{blocks} blocks that are equal up to their data: all priced at once, then the least cost of each "
+        "block at these prices, proved",
         proves=True,
     ),
     Phase(
         "integer search",
-        "integers beside classes, which decide all that predictors read",
+        "integers beside classes, if integers determine all inputs of the predictors",
         lambda facts: facts.choices > 0 and facts.decided,
         lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
-        "local search over the integers, by the predictors themselves",
+        "local search over the integers, evaluated by the predictors",
         as_given=True,
     ),
     Phase(
         "descents",
-        f"not for trees alone, nor for more than {MANY_INTEGERS:,} integers",
+        f"not if all predictors are trees, nor with more than {MANY_INTEGERS:,} integers",
         lambda facts: not facts.many and facts.slopes,
         lambda options: SequentialLinear(
             starts=options.effort, patience=options.patience, bundle=options.bundle
         ),
-        "sequential linear steps from one start after the other",
+        "sequential linear programming from many starts",
     ),
     Phase(
         "cell descent",
@@ -114,10 +115,10 @@ PHASES = (
     ),
     Phase(
         "integer search",
-        "other integers beside classes",
+        "integers beside classes, otherwise",
         lambda facts: facts.choices > 0 and not facts.decided,
         lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
-        "local search over the integers, by the predictors themselves",
+        "local search over the integers, evaluated by the predictors",
         as_given=True,
     ),
     Phase(
@@ -129,18 +130,19 @@ PHASES = (
     ),
     Phase(
         "column generation",
-        "class outputs in several components that share rows, fewer than 50 alike; not trees alone",
+        "classes in several components that share constraints, fewer than 50 of them equal; not if all "
+        "predictors are trees",
         lambda facts: facts.priced and facts.slopes and not facts.blocks,
         lambda options: ColumnGeneration(rounds=options.effort),
-        "class outputs, {components} components that share rows: columns and prices",
+        "class outputs, {components} components that share constraints: columns and prices",
         needs_points=True,
     ),
     Phase(
         "cell columns",
-        "all predictors are tree ensembles, in components that share rows",
+        "all predictors are tree ensembles, in components that share constraints",
         lambda facts: facts.tree_components > 0,
         lambda options: CellColumns(),
-        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+        "{tree_components} components of tree ensembles share constraints: boxes of cells as columns",
         proves=True,
     ),
     Phase(
@@ -149,42 +151,43 @@ PHASES = (
         "neurons that can change sign",
         lambda facts: facts.curves > 0 and not facts.trees_beside_others,
         lambda options: QuadraticMip(),
-        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
+        "{curves} quadratic functions: tangents and envelopes, then SCIP for the remaining gap",
         proves=True,
     ),
     Phase(
         "branching",
-        "anything of which planes, or LPs of boxes, are small enough",
+        "problems of which a box can be bounded fast, by planes or by an LP",
         lambda facts: facts.branched,
         lambda options: Branching(),
-        "branch and bound over columns, neurons and cuts of trees",
+        "branch and bound over variables, neurons and thresholds of trees",
         as_given=True,
         proves=True,
     ),
     Phase(
         "exact MIP",
-        f"else, at most {MOST_NEURONS} neurons can change sign",
+        f"otherwise, if at most {MOST_NEURONS} neurons can change sign",
         lambda facts: not facts.whole and facts.unstable <= MOST_NEURONS,
         lambda options: ExactMip(),
-        "{unstable} neurons may change sign: few enough to be written out",
+        "{unstable} neurons may change sign: few enough for a MIP with all neurons",
         proves=True,
     ),
     Phase(
         "block prices",
-        "the same components, each a ReLU network over a box, a simplex or a ball; or of few kinds, each "
-        "small enough for branch and bound",
+        "components that share constraints, each a ReLU network over a box, a simplex or a ball; or "
+        "components of few kinds, each small enough for branch and bound",
         lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.certified)),
         lambda options: CertifiedPrices(),
-        "{components} components share rows: prices on these, and each one's least cost at them, proved",
+        "{components} components share constraints: prices on these, and the least cost of each component at "
+        "the prices, proved",
         needs_points=True,
         proves=True,
     ),
     Phase(
         "neighbourhoods",
-        f"not for trees alone, nor for more than {MANY_INTEGERS:,} integers",
+        f"not if all predictors are trees, nor with more than {MANY_INTEGERS:,} integers",
         lambda facts: not facts.many and facts.slopes,
         lambda options: Neighbourhood(rounds=options.effort, patience=2 * options.patience, relax=False),
-        "MILPs in which most integers, and signs of neurons, are held as at the best point",
+        "MILPs in which most integers and signs of neurons are fixed as in the incumbent",
     ),
 )
 

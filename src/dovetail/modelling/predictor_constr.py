@@ -74,7 +74,7 @@ def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment)
     if np.any(found.column == NUMBER):
         raise PredictorError(
             f"{attached.name}: output_vars holds a number; outputs must be variables. To ask for a value, "
-            "fix the variable or add a row."
+            "fix the variable or add a constraint."
         )
     samples = len(inputs.column)
     return inputs, Places(as_outputs(found.column, samples), as_outputs(found.number, samples))

@@ -74,7 +74,7 @@ class ModelSnapshot:
             attached.values = (
                 None if result.x is None else (inputs.values(result.x), outputs.values(result.x))
             )
-            attached.trouble = f"the last solve found no point: {result.status.value}"
+            attached.trouble = f"the last solve found no solution: {result.status.value}"
 
 
 def take_snapshot(model: Any, budget: Budget | None = None) -> ModelSnapshot:
@@ -138,7 +138,7 @@ def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
     >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1], name="square")
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
-    (True, 'infeasible: misses square, sample 0, output 0 by 1.1e-01')
+    (True, 'infeasible: violates the prediction of square, sample 0, output 0 by 1.1e-01')
     """
     problem = take_snapshot(model).problem
     violation = judge.check(problem, x)

@@ -16,7 +16,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "dovetail.Problem",
         "dovetail.models.own:OwnModel",
-        "rows, bounds and costs as arrays",
+        "constraints, bounds and costs as arrays",
         recognises=of_class("dovetail.core.problem.Problem"),
     ),
     Part(
@@ -29,7 +29,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "pyscipopt.Model",
         "dovetail.models.scip:ScipModel",
-        "quadratic rows, SOS and logical constraints too",
+        "quadratic, SOS and logical constraints too",
         library="pyscipopt",
         extra="scip",
         recognises=of_class("pyscipopt.scip.Model"),

@@ -68,6 +68,6 @@ def _require_possible(file: str, text: LpProgram) -> None:
         low, high = text.limits(column)
         if low > high:
             raise ModelError(
-                f"{file}: column {shown(column)} is bounded to at least {low:g} and at most {high:g}, which "
-                "no number is; a column without a lower bound of its own is at least 0."
+                f"{file}: variable {shown(column)} is bounded to at least {low:g} and at most {high:g}, "
+                "which no number is; a variable without a lower bound of its own is at least 0."
             )

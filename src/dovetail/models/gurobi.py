@@ -213,7 +213,8 @@ def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
     kinds = np.array(model.getAttr("VType", variables))
     for j in np.flatnonzero(np.isin(kinds, [GRB.SEMICONT, GRB.SEMIINT]))[:1]:
         raise UnsupportedError(
-            f"{names[j]} is semi-continuous or semi-integer; write it with a binary variable and two rows."
+            f"{names[j]} is semi-continuous or semi-integer; write it with a binary variable and "
+            "two constraints."
         )
     lower = np.array(model.getAttr("LB", variables))
     upper = np.array(model.getAttr("UB", variables))

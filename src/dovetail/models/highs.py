@@ -41,7 +41,7 @@ class HighsModel(ForeignModel):
             return int(variable.index)
         raise ModelError(
             f"{variable!r} is not a variable of this highspy model; pass what its addVariable gave you, "
-            "or the name of a column."
+            "or the name of a variable."
         )
 
     def watch(self, ties: Ties) -> None:
@@ -83,7 +83,7 @@ class HighsModel(ForeignModel):
         solution = highspy.HighsSolution()
         solution.col_value = values.tolist()
         if self._model.setSolution(solution) == highspy.HighsStatus.kError:
-            raise ModelError("HiGHS does not take the point; read it with result.value(variables).")
+            raise ModelError("HiGHS does not take the solution; read it with result.value(variables).")
 
 
 def _holder(variable: Any) -> Any:
@@ -117,7 +117,7 @@ def as_mip(
         )
     lp = highs.getLp()
     if lp.num_col_ == 0:
-        raise ModelError(f"{called} has no columns; HiGHS reads text that is no model as an empty one.")
+        raise ModelError(f"{called} has no variables; HiGHS reads text that is no model as an empty one.")
     integer = _integrality(lp, called)
     names = distinct(lp.col_names_)
     if not rows:
@@ -150,7 +150,7 @@ def _integrality(lp: highspy.HighsLp, called: str) -> np.ndarray:
             name = lp.col_names_[j] if lp.col_names_ else f"x[{j}]"
             raise ModelError(
                 f"{called}: {name} is semi-continuous, which is not supported; write it with a binary "
-                "column and two rows."
+                "variable and two constraints."
             )
     if not kinds:
         return np.zeros(lp.num_col_, dtype=bool)
@@ -170,6 +170,6 @@ def read_by_highs(path: Path, meter: Meter, *, free: bool = True) -> Mip:
     if status != highspy.HighsStatus.kOk:
         raise ModelError(
             f"{meter.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
-            "with quadratic rows, SOS or indicator constraints, ranges in .lp files, and mistakes."
+            "with quadratic constraints, SOS or indicator constraints, ranges in .lp files, and mistakes."
         )
     return as_mip(highs, meter.name)

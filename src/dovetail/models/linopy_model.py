@@ -152,7 +152,9 @@ def _in_one_line(item: Any) -> str:
 
 def _refuse_what_is_not_taken(model: linopy.Model) -> None:
     for name in model.variables.semi_continuous:
-        raise UnsupportedError(f"{name} is semi-continuous; write it with a binary variable and two rows.")
+        raise UnsupportedError(
+            f"{name} is semi-continuous; write it with a binary variable and two constraints."
+        )
 
 
 def _add_ordered_sets(model: linopy.Model, labels: IntArray, special: SpecialConstraints) -> None:

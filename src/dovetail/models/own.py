@@ -52,7 +52,7 @@ class OwnModel(ForeignModel):
             return variable.index
         if isinstance(variable, str):
             return int(self._model.mip.resolve("variables", np.array(variable)))
-        raise ModelError(f"{variable!r} is no column of the problem; give its index or its name.")
+        raise ModelError(f"{variable!r} is no variable of the problem; give its index or its name.")
 
     def watch(self, ties: Ties) -> None:
         """Nothing: a problem holds its predictors itself."""

@@ -40,7 +40,7 @@ _TAKEN = frozenset(
 )  # fmt: skip
 """Components that are rows and columns, or mean nothing by themselves."""
 
-_WITH_BINARIES = "write it with binary variables and linear rows, or deactivate it."
+_WITH_BINARIES = "write it with binary variables and linear constraints, or deactivate it."
 
 _FIXES = {
     "Disjunct": "apply pyo.TransformationFactory('gdp.bigm') to the model first.",
@@ -170,7 +170,9 @@ def _require_taken(model: Any) -> None:
         if kind.__name__ not in _TAKEN:
             found = next(model.component_objects(kind, active=True, descend_into=True))
             fix = _FIXES.get(kind.__name__, _WITH_BINARIES)
-            raise UnsupportedError(f"{found.name} is a {kind.__name__}, which is not a linear row; {fix}")
+            raise UnsupportedError(
+                f"{found.name} is a {kind.__name__}, which is not a linear constraint; {fix}"
+            )
 
 
 class _Columns:

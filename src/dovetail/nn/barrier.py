@@ -85,7 +85,7 @@ class LogBarrier:
             i, k = (int(entry) for entry in equal[0])
             return (
                 f"{block.rows.names[i][k]} is an equality on {block.name}'s output, which has no "
-                "interior; use nn_solver=ProjectedGradient(), or give the row a width."
+                "interior; use nn_solver=ProjectedGradient(), or give the constraint two different limits."
             )
         return None
 

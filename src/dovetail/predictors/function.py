@@ -110,7 +110,7 @@ class CallablePredictor:
 
     def _hint(self, X: FloatArray, what: str) -> str:
         return (
-            f"{self.name} {what}; it seems to take one row of {X.shape[1]} features. Functions are asked "
+            f"{self.name} {what}; it seems to take one sample of {X.shape[1]} features. Functions are asked "
             "about many samples at once: pass dovetail.Function(f, row_by_row=True), or write it for (n, d) "
             "arrays."
         )
@@ -247,8 +247,8 @@ class Function(CallablePredictor):
         apart = float(np.max(np.abs(again - before) / (1.0 + np.abs(before)), initial=0.0))
         if not apart <= ROUNDING["float32"]:
             raise PredictorError(
-                f"{self.name} gives {before[0].tolist()} and then {again[0].tolist()} for the same row; it "
-                "must depend neither on chance nor on the other rows of a batch."
+                f"{self.name} gives {before[0].tolist()} and then {again[0].tolist()} for the same "
+                "sample; it must depend neither on chance nor on the other samples of a batch."
             )
         if apart > ROUNDING["float64"] and self._dtype == "float64":
             self._dtype = "float32"

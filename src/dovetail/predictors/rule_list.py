@@ -95,7 +95,7 @@ class RuleList(TreePredictor):
     def answer(self, X: FloatArray) -> FloatArray:
         """By the rules themselves."""
         if X.shape[1] != self._features:
-            raise PredictorError(f"RuleList: rows have {X.shape[1]} features, not {self._features}.")
+            raise PredictorError(f"RuleList: samples have {X.shape[1]} features, not {self._features}.")
         chosen = np.full(len(X), len(self._rules))
         for number in reversed(range(len(self._rules))):
             held = [condition.holds(X) for condition in self._rules[number]]

@@ -250,7 +250,7 @@ def _require_binaries(mip: Mip, indicators: Sequence[Indicator], binary: IntArra
         kind = "integer" if mip.integer[j] else "continuous"
         raise ModelError(
             f"indicator constraint {indicators[k].name}: {mip.column_name(j)} is {kind} with bounds "
-            f"[{mip.lower[j]:g}, {mip.upper[j]:g}]; only a binary variable can switch a row on."
+            f"[{mip.lower[j]:g}, {mip.upper[j]:g}]; only a binary variable can switch a constraint on."
         )
 
 

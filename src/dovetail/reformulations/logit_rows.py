@@ -74,7 +74,7 @@ class LogitRows:
         relaxed = _written(given, parts, [part.for_bounds for part in parts])
         points = _written(given, parts, [part.for_points for part in parts])
         count = sum(part.block.outputs.size for part in parts)
-        note = f"{several(count, 'probability', 'probabilities')}, limited by rows on their logits"
+        note = f"{several(count, 'probability', 'probabilities')}, limited by constraints on their logits"
         return replace(points, relaxed=relaxed, note=note)
 
 

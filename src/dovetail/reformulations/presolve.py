@@ -75,8 +75,8 @@ class Presolve:
             return None
         mip = problem.mip
         rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
-        note = f"{several(rows, 'row')} and {several(columns, 'column')} removed"
-        note = note if rows or columns else "sides of rows left out, or columns found to be integer"
+        note = f"{several(rows, 'constraint')} and {several(columns, 'variable')} removed"
+        note = note if rows or columns else "limits of constraints left out, or variables found to be integer"
         return Reformulated(form.problem(problem), given, into=form.into, back=form.back, note=note)
 
 

@@ -247,7 +247,9 @@ def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...
     fills: list[Fill] = []
     for one in kept:
         fills += _write(writer, one.table, one.outputs, one.seen, one.seen)
-    note = f"samples with few inputs to choose from became rows: {len(kept)} (+{writer.size} columns)"
+    note = (
+        f"samples with few combinations of inputs became constraints: {len(kept)} (+{writer.size} variables)"
+    )
     written = problem.derived(writer.extend(problem.mip), blocks)
     return Reformulated(written, given, tuple(fills), relaxed=_relaxed(given, kept, blocks), note=note)
 

@@ -193,7 +193,7 @@ class _Writing:
             integer=host.integer,
         )  # where points are looked for, bounds of their own may be tighter than those of the cells
         note = (
-            f"tree ensembles as rows: {several(self._binaries.size, 'cut')}, "
+            f"tree ensembles as constraints: {several(self._binaries.size, 'threshold')}, "
             f"{sum(part.columns.size for part in weights):,} leaves"
         )
         written = {block.name for block in self._trees.problem.blocks}

@@ -42,7 +42,7 @@ def _draw_course(axis: Any, course: Course) -> None:
     if course.bounds:
         _draw_steps(axis, course.bounds, course.end, linestyle="--", color="0.45", label="proven bound")
     if course.points:
-        _draw_steps(axis, course.points, course.end, color="0.2", label="best verified point")
+        _draw_steps(axis, course.points, course.end, color="0.2", label="incumbent")
     for k, source in enumerate(dict.fromkeys(gain.source for gain in course.points)):
         mine = [gain for gain in course.points if gain.source == source]
         name = visible(found_by(source)) if k < PARTS else None
@@ -50,7 +50,7 @@ def _draw_course(axis: Any, course: Course) -> None:
     if course.early:
         axis.set_xscale("log")
     if not course.points and not course.bounds:
-        axis.text(0.5, 0.5, "no point and no bound", ha="center", va="center", transform=axis.transAxes)
+        axis.text(0.5, 0.5, "no solution and no bound", ha="center", va="center", transform=axis.transAxes)
         return
     proofs = [visible(proved_by(gain.source)) for gain in course.bounds[-1:] if gain.source in ROWS_ONLY]
     legend = axis.legend(title="; ".join(f"bound: {proof}" for proof in proofs) or None, fontsize="small")

@@ -92,8 +92,8 @@ def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], fl
         room = gained() if bound.scope is Scope.WRITTEN else 0.0
         if room is not None and excess > noise + room:
             raise BoundFaultError(
-                f"{bound.source or 'a method'} proved that no point is below {bound.value:.12g} (minimised), "
-                f"and a verified point is at {value:.12g}"
+                f"{bound.source or 'a method'} proved that no solution is below {bound.value:.12g} "
+                f"(minimised), and a verified solution has {value:.12g}"
             )
     return replace(bound, value=value)
 

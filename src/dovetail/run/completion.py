@@ -164,7 +164,7 @@ class Completion:
         if np.shape(candidate) != (columns,):
             raise OptionError(
                 f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
-                f"{columns} columns."
+                f"{columns} variables."
             )
         if not all_finite(candidate):
             return Completed(candidate, self._violation_of(candidate))

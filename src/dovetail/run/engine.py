@@ -149,14 +149,14 @@ def certified(
     x = np.clip(x, lower, upper)
     whole = np.round(x[mip.integer])
     if np.any(np.abs(whole - x[mip.integer]) > ENGINE_TOLERANCE * np.maximum(1.0, np.abs(whole))):
-        raise EngineError(f"{engine} returned fractional values for integer columns.")
+        raise EngineError(f"{engine} returned fractional values for integer variables.")
     x[mip.integer] = whole
     room = ENGINE_TOLERANCE * (1.0 + abs(mip.A) @ np.abs(x))
     beyond = mip.row_violation(x) - room
     if beyond.size and np.max(beyond) > 0.0:
         i = int(np.argmax(beyond))
         raise EngineError(
-            f"{engine} returned a point that misses {mip.row_name(i)} by {beyond[i] + room[i]:.1e}."
+            f"{engine} returned a point that violates {mip.row_name(i)} by {beyond[i] + room[i]:.1e}."
         )
     value = objective.value(x)
     if np.isnan(bound) or bound > value + 1e-6 * max(1.0, abs(value)):

@@ -90,7 +90,7 @@ def in_words(failures: Sequence[Failure]) -> str:
     if not failures:
         return ""
     named = listed([*map(str, failures)])
-    return f"{several(len(failures), 'part')} failed, and the solve went on without: {named}"
+    return f"{several(len(failures), 'part')} failed, and the solve continued without: {named}"
 
 
 _solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=None)

@@ -222,9 +222,7 @@ class Monitor:
         self._catch_up()
         inexact = sum(not row.exact for row in self.trace)
         if inexact and any(row.residuals for row in self.trace):
-            self.say(
-                f"* {several(inexact, 'MIP step')} ended at a limit; their points were used all the same"
-            )
+            self.say(f"* {several(inexact, 'MIP step')} ended at a limit; the points found were used")
 
     def _state(self) -> State:
         incumbent = self._incumbent
@@ -311,7 +309,8 @@ class Monitor:
         if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
             self._told_interrupt = True
             self.say(
-                "interrupted: the best point is checked and returned; once more leaves at once", "warning"
+                "interrupted: the best solution is checked and returned; a second Ctrl-C ends at once",
+                "warning",
             )
         with self._lock:
             if not self._parts:
@@ -356,10 +355,10 @@ class Ticker:
 
 
 ENDS = {
-    StopReason.PROVED: "proved",
+    StopReason.PROVED: "gap closed",
     StopReason.TARGET: "target reached",
-    StopReason.AGREED: "the blocks agree",
-    StopReason.TIME: "its time was over",
+    StopReason.AGREED: "copies and variables agree",
+    StopReason.TIME: "at the time limit",
     StopReason.INTERRUPT: "interrupted",
     StopReason.CALLBACK: "stopped by the callback",
     StopReason.ERROR: "ended by an error",
@@ -412,7 +411,7 @@ def _gains_in_words(before: State, now: State, first: float) -> list[str]:
     """What a part achieved; the lack of any point is said instead of "no gain"."""
     better = gain(before, now, first)
     if math.isnan(now.incumbent):
-        return [*([better] if better else []), "no point yet"]
+        return [*([better] if better else []), "no solution yet"]
     return [better or "no gain"]
 
 
@@ -422,9 +421,9 @@ def gain(before: State, now: State, first: float = math.nan) -> str:
     if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
         several_came = math.isnan(before.incumbent) and number(first) != number(now.incumbent)
         if several_came and not math.isnan(first):
-            better.append(f"first point {number(first)}, then {number(now.incumbent)}")
+            better.append(f"first solution {number(first)}, then {number(now.incumbent)}")
         else:
-            better.append(_step("incumbent", "first point", before.incumbent, now.incumbent))
+            better.append(_step("incumbent", "first solution", before.incumbent, now.incumbent))
     if now.bound is not None and not now.rows_only and (now.bound != before.bound or before.rows_only):
         known = before.bound is not None and not before.rows_only
         better.append(_step("bound", "bound", before.bound if known else None, now.bound))
@@ -435,5 +434,5 @@ def _step(what: str, first: str, before: float | None, now: float) -> str:
     if before is None or math.isnan(before):
         return f"{first} {number(now)}"
     if number(before) == number(now):
-        return f"{what} {number(now)}, better in digits that are not shown"
+        return f"{what} {number(now)}, better in digits not shown"
     return f"{what} {number(before)} to {number(now)}"

@@ -201,7 +201,7 @@ def _require_fitting(untouched: Untouched, columns: int) -> None:
         raise ValueError("the samples of a block have different shapes")
     for places in (inputs, outputs):
         if places.size and not 0 <= places.min() <= places.max() < columns:
-            raise ValueError("a block is over columns that are not there")
+            raise ValueError("a block has variables that are not there")
 
 
 def _runs(array: FloatArray | IntArray) -> list[list[float]]:

@@ -335,7 +335,7 @@ class Result:
     @property
     def _point(self) -> FloatArray:
         if self.x is None:
-            raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
+            raise DovetailError(f"there is no solution to read: the status is {self.status.value}.")
         return self.x
 
     @cached_property
@@ -362,7 +362,7 @@ class Result:
         """The objective in words; the point of an unbounded problem has none."""
         if self.objective is not None:
             return f"{self.objective:.8g}"
-        return "no point" if self.x is None else "without limit"
+        return "no solution" if self.x is None else "without limit"
 
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
@@ -403,7 +403,7 @@ class Result:
         gap = "" if self.gap is None else f", gap {100 * self.gap:.3g} %"
         rows = [
             ("objective", self._objective_in_words),
-            ("bound", f"{bound}{', rows only' if self.rows_only else gap}"),
+            ("bound", f"{bound}{', MIP only' if self.rows_only else gap}"),
             ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
             ("means", self.message),
         ]
@@ -473,7 +473,7 @@ class Values(Mapping[str, Any]):
         if name in self.families:
             return self.families[name]
         known = [*self.families, *self._index]
-        raise KeyError(f"there is no column and no family called {name!r}{did_you_mean(name, known)}")
+        raise KeyError(f"there is no variable and no family called {name!r}{did_you_mean(name, known)}")
 
     def __contains__(self, name: object) -> bool:
         return name in self._index or name in self.families

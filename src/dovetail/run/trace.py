@@ -134,7 +134,7 @@ class Trace:
         self.turns.append(PartTurn(part, begin, end))
 
     def without_gains(self) -> Trace:
-        """Of a search that had no cost, since no point is the best: nothing was better than another."""
+        """The trace of a search without an objective: incumbents and bounds mean nothing."""
         return Trace(self.rows, turns=self.turns)
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Trace:
             return "<Trace: no iterations>"
         last = self.rows[-1]
         bound = "" if last.bound is None else f", bound {last.bound:.6g}"
-        best = "no point" if isnan(last.incumbent) else f"incumbent {last.incumbent:.6g}"
+        best = "no solution" if isnan(last.incumbent) else f"incumbent {last.incumbent:.6g}"
         return f"<Trace: {several(len(self), 'iteration')}, {last.elapsed:.2f} s, {best}{bound}>"
 
     def _repr_html_(self) -> str:

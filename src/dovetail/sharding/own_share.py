@@ -144,8 +144,8 @@ class OwnShare:
         if plan is None or len(plan.programs) != 1:
             raise ModelError(
                 f"{self._source.name}: its blocks cannot be priced all at once; there must be at least "
-                f"{FEWEST_BLOCKS} of them, rows over all blocks, and networks over whole families, none of "
-                "which reads another's outputs."
+                f"{FEWEST_BLOCKS} of them, constraints over all blocks, and networks over whole families, "
+                "none of which reads another's outputs."
             )
         return plan
 

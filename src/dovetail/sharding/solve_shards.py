@@ -226,7 +226,7 @@ class _Solve:
         self._rounds = Rounds(shares, limit, totals, budget, Stopwatch(), seed)
         monitor.say(
             f"{several(len(sources), 'shard')}, {several(sum(totals), 'block')}, "
-            f"{several(workers.count, 'worker')}, {several(len(limit), 'side')} of coupling rows"
+            f"{several(workers.count, 'worker')}, {several(len(limit), 'side')} of coupling constraints"
         )
 
     def _ask(self, call: str, *arguments: object) -> list[Any]:
@@ -303,7 +303,7 @@ def _folder(out: Any) -> Path:
 
 def _ending(objective: float | None, violation: Violation | None, folder: Path) -> str:
     if violation is None:
-        return "  no answer: some block has no point that its predictor confirms"
+        return "  no solution: the predictor of a block confirms none of its columns"
     if objective is None:
-        return f"  no answer: the choice misses {violation.missed}"
+        return f"  no solution: the choice violates {violation.missed}"
     return f"  objective {objective:.8g}, checked by every shard's own predictor; values are in {folder}"

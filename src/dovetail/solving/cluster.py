@@ -38,7 +38,7 @@ def require_blocks_for(context: SolveContext) -> None:
         return
     if context.once(template_plan) is None:
         raise OptionError(
-            f"cluster is given, and this problem has nothing to spread over it: at least {FEWEST_BLOCKS} "
-            "samples that are the same up to their data and share rows. Leave cluster= out."
+            f"cluster is given, and this problem cannot be distributed: it needs at least {FEWEST_BLOCKS} "
+            "equal samples (up to their data) that share constraints. Leave cluster= out."
         )
     context.monitor.say(f"  cluster: {context.cluster.description}")

@@ -137,7 +137,7 @@ def _infeasible(found: Finding) -> Iterator[str]:
     context = found.context
     widened = smallest_relaxation(found.problem, context.budget, seed=context.seed, threads=context.threads)
     if widened:
-        yield f"the smallest change of rows that leaves room: {_changes(widened)}"
+        yield f"the smallest change of constraints that admits a solution: {_changes(widened)}"
 
 
 def _nearly_feasible(found: Finding) -> Iterator[str]:
@@ -164,11 +164,11 @@ def _longer(found: Finding) -> Iterator[str]:
         return
     more = f"time_limit={_round(LONGER * seconds):g}"
     if conclusion.status is Status.NO_SOLUTION:
-        yield f"{more}: the time was over before any candidate passed"
+        yield f"{more}: the time limit ended the solve before a candidate passed the check"
         return
     when = _last_visible_gain(found.context.monitor.trace.incumbents)
     if conclusion.status is Status.FEASIBLE and when > LATE * seconds:
-        yield f"{more}: the last better point came late, after {when:.1f} of {seconds:.1f} s"
+        yield f"{more}: the last improvement came late, after {when:.1f} of {seconds:.1f} s"
 
 
 def _last_visible_gain(gains: Sequence[Gain]) -> float:
@@ -179,7 +179,7 @@ def _last_visible_gain(gains: Sequence[Gain]) -> float:
 def _another_method(found: Finding) -> Iterator[str]:
     """The default tries several ways."""
     if found.conclusion.status is Status.NO_SOLUTION and found.method != "auto":
-        yield f'method="auto", which tries several ways: {found.method} found no point'
+        yield f'method="auto", which combines several methods: {found.method} found no solution'
 
 
 def _margin(found: Finding) -> Iterator[str]:

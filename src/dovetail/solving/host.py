@@ -34,7 +34,7 @@ LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
 """HiGHS's own tree and ours take two LPs at the least. Where those would take a larger part of the time left
 (and more seconds than anybody notices), and bounds alone limit the objective, or all of it but the outputs,
 the search begins at once."""
-NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
+NO_POINT = "no solution satisfies constraints, bounds and integrality, not even within 1e-6"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def analyse_host(
             return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
     except OutOfTime:
         return HostRelaxation(asked=False)
-    return HostRelaxation(note="nothing is known about the host")
+    return HostRelaxation(note="the model without predictors could not be analysed")
 
 
 def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:

@@ -216,7 +216,7 @@ class Job:
         if monitor.failure is not None:
             monitor.failure.add_note(
                 "raised by the callback, a predictor or the method during dovetail.solve; "
-                "the best point so far is in its attribute `result`"
+                "the best solution so far is in its attribute `result`"
             )
             monitor.failure.result = result  # type: ignore[attr-defined]
             raise monitor.failure
@@ -257,7 +257,7 @@ class Job:
         if not violation.within():
             incumbent.x = None  # nobody knows what it is worth: the error carries no result
             raise PredictorError(
-                f"a point that passed the check before now misses {violation.missed}; "
+                f"a solution that passed the check before now violates {violation.missed}; "
                 "a predictor that answers differently from call to call cannot be optimised."
             )
         return violation
@@ -306,7 +306,7 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
             x = snapshot.carry(x, start.origin)
         if x is not None and np.shape(x) != (program.n_columns,):
             raise OptionError(
-                f"start has the shape {np.shape(x)}, the problem has {program.n_columns} columns: "
+                f"start has the shape {np.shape(x)}, the problem has {program.n_columns} variables: "
                 "it is the result of another problem."
             )
         return Start(x, start.multipliers)

@@ -29,9 +29,9 @@ CERTIFYING_SECONDS = 60.0
 MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
 ROUNDED = "the rest is rounding of the predictors"
 MEANING = {
-    Status.INFEASIBLE: "proved without any network",
-    Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
-    Status.NO_SOLUTION: "no candidate passed the check, and whether there is a point is open",
+    Status.INFEASIBLE: "proved without the predictors",
+    Status.UNBOUNDED: "the solution is feasible, and variables outside predictors improve it without limit",
+    Status.NO_SOLUTION: "no candidate passed the check, but a solution may exist",
     Status.ERROR: "a part of the solve failed before any candidate passed the check",
 }
 
@@ -133,11 +133,11 @@ def message(
         parts.append(host.note)
     nearest = context.incumbent.nearest
     if context.incumbent.x is None and nearest is not None:
-        parts.append(f"the nearest candidate misses {nearest.missed}{_within_rounding(nearest)}")
+        parts.append(f"the nearest candidate violates {nearest.missed}{_within_rounding(nearest)}")
     if violation is not None and violation.within() and not violation.steady():
         parts.append(
-            f"evaluated one by one, or on another processor, the samples may miss {violation.rounding.name} "
-            f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
+            f"evaluated one by one, or on another processor, the samples may violate "
+            f"{violation.rounding.name} by {violation.rounding.amount:.1e}: the predictors' own rounding"
         )
     return "; ".join(part for part in parts if part)
 
@@ -158,12 +158,12 @@ def _meaning(conclusion: Conclusion, context: SolveContext) -> str:
 def _feasible(gap: float | None, context: SolveContext, *, proved: bool) -> str:
     estimated = "" if proved else " to an estimate of the bound"
     seen = context.incumbent.proof.source not in ROWS_ONLY or not context.problem.blocks or not proved
-    left = "no bound" if gap is None else f"gap {gap_text(gap)}" if seen else "no bound knows the predictors"
-    return f"the solution is verified, a better one may exist ({left}{estimated})"
+    left = "no bound" if gap is None else f"gap {gap_text(gap)}" if seen else "no bound with the predictors"
+    return f"verified solution, a better one may exist ({left}{estimated})"
 
 
 def _optimal(gap: float, conclusion: Conclusion) -> str:
-    by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the word of a MIP engine"
+    by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the bound of a MIP engine"
     if gap <= ROUNDING:
         return f"{by} meets the verified objective"
     if conclusion.within_rounding:

@@ -145,7 +145,7 @@ class Reached:
             return ""
         column, least, most = self.box.empty
         return (
-            "proved by the ranges of the predictors' outputs: with what they can give, "
+            "proved by the ranges of the predictors' outputs: with the outputs that are possible, "
             f"{self.problem.mip.column_name(column)} would have to be at least {least:g} and at most {most:g}"
         )
 

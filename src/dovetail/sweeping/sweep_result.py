@@ -104,7 +104,7 @@ class SweepRow:
     def __str__(self) -> str:
         if self.error:
             return f"{case_in_words(self.case)}: failed, {self.error}"
-        objective = "no point" if self.objective is None else f"objective {self.objective:.6g}"
+        objective = "no solution" if self.objective is None else f"objective {self.objective:.6g}"
         bound = "" if self.bound is None else f", bound {self.bound:.6g}"
         return f"{case_in_words(self.case)}: {self.status}, {objective}{bound}, {self.seconds or 0.0:.1f} s"
 

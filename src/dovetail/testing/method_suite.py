@@ -154,7 +154,7 @@ class MethodSuite:
         assert result.status in ("no_solution", "infeasible")
         assert result.x is None
         assert result.objective is None
-        assert result.status == "infeasible" or "misses the bounds of y by" in result.message
+        assert result.status == "infeasible" or "violates the bounds of y by" in result.message
 
     def test_infeasible_with_the_hosts_proof_only(self) -> None:
         """Rows that contradict each other without any predictor."""

@@ -117,7 +117,7 @@ class TestBinaryClassifiers:
 
     def test_three_columns_are_refused_with_both_numbers(self, model):
         model.fit(X, TWO)
-        with pytest.raises(dt.PredictorError, match=r"\(16, 1\) outputs, but outputs has 3 columns"):
+        with pytest.raises(dt.PredictorError, match=r"\(16, 1\) outputs, but outputs has 3 variables"):
             tied(model, X, 3)
 
 
@@ -127,7 +127,7 @@ def test_classifiers_without_probabilities_decide_at_zero(model):
     block = tied(model, X, 1)
     assert block.threshold == 0.0
     assert np.array_equal(block.decode(block.predictor.predict(X))[:, 0], model.predict(X))
-    with pytest.raises(dt.PredictorError, match="outputs has 2 columns"):
+    with pytest.raises(dt.PredictorError, match="outputs has 2 variables"):
         tied(model, X, 2)
 
 
@@ -332,7 +332,7 @@ class TestRefusals:
 
     def test_the_wrong_number_of_features(self):
         model = LinearRegression().fit(X, X[:, 0])
-        with pytest.raises(dt.PredictorError, match="inputs has 2 columns.*takes 3 features"):
+        with pytest.raises(dt.PredictorError, match="inputs has 2 variables.*takes 3 features"):
             tied(model, X[:, :2], 1, output_type="regression")
 
     def test_coefficients_that_are_no_numbers(self):

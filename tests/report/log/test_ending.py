@@ -32,21 +32,21 @@ def test_of_an_optimum(solved):
 
 def test_a_check_that_fails_has_another_mark(solved):
     missed = replace(solved, violation=replace(solved.violation, rows=Worst(0.5, "demand")))
-    assert "\u2717 rows (5.0e-01)" in text_of(missed)
+    assert "\u2717 constraints (5.0e-01)" in text_of(missed)
     assert text_of(missed).count("\u2713") == 3
 
 
 def test_a_bound_of_the_rows_alone_has_no_gap(solved):
     loose = replace(solved, status=Status.FEASIBLE, bound=2.0 * solved.objective, bound_source="host")
     text = text_of(loose)
-    assert "(rows only, no network seen)" in text and "gap" not in text
+    assert "(MIP only, predictors ignored)" in text and "gap" not in text
     assert "gap" in text_of(replace(loose, bound_source="exact"))
 
 
 def test_without_networks_nothing_is_said_of_them():
     result = dt.solve(dt.Problem(dt.Mip(cost=[1.0], lower=0.5, integer=True)), log=False)
     text = text_of(result)
-    assert "network seen" not in text and "predict" not in text and text.count("\u2713") == 3
+    assert "MIP only" not in text and "predict" not in text and text.count("\u2713") == 3
 
 
 def test_hints_are_told(solved):

@@ -12,7 +12,11 @@ from tests.small import knapsack, linear_net
 
 def test_of_a_small_problem():
     text = "\n".join(heading(knapsack(), "dovetail", 79))
-    for part in ("dovetail", "maximise" if knapsack().mip.sense == "max" else "minimise", "1 row, 5 columns"):
+    for part in (
+        "dovetail",
+        "maximise" if knapsack().mip.sense == "max" else "minimise",
+        "1 constraint, 5 variables",
+    ):
         assert part in text
     assert "(4 integer)" in text and "price: Linear; 1 sample, 4 inputs -> 1 output, values" in text
 
@@ -20,7 +24,7 @@ def test_of_a_small_problem():
 def test_where_there_is_no_network_that_is_said():
     """Whoever forgot the predictor should see it in the first lines."""
     text = "\n".join(heading(dt.Problem(dt.Mip(cost=[1.0], upper=1.0)), "dovetail", 79))
-    assert "network     none: rows alone" in text
+    assert "network     none" in text
 
 
 def many(count):
@@ -50,7 +54,7 @@ def test_the_legend_explains_the_columns():
     plain, residuals = (
         " ".join(" ".join(legend(residuals=both, width=79)).split()) for both in (False, True)
     )
-    for word in ("rows only:", "evaluations:"):
+    for word in ("MIP only:", "evaluations:"):
         assert word in plain and word in residuals
     assert "(incumbent)" in plain and "--:" in plain
     assert "residual:" in residuals and "rho:" in residuals and "residual:" not in plain

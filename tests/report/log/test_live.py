@@ -48,7 +48,7 @@ def test_a_narrow_terminal_gets_whole_words(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     stream = Terminal()
     outlet = LiveOutlet(stream)
-    outlet.show("| 12.4 s  first integer search  best 37.4049  rows only: 900.125  282,073 evaluations")
+    outlet.show("| 12.4 s  first integer search  best 37.4049  MIP only: 900.125  282,073 evaluations")
     outlet.close()
     shown = {line.strip() for line in re.split("[\r\n]", ESCAPES.sub("", stream.getvalue()))} - {""}
     assert shown == {"| 12.4 s  first integer search  best 37.4049"}

@@ -48,7 +48,7 @@ def test_the_columns_are_those_that_are_promised(width):
 @pytest.mark.parametrize("width", [59, 79])
 def test_a_bound_of_the_rows_alone_has_no_gap(width):
     told = line(PARTS, replace(STATE, bound=40.0, rows_only=True), width)
-    assert "rows only: 40" in told and "%" not in told
+    assert "MIP only: 40" in told and "%" not in told
     assert told.rstrip().endswith("1,204")
     assert line(PARTS, STATE, width).split()[-4:] == ["75", "31.6", "%", "1,204"]
 

@@ -31,7 +31,7 @@ def test_parts():
         ("a descent from a random start", 1, "15"),
         ("a MIP over the columns", 1, "17"),
     ]
-    assert rows[0].colour == 8  # the rows alone are grey
+    assert rows[0].colour == 8  # a bound without predictors is grey
     assert len({row.colour for row in rows}) == 3
 
 
@@ -121,5 +121,5 @@ def test_residuals():
     constant = [row(k, residual=0.0 if k == 3 else float("nan") if k == 4 else 1.0) for k in range(1, 5)]
     assert [kind for kind, _ in residual_figures(constant)] == ["residual"]
     cut = residual_figures([row(k, exact=k > 0) for k in range(5)])[0][1]
-    assert cut.notes == ["1 MIP step ended at a limit; the points were used all the same."]
+    assert cut.notes == ["1 MIP step ended at a limit; the points found were used."]
     assert len(residual_figures([row(k) for k in range(5000)])[0][1].wide.stops) <= 120

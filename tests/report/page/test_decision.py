@@ -132,7 +132,7 @@ def test_two_indices():
 
 def test_single_columns():
     (grid,) = laid_out(["dose", "effect"])
-    assert (grid.title, list(grid.rows), grid.mixed) == ("Single columns", ["dose", "effect"], True)
+    assert (grid.title, list(grid.rows), grid.mixed) == ("Single variables", ["dose", "effect"], True)
 
 
 MIX = ["cement_wall", "cement_beam", "cost", "ash_beam", "ash_wall", "net_cost", "net_profit"]

@@ -41,7 +41,7 @@ def test_a_gap_only_where_the_networks_were_seen():
         trace=Trace([], [Gain(1.0, 17.0, "x")], [Gain(0.1, 20.0, "host")]), bound_source="host"
     )
     assert head(rows_only).tiles[2].figure == "not proved"
-    assert "rows alone allow 20" in head(rows_only).tiles[2].words
+    assert "the only bound ignores the predictors: 20" in head(rows_only).tiles[2].words
     assert head(result(bound=None)).tiles[2].figure == "no bound"
     optimal = head(result(status=Status.OPTIMAL, bound=17.0))
     assert (optimal.tiles[2].figure, optimal.tone) == ("proved", "good")
@@ -50,7 +50,7 @@ def test_a_gap_only_where_the_networks_were_seen():
 def test_no_point():
     told = head(nothing())
     assert told.title == "No solution found" and told.tone == "bad"
-    assert told.tiles[0].figure == "no point"
+    assert told.tiles[0].figure == "no solution"
     assert warnings(nothing()) == ["No candidate passed the check."]
     assert checks(nothing()) == []
 
@@ -59,9 +59,9 @@ def test_no_point():
 def test_checks(amount, passed):
     told = checks(result(violation=Violation(rows=Worst(amount, "demand"))))
     assert told[0].passed is passed
-    assert told[0].words == "3 rows"
+    assert told[0].words == "3 constraints"
     assert [check.passed for check in told[4:]] == [None, None]
-    assert checks(result(facts=None))[0].words == "rows"
+    assert checks(result(facts=None))[0].words == "constraints"
     unmeasured = checks(result(violation=Violation(precision=Worst(float("nan"), "net"))))
     assert unmeasured[4].amount == "not measured (net)"
 

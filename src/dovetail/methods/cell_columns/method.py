@@ -73,7 +73,7 @@ STEP, PART = 1.0 - 1e-6, 0.4
 The proof of a MIP may leave half of the gap beside it."""
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
-NONE = "cell columns: no components of tree ensembles that share rows"
+NONE = "cell columns: no components of tree ensembles that share constraints"
 NO_POINT = "no boxes of the components fit together, proved by an LP"
 
 

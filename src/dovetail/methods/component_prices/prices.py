@@ -115,14 +115,14 @@ class CertifiedPrices:
         if BEGINNING_SECONDS * structure.samples > BEGINNING_SHARE * context.budget.left:
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: too many components for the time")
         if not structure.proved_parts.coupled:
-            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no rows tie components together")
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no constraints connect components")
         coupled = context.once(coupled_problem)
         if not (coupled or context.once(component_kinds)):
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: components are no closed-form sets")
         source = context.once(template_prices) or context.once(column_prices)
         run = _Run(context, coupled, source, self.batch)
         rows, count = run.rows.sides.count, run.rows.parts.count
-        context.monitor.say(f"  proof: prices on {rows} rows, {count} components")
+        context.monitor.say(f"  proof: prices on {rows} constraints, {count} components")
         ended = ""
         while not ended:
             ended = context.over or run.once()
@@ -206,12 +206,12 @@ class _Run:
         if self._idle < IDLE and (added or not self._idle):
             return ""
         if not self._violated:
-            return "other prices prove no more" if added else "no cheaper point is left"
+            return "other prices prove no more" if added else "no better solution is left"
         kinds = context.once(component_kinds)
         if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
             self._signs, self._violated, self._idle = None, "", 0  # trees look at what signs leave out
             return ""
-        return f"given up: the sets leave out {self._violated}, which cheaper points violate"
+        return f"given up: the sets of the blocks leave out {self._violated}, which the points found violate"
 
     def end(self) -> None:
         """Count what goes on no more."""

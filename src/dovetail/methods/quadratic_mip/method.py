@@ -54,7 +54,7 @@ PLANES_SHARE = 0.4
 """Of the time, where SCIP may follow: it is mostly the better one for what planes cannot close."""
 POINTS_SHARE = 0.5
 """Of the time, where points and bounds need rows of their own."""
-NONE = "no quadratic functions, or predictors beside them that cannot be written as rows"
+NONE = "no quadratic functions, or predictors beside them that cannot be written as constraints"
 
 
 ROUNDS = 4

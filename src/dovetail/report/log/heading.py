@@ -27,7 +27,7 @@ def heading(problem: Problem, title: str, width: int) -> Iterator[str]:
     yield from fact("problem", _host(problem.stated), width)
     yield from fact("sizes", _sizes(problem.stated), width)
     if not problem.blocks:
-        yield from fact("network", "none: rows alone", width)
+        yield from fact("network", "none", width)
     for block in problem.blocks[:MOST_BLOCKS]:
         yield from fact("network", _block(block), width)
     if len(problem.blocks) > MOST_BLOCKS:
@@ -39,8 +39,8 @@ def _host(program: StatedProgram) -> str:
         int(np.broadcast_to(part.integer, part.shape).sum()) for part in program.columns if part.whole
     )
     return (
-        f"{'minimise' if program.sense == 'min' else 'maximise'}; {several(program.n_rows, 'row')}, "
-        f"{several(program.n_columns, 'column')} ({integers:,} integer), "
+        f"{'minimise' if program.sense == 'min' else 'maximise'}; {several(program.n_rows, 'constraint')}, "
+        f"{several(program.n_columns, 'variable')} ({integers:,} integer), "
         f"{several(program.nonzeros, 'nonzero')}"
     )
 
@@ -51,7 +51,10 @@ def _sizes(program: StatedProgram) -> str:
     entries = [entry for part in program.rows for entry in part.entries()]
     limits = [limit for part in program.columns for limit in (part.lower, part.upper)]
     sides = [program.row_lower, program.row_upper]
-    return f"cost {_span(cost)}, matrix {_span(entries)}, bounds {_span(limits)}, sides {_span(sides)}"
+    return (
+        f"costs {_span(cost)}, matrix {_span(entries)}, bounds {_span(limits)}, "
+        f"right-hand sides {_span(sides)}"
+    )
 
 
 def _span(arrays: list[FloatArray]) -> str:
@@ -81,13 +84,13 @@ def legend(*, residuals: bool, width: int) -> Iterator[str]:
     """How to read the rows."""
     words = [
         "a line is printed when the best verified solution (incumbent) or the proven bound improves",
-        "rows only: a bound that has not seen the networks",
-        "evaluations: samples that predictors were asked about",
-        "--: a part begins, or ends after so many seconds",
+        "MIP only: a bound that ignores the predictors",
+        "evaluations: samples evaluated by the predictors",
+        "--: a part begins, or ends after the seconds given",
     ]
     if residuals:
-        words[0] = "a row for each round, at most one a second after the first 20"
-        words[3] = "residual: how far the blocks are apart; rho: the penalty; *: a MIP step at its limit"
+        words[0] = "a line for each round, at most one a second after the first 20"
+        words[3] = "residual: distance of copies and variables; rho: the penalty; *: a MIP step at its limit"
     yield from fact("legend", "; ".join(words), width)
     yield ""
 
@@ -96,14 +99,17 @@ Result = Any
 """A `dovetail.Result`. It knows its log, so the log does not know its class."""
 
 CHECKS = {
-    "rows": "rows",
+    "rows": "constraints",
     "bounds": "bounds",
     "integrality": "integers",
-    "prediction": "outputs are the predictor's",
+    "prediction": "predictions",
 }
 """The kinds of violation that decide, in words."""
 
-REPORTS = {"precision": "away from its float64 copy", "rounding": "a row that other rounding may miss"}
+REPORTS = {
+    "precision": "difference from the float64 copy",
+    "rounding": "another order of sums may violate a constraint",
+}
 """Those that are reports, not failures."""
 
 
@@ -125,7 +131,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
         yield from _checks(result, width, passed, missed)
     yield from _effort(result, width)
     for failure in () if in_full else result.failures:  # else the message names them
-        yield from fact("failed", f"{failure}: the solve went on without it", width)
+        yield from fact("failed", f"{failure}: the solve continued without it", width)
     for number, hint in enumerate(result.hints):
         yield from wrapped(hint, width, f"{'try next' if number == 0 else '':<{LABEL}}- ", " " * (LABEL + 2))
 
@@ -147,7 +153,7 @@ def _no_network(result: Result) -> bool:
 
 
 def _finder(result: Result) -> str:
-    words = "the rows alone" if _no_network(result) else found_by(result.source)
+    words = "the MIP" if _no_network(result) else found_by(result.source)
     if not result.trace.incumbents:
         return words
     last = result.trace.incumbents[-1]
@@ -180,7 +186,7 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     near = nearly_inside(result.extrapolations)
     if near:
         amount = several(len(near), "input")
-        yield from fact("", f"note: {amount} up to 1 % of a range outside the training data", width)
+        yield from fact("", f"note: {amount} outside the training data by at most 1 % of the range", width)
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:

@@ -116,7 +116,7 @@ class Journal:
 
 def _live_line(turn: str, state: State) -> str:
     """The state in a few words."""
-    best = number(state.incumbent) if state.incumbent == state.incumbent else "no point yet"
+    best = number(state.incumbent) if state.incumbent == state.incumbent else "no solution yet"
     words = [f"{state.elapsed:.1f} s", state.part, f"best {best}"]
     if state.bound is not None:
         words.append(rows_only(state.bound, MOST) if state.rows_only else f"bound {number(state.bound)}")

@@ -80,7 +80,7 @@ def percent(share: float) -> str:
 
 def rows_only(bound: float | None, width: int) -> str:
     """A bound that no network has a part in."""
-    lead = "rows only: "
+    lead = "MIP only: "
     return lead + number(bound, width - len(lead))
 
 

@@ -139,7 +139,7 @@ def figures(entry: Entry) -> list[str]:
     return [
         f"{status}, ended {ENDED[reason]}",
         number(result.objective),
-        number(result.bound) + (" (rows only)" if result.rows_only else ""),
+        number(result.bound) + (" (MIP only)" if result.rows_only else ""),
         percent(None if result.rows_only else result.gap),
         seconds(result.seconds),
         seconds(points[-1].seconds) if points else "–",
@@ -180,14 +180,14 @@ def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame)
                 marks += [Mark(*place, entry.colour) for place in places]
     moments = thinned(sorted({*times, end}))
     stops = [Stop(x.place(moment), _values_at(compared, moment)) for moment in moments]
-    label = f"Best points of {len(compared)} results over {seconds(end)}. {_values_at(compared, end)}"
+    label = f"Best solutions of {len(compared)} results over {seconds(end)}. {_values_at(compared, end)}"
     title = "seconds, on a logarithmic scale" if early else "seconds"
     return Chart(frame.width, frame.height, x, y, label, title, lines, marks, stops)
 
 
 def _values_at(compared: Sequence[Entry], moment: float) -> str:
     values = [(entry.name, entry.course.at(moment)[0]) for entry in compared]
-    words = [f"{name} {'no point' if point is None else number(point.value)}" for name, point in values]
+    words = [f"{name} {'no solution' if point is None else number(point.value)}" for name, point in values]
     return " · ".join([seconds(moment), *words])
 
 
@@ -195,20 +195,20 @@ def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
     """The columns whose values differ most, and what is said of the others."""
     told = [entry for entry in compared if entry.result.x is not None]
     if len(told) < 2:
-        return None, "Fewer than two of them have a point."
+        return None, "Fewer than two of them have a solution."
     names = {None if e.result.names is None else tuple(e.result.names) for e in told}
     if len(names) > 1 or len({e.result.x.size for e in told}) > 1:
-        return None, "They are over different columns: their values cannot be compared."
+        return None, "They have different variables: their values cannot be compared."
     values = np.array([entry.result.x for entry in told])
     apart = values.max(axis=0) - values.min(axis=0)
     scale = np.maximum(1.0, np.abs(values).max(axis=0))
     differing = np.flatnonzero(apart > TOLERANCE * scale)
     if not differing.size:
-        return None, "All of them are the same point."
+        return None, "All of them are the same solution."
     shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
     named = told[0].result.names or NumberedNames("x", (values.shape[1],))
     rows = [(visible(named[j]), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
-    about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
+    about = f"{differing.size:,} of {several(values.shape[1], 'variable')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
     return ValueTable(
         "Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out

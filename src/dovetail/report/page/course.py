@@ -379,7 +379,7 @@ def _chart(
     marks = [Mark(*at, colours[gain.source]) for at, gain in zip(place[0], points, strict=True)]
     moments = sorted({*times, course.end})
     stops = [Stop(x.place(moment), course.text_at(moment)) for moment in thinned(moments)]
-    label = f"Best point and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
+    label = f"Best solution and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
     title = "seconds, on a logarithmic scale" if course.early else "seconds"
     return Chart(
         frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
@@ -484,7 +484,7 @@ def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
     inexact = sum(not row.exact for row in trace)
     if inexact:
         figures[0][1].notes.append(
-            f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same."
+            f"{several(inexact, 'MIP step')} ended at a limit; the points found were used."
         )
     if len({row.rho for row in rows}) > 1:
         figures.append(("rho", _figure(rows, ("rho",), "Penalty rho")))

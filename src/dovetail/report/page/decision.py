@@ -275,14 +275,14 @@ def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
         cells -= len(tables[-1].rows) * width
     rest = len(laid_out) - len(shown)
     more = several(rest, "more family", "more families")
-    return tables, f"{more} of columns: in the result only." if rest else ""
+    return tables, f"{more} of variables: in the result only." if rest else ""
 
 
 def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
     """A row for each family: how many, of what kind, and where its values lie."""
     point = Point.of(result)
     found = families(result.names, point.x.size)
-    named = [visible(family.label) if family.label else "single columns" for family in found]
+    named = [visible(family.label) if family.label else "single variables" for family in found]
     return [(name, _overview(f, point)) for name, f in zip(named, found, strict=True)][: 2 * MOST_TABLES]
 
 
@@ -440,7 +440,7 @@ def _of_group(group: list[ColumnFamily]) -> list[Grid]:
 
 def _list(family: ColumnFamily) -> Grid:
     rows = [",".join(index) for index in family.indices]
-    title = family.label or "Single columns"
+    title = family.label or "Single variables"
     corner = "index" if family.label else "name"
     return Grid(title, rows, ["value"], family.columns[:, None], corner, mixed=not family.label)
 

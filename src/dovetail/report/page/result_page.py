@@ -29,7 +29,7 @@ from dovetail.report.page.templates import render
 
 STATUS = {
     "optimal": "Optimal",
-    "feasible": "Best point found",
+    "feasible": "Best solution found",
     "infeasible": "Infeasible",
     "unbounded": "Unbounded",
     "no_solution": "No solution found",
@@ -81,27 +81,27 @@ def _objective(result: Any) -> Tile:
 def _bound(result: Any) -> Tile:
     if result.bound is not None and result.bound_error is not None:
         said = f"about {number(result.bound)} (standard error {number(result.bound_error)})"
-        return Tile("not proved", f"a sample of the blocks says that no point is beyond {said}")
+        return Tile("not proved", f"an estimate from a sample of the blocks: no solution is beyond {said}")
     if result.bound is None:
-        return Tile("no bound", "how much better it could be is not known")
+        return Tile("no bound", "how much better a solution can be is not known")
     by = f" ({visible(proved_by(result.bound_source))})" if result.bound_source else ""
     if result.status.value == "optimal":
-        said = "proved" if result.bound_kind.value == "proven" else "an engine's word"
+        said = "proved" if result.bound_kind.value == "proven" else "reported by an engine"
         within = f", within {gap_text(result.gap)}" if result.gap else ""
         return Tile(f"{said}{within}", f"bound {number(result.bound)}{by}")
     if result.gap is None:
-        return Tile(number(result.bound), f"bound on every point{by}")
+        return Tile(number(result.bound), f"bound on every solution{by}")
     if result.rows_only:
-        return Tile("not proved", f"no bound sees the networks; rows alone allow {number(result.bound)}")
+        return Tile("not proved", f"the only bound ignores the predictors: {number(result.bound)}")
     return Tile(f"{gap_text(result.gap)} gap", f"bound {number(result.bound)}{by}")
 
 
 def _verified(result: Any) -> Tile:
     if result.violation is None:
-        return Tile("no point", "no candidate passed the check")
+        return Tile("no solution", "no candidate passed the check")
     if result.violation.within():
-        return Tile("verified", "rows, bounds, integers, and the predictors as you deploy them")
-    return Tile("not verified", visible(f"misses {result.violation.missed}"))
+        return Tile("verified", "constraints, bounds, integers, and outputs by your own predictors")
+    return Tile("not verified", visible(f"violates {result.violation.missed}"))
 
 
 def _work(result: Any, course: Course) -> Tile:
@@ -110,7 +110,7 @@ def _work(result: Any, course: Course) -> Tile:
         words += f", {several(result.evaluations, 'network evaluation')}"
     if course.points:
         last = course.points[-1]
-        words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"
+        words += f"; last improvement at {seconds(last.seconds)} by {visible(found_by(last.source))}"
     return Tile(seconds(result.seconds), words)
 
 
@@ -123,9 +123,9 @@ MANY_COLUMNS = 60
 
 KINDS = {
     "engine": "MIP, QP and LP solves",
-    "network": "passes through the networks",
-    "subsolver": "arithmetic of the network step",
-    "check": "completing and checking points",
+    "network": "evaluation of the predictors",
+    "subsolver": "steps between evaluations",
+    "check": "completing and checking solutions",
     "rest": "everything else",
 }
 """The timers of `run/work.py`, in words."""
@@ -181,8 +181,8 @@ def _blocks(result: Result) -> list[str]:
         return []
     verb = "minimise" if facts.sense == "min" else "maximise"
     lines = [
-        f"{verb} over {several(facts.lower.size, 'column')} ({int(facts.integer.sum()):,} integer) "
-        f"and {several(facts.n_rows, 'row')}"
+        f"{verb} over {several(facts.lower.size, 'variable')} ({int(facts.integer.sum()):,} integer) "
+        f"and {several(facts.n_rows, 'constraint')}"
     ]
     for block in facts.blocks[:MOST_BLOCKS]:
         lines.append(
@@ -288,18 +288,18 @@ def checks(result: Any) -> list[Check]:
     if violation is None:
         return []
     facts = result.facts
-    rows = "rows" if facts is None else several(facts.n_rows, "row")
-    columns = "" if facts is None else f" of {several(facts.lower.size, 'column')}"
+    rows = "constraints" if facts is None else several(facts.n_rows, "constraint")
+    columns = "" if facts is None else f" of {several(facts.lower.size, 'variable')}"
     integers = "integers" if facts is None else several(int(np.count_nonzero(facts.integer)), "integer")
     judged = (
         (rows, violation.rows),
         (f"bounds{columns}", violation.bounds),
         (integers, violation.integrality),
-        ("outputs are what the predictors say, as deployed", violation.prediction),
+        ("outputs equal the predictors' answers", violation.prediction),
     )
     told = (
-        ("the same in float64", violation.precision),
-        ("samples one by one, or on another processor", violation.rounding),
+        ("difference from the predictors in float64", violation.precision),
+        ("effect of rounding: samples one by one, or on another processor", violation.rounding),
     )
     return [Check(worst.amount <= TOLERANCE, words, _amount(worst)) for words, worst in judged] + [
         Check(None, words, _amount(worst)) for words, worst in told
@@ -324,20 +324,20 @@ def warnings(result: Any) -> list[str]:
     violation = result.violation
     if violation is not None and violation.within() and not violation.steady():
         words.append(
-            f"Evaluated one by one, or on another processor, the point may miss "
+            f"Evaluated one by one, or on another processor, the solution may violate "
             f"{visible(violation.rounding.name)} by {violation.rounding.amount:.1e}: predictors round."
         )
     outside = notable(result.extrapolations)
     if outside:
         words.append(
             f"{several(len(outside), 'input lies', 'inputs lie')} outside the training data, "
-            "where nothing stands behind what the predictors say."
+            "where the predictors are not supported by data."
         )
     near = nearly_inside(result.extrapolations)
     if near:
         lie = several(len(near), "input lies", "inputs lie")
         words.append(f"{lie} outside the training data, by no more than 1 % of its range.")
-    failed = "A part failed, and the solve went on without it"
+    failed = "A part failed, and the solve continued without it"
     return words + [f"{failed}: {visible(str(failure), 600)}." for failure in result.failures]
 
 
