@@ -1,68 +1,158 @@
-"""What each part of the default method buys: the same problems with one part taken away.
+"""What each part of the default method, and each constant of its schedule, is worth.
 
-The reference files are not part of the project: give their folder by --data or DOVETAIL_DATA.
+    python -m benchmarks ablation --jobs 16 [--data DIR]
+
+Every variant solves the same problems: one part left out (where the part had a turn), or one constant a
+quarter or four times as large.
 """
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from types import ModuleType
 
-import dovetail as dt
-from benchmarks.cells import mean_found
-from benchmarks.parallel import each
-from benchmarks.reference import SEEDS, Solved, Task, folder_of_files, solved
+from benchmarks.anytime import FILES, PATIENCE, Run, Task, mean_distance, solved
+from benchmarks.parallel import ended
+from dovetail.methods import auto, phases
+from dovetail.run import turns
 from dovetail_study.table import ResultTable
+from dovetail_study.zoo import KINDS
 
-PROBLEMS = {
-    "wine_2x16": 10.0,
-    "wine_3x16": 10.0,
-    "function_3x16": 2.0,
-    "diet_2x16": 10.0,
-    "tree_8x32": 10.0,
-    "water_2x16_n25": 5.0,
-    "water_2x16_n100": 10.0,
-    "water_4x32_n400": 20.0,
+SECONDS, GAP = 8.0, 1e-6
+CONSTANTS: dict[str, ModuleType] = {
+    "FIRST": turns,
+    "BEGIN": turns,
+    "SEARCH_SHARE": turns,
+    "NEARLY": turns,
+    "MISCOUNTED": turns,
+    "HEAD_START": auto,
 }
-"""Seconds for each."""
-VARIANTS = {
-    "all of it": dt.Auto(),
-    "one width for all inputs": dt.Auto(scaling="none"),
-    "no bundle": dt.Auto(bundle=0),
-    "one start": dt.Auto(effort=1),
-    "no columns": dt.Auto(column_generation=False),
-    "no tables": dt.Auto(tables=False),
-    "no exact leg": dt.Auto(exact=False),
-}
+FACTORS = (0.25, 4.0)
+ALIKE = 0.02
+"""Two mean distances nearer than that are one: so much does a run differ from the next one."""
 
 
-def run(data: Path | None, jobs: int) -> ResultTable:
-    limits = ", ".join(f"{name} {seconds:g} s" for name, seconds in PROBLEMS.items())
+@dataclass(frozen=True)
+class Variant:
+    """The default method, with one thing changed."""
+
+    part: str = ""
+    """Left out."""
+    constant: str = ""
+    factor: float = 1.0
+
+    def __str__(self) -> str:
+        if self.part:
+            return f"without {self.part}"
+        return f"{self.constant} times {self.factor:g}" if self.constant else "as it is"
+
+    def begin(self) -> None:
+        """Make this process use it."""
+        if self.part:
+            phases.PHASES = tuple(phase for phase in phases.PHASES if phase.name != self.part)
+        if self.constant:
+            module = CONSTANTS[self.constant]
+            setattr(
+                module,
+                self.constant,
+                type(getattr(module, self.constant))(self.factor * getattr(module, self.constant)),
+            )
+
+
+AS_IT_IS = Variant()
+VARIANTS = (
+    AS_IT_IS,
+    *(Variant(part=name) for name in dict.fromkeys(phase.name for phase in phases.PHASES)),
+    *(Variant(constant=name, factor=factor) for name in CONSTANTS for factor in FACTORS),
+)
+
+
+@dataclass(frozen=True)
+class Varied:
+    """One problem, solved by one variant."""
+
+    variant: Variant
+    task: Task
+
+
+def varied(asked: Varied) -> Run:
+    """Solve; in a process of its own."""
+    asked.variant.begin()
+    return solved(asked.task)
+
+
+def run(
+    data: Path | None,
+    jobs: int,
+    *,
+    names: Sequence[str] = (),
+    seconds: float = SECONDS,
+    within: float = math.inf,
+) -> ResultTable:
+    """A row for each variant; without names all kinds of the zoo of size 2, and the reference files."""
+    begun = time.time()
+    names = names or [*(f"{kind} 2 0" for kind in KINDS), *(FILES if data is not None else ())]
+    given = {name: Task(name, "auto", seconds, GAP, data) for name in names}
+    runs: dict[tuple[str, Variant], Run] = {}
+
+    def solve_all(variants: Sequence[Variant]) -> None:
+        """Those that change anything; a part that had no turn cannot be missed."""
+        asked = []
+        for name, one in product(names, variants):
+            plain = runs.get((name, AS_IT_IS))
+            if plain is not None and one.part and one.part not in plain.parts:
+                runs[name, one] = plain
+            else:
+                asked.append(Varied(one, given[name]))
+        for done, answer in ended(varied, asked, jobs, seconds + PATIENCE, begun + within - time.time()):
+            if answer is not None:
+                runs[done.task.problem, done.variant] = answer
+
+    solve_all(VARIANTS[:1])
+    solve_all(VARIANTS[1:])
+    names = [name for name in names if all((name, one) in runs for one in VARIANTS)]
+    apart = {key: _apart(runs[key], _best(runs, key[0]), seconds) for key in runs if key[0] in names}
     table = ResultTable(
         "ablation",
-        f"The default method with one part taken away (mean of seeds {', '.join(map(str, SEEDS))})",
-        ["variant", *PROBLEMS],
+        f"The default method with one thing changed ({len(names)} problems, {seconds:g} s each, gap {GAP:g})",
+        ["variant", "proofs", "CPU s", "incumbents", "bounds", "worse on", "better on", "most worse"],
         reading=(
-            f"Objectives, lower is better; * where every seed was proved optimal. Time limits: {limits}. "
-            "'one start' makes one descent and one pricing round in each phase and then stops."
+            "Incumbents, bounds: mean distance from the best objective of all variants over the time, in "
+            "percent (0: known at once, 100: nothing known). Worse (better) on: problems on which the sum of "
+            f"the two is larger (smaller) than that of the method as it is, by more than {100 * ALIKE:g}."
         ),
     )
-    folder = folder_of_files(data, table)
-    if folder is None:
-        return table
-    tasks = [
-        Task(folder, name, method, seconds, seed)
-        for method in VARIANTS.values()
-        for name, seconds in PROBLEMS.items()
-        for seed in SEEDS
-    ]
-    found = list(zip(tasks, each(solved, tasks, jobs), strict=True))
-    for variant, method in VARIANTS.items():
-        mine = [(task.file, run) for task, run in found if task.method is method]
-        cells = [_cell([run for file, run in mine if file == name]) for name in PROBLEMS]
-        table.rows.append([variant, *cells])
+    for one in VARIANTS:
+        mine = [runs[name, one] for name in names]
+        gains = {name: sum(apart[name, AS_IT_IS]) - sum(apart[name, one]) for name in names}
+        worst = min(gains, key=gains.__getitem__, default="")
+        worse = [name for name in names if gains[name] < -ALIKE]
+        table.rows.append(
+            [
+                str(one),
+                str(sum(run.status == "optimal" for run in mine)),
+                f"{sum(run.cpu for run in mine):.0f}",
+                *(
+                    f"{100 * sum(apart[name, one][k] for name in names) / max(1, len(names)):.2f}"
+                    for k in (0, 1)
+                ),
+                str(len(worse)),
+                str(sum(gain > ALIKE for gain in gains.values())),
+                f"{worst} ({-100 * gains[worst]:.0f})" if worse else "",
+            ]
+        )
     return table
 
 
-def _cell(runs: list[Solved]) -> str:
-    star = "*" if all(run.proved for run in runs) else ""
-    return mean_found([run.objective for run in runs if run.found], len(runs), 6) + star
+def _best(runs: dict[tuple[str, Variant], Run], name: str) -> float:
+    values = [run.objective for (problem, _), run in runs.items() if problem == name]
+    return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _apart(run: Run, best: float, seconds: float) -> tuple[float, float]:
+    return mean_distance(run.incumbents, best, seconds), mean_distance(run.bounds, best, seconds)

@@ -59,6 +59,8 @@ class Run:
     bound: float = math.nan
     incumbents: list[tuple[float, float]] = field(default_factory=list)
     bounds: list[tuple[float, float]] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    """Of the default method, those that had a turn."""
 
 
 def solved(task: Task) -> Run:
@@ -84,6 +86,7 @@ def solved(task: Task) -> Run:
         math.nan if result.bound is None else sign * result.bound,
         [(gain.seconds, sign * gain.value) for gain in result.trace.incumbents],
         [(gain.seconds, sign * gain.value) for gain in result.trace.bounds],
+        sorted({turn.part for turn in result.trace.turns}),
     )
 
 
