@@ -52,7 +52,7 @@ def test_the_search_for_circles_finds_them():
 
 def test_functions_can_be_read_at_a_glance():
     functions = (
-        (f"{name}.{node.name}", node.end_lineno - node.lineno + 1)
+        (f"{name}.{node.name}", node.lines)
         for name, path in FILES.items()
         for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))

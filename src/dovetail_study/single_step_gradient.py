@@ -43,7 +43,7 @@ from dovetail.structure.boxes import TypicalRanges, input_box, typical_ranges
 
 @dataclass(frozen=True)
 class SingleStepGradient:
-    """Options of Algorithm 2; the defaults are the paper's.
+    """The paper's Algorithm 2 (SSG), a baseline; the defaults are the paper's.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))

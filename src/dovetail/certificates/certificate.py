@@ -29,7 +29,7 @@ One that falls short of its bound by no more than this still confirms it."""
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A bound and what it rests on.
+    """A bound and what it is based on, for `dovetail.check` to verify.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], A=[[1.0, 1.0]], row_lower=[3.0], row_upper=[9.0]))
@@ -70,9 +70,9 @@ class Certificate:
 
 
 def read_certificate(path: str | Path) -> Certificate:
-    """A certificate that was saved with `Certificate.save`.
+    """Read a certificate that `Certificate.save` wrote.
 
-    It is read, not believed: `dovetail.check` says what it proves.
+    `dovetail.check` verifies what the certificate proves.
 
     >>> import dovetail as dt, pathlib, tempfile
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], A=[[1.0, 1.0]], row_lower=[3.0], row_upper=[9.0]))

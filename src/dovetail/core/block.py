@@ -11,17 +11,18 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
+from dovetail.core.names import in_short
 from dovetail.core.pieces import each_piece
 from dovetail.core.predictor import OnDevice, Predictor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block:
-    """n samples of one predictor: columns ``outputs[i]`` are what it says of columns ``inputs[i]``.
+    """n samples of one predictor: variables ``outputs[i]`` equal the predictor's answer to ``inputs[i]``.
 
-    A regression block's outputs are the predictor's values. A classification block's
-    single output is 1 where the value is >= `threshold` and 0 elsewhere; k outputs
-    are the one-hot of the largest of k values (the first of equal ones).
+    Outputs of a regression are the predictor's values. In a classification a single output is 1 if the value
+    is at least `threshold` and 0 otherwise; k outputs are the one-hot of the largest of k values (the first
+    of equal ones).
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0] * 4, upper=[5.0, 5.0, 1.0, 1.0]))
@@ -43,6 +44,9 @@ class Block:
     epsilon: float
     training_range: TrainingRange | None = None
     """What the predictor was trained on, if its owner said."""
+
+    def __repr__(self) -> str:
+        return f"<Block {in_short(self.name)}: {self.in_words}>"
 
     @property
     def in_words(self) -> str:

@@ -45,7 +45,8 @@ last check of a solve does in any case)."""
 
 @dataclass(frozen=True, repr=False)
 class Violation:
-    """How far a point is from satisfying a problem, kind by kind; up to `TOLERANCE` it counts.
+    """What a check measured: the largest violation of each kind, and where. Up to `TOLERANCE` a point
+    passes.
 
     >>> import dovetail as dt
     >>> mip = dt.Mip(cost=[1.0], A=[[1.0]], row_lower=2.0, row_upper=9.0, row_names=["demand"])

@@ -18,7 +18,7 @@ class DovetailError(Exception):
 
 
 class ModelError(DovetailError, ValueError):
-    """The host model is not usable: wrong shape, not finite, crossed bounds, unknown name.
+    """The model cannot be used: wrong shape, not finite, crossed bounds, unknown name.
 
     >>> import dovetail as dt
     >>> dt.Mip(cost=[1.0, 1.0], lower=[0.0, 2.0], upper=1.0, names=["a", "b"])
@@ -28,7 +28,7 @@ class ModelError(DovetailError, ValueError):
 
 
 class PredictorError(DovetailError, ValueError):
-    """A predictor cannot be used: wrong shape, not finite, rows that influence each other, a cycle.
+    """A predictor cannot be used: wrong shape, not finite, samples that influence each other, a cycle.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0]))
@@ -39,7 +39,7 @@ class PredictorError(DovetailError, ValueError):
 
 
 class OptionError(DovetailError, ValueError):
-    """An option has a value it cannot have, or a name is not known.
+    """An option has an invalid value, or a name is not known.
 
     >>> import dovetail as dt
     >>> dt.DualDecomposition(rho=-1.0)
@@ -49,7 +49,7 @@ class OptionError(DovetailError, ValueError):
 
 
 class UnsupportedError(DovetailError, ValueError):
-    """The chosen part cannot take this problem; the message names one that can.
+    """The chosen method or engine cannot take this problem; the message names one that can.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=9.0, integer=[True, False]))
@@ -61,7 +61,7 @@ class UnsupportedError(DovetailError, ValueError):
 
 
 class EngineError(DovetailError, RuntimeError):
-    """A sub-solver failed or contradicted itself. Its answer was not used.
+    """A sub-solver failed or contradicted itself; its answer was not used.
 
     >>> import dovetail as dt
     >>> issubclass(dt.EngineError, RuntimeError)

@@ -19,11 +19,11 @@ from dovetail.core.options import require_count
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The same column, or the same few columns, of every block of a template.
+    """One variable, or k variables, of every block of a template.
 
-    `lower` (0), `upper` (infinity) and `cost` are numbers, (n,) arrays with one for each of the n blocks,
-    (n, k) arrays, or (1, k) arrays that hold for all blocks; `fixed` is both bounds. k, the number of columns
-    per block, is that of the arrays unless `width` says it. Arrays are not copied: leave them as they are.
+    `lower` (default 0), `upper` (default infinity) and `cost` are numbers, (n,) arrays with a number for
+    each of n blocks, (n, k) arrays, or (1, k) arrays for all blocks; `fixed` sets both bounds. k comes from
+    the arrays or from `width`. Arrays are not copied, so do not change them.
 
     >>> import dovetail as dt, numpy as np
     >>> problem = dt.Problem(sense="max")
@@ -42,13 +42,13 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class FamilyRow:
-    """A row over families, ``lower <= sum of coefficient * column <= upper``.
+    """A constraint over families, ``lower <= sum of coefficient * variable <= upper``.
 
-    Among the `rows` of a template it stands for one row per block; in its `coupling` it is one row over
-    all blocks, in which columns of the host may be named too. Coefficients and limits are numbers or arrays
-    as in `Family`; limits of a coupling row, and coefficients of the host, are numbers or (k,). Over families
-    of k columns there are k rows, one for each column (single columns are in all of them), unless `summed`
-    adds the k columns up in one row.
+    In `rows` of a template it is one constraint per block. In `coupling` it is one constraint over all
+    blocks, and may contain variables of the surrounding `Mip`. Coefficients and limits are numbers or arrays
+    as in `Family`; limits of a coupling constraint, and coefficients of variables of the `Mip`, are numbers
+    or (k,). Over families of k variables there are k constraints, one per variable (families of one variable
+    are in all of them); `summed` adds the k variables up in one constraint.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(sense="max")

@@ -25,7 +25,7 @@ from dovetail.core.options import require_count, require_number
 
 @dataclass(frozen=True)
 class FileLimits:
-    """What reading one file may take; None leaves a limit as the reader has it.
+    """Limits on reading one file; None keeps the reader's default.
 
     >>> import dovetail as dt
     >>> dt.FileLimits(bytes=10**9, seconds=60.0)

@@ -58,11 +58,12 @@ class _Distinct(tuple[str, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Mip:
-    """A mixed-integer linear program held as arrays; checked and made read-only on construction.
+    """A mixed-integer linear program as arrays; checked and read-only after construction.
 
-    `A` may be dense, sparse, or None for a program without rows. A scalar stands
-    for a vector of that value. `names` and `row_names` are used in messages and to
-    address columns; without them column j is called ``x[j]`` and row i ``row[i]``.
+    min or max cost'x + offset, subject to row_lower <= A x <= row_upper, lower <= x <= upper, and x_j
+    integer where integer[j]. `A` is dense, sparse, or None without constraints. A scalar stands for a vector
+    of this value. Variables are >= 0 by default. `names` (of variables) and `row_names` (of constraints) are
+    used in messages and to address variables; without names they are ``x[j]`` and ``row[i]``.
 
     >>> import dovetail as dt
     >>> mip = dt.Mip(

@@ -102,12 +102,12 @@ def register(recognises: Recogniser, build: Builder) -> None:
 
 
 def register_predictor(recognises: type | Recogniser, build: Builder) -> None:
-    """Teach dovetail a class of your own: `add_predictor` then takes its objects.
+    """Make `add_predictor` accept objects of your own class.
 
-    `recognises` is the class, or a function that says True to the objects meant (and False to any other).
-    `build(obj)` returns something dovetail knows already: a `torch.nn.Module`, a function f(X) -> Y on
-    numpy batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. What is registered last
-    is asked first, and before all that dovetail knows by itself.
+    `recognises` is the class, or a function that returns True for its objects and False for all others.
+    `build(obj)` returns something that dovetail takes: a `torch.nn.Module`, a function f(X) -> Y of numpy
+    batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. The last registration is asked
+    first, before the predictors that dovetail knows.
 
     >>> import dovetail as dt
     >>> class Recipe:

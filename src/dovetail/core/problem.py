@@ -104,12 +104,12 @@ class Problem:
 
     @property
     def mip(self) -> Mip:
-        """The program over all columns; that of templates is made when it is first asked for."""
+        """The whole program; that of templates is made on first access."""
         return self._program.mip
 
     @property
     def stated(self) -> StatedProgram:
-        """The same program as it was stated: templates in it need not be written out to be looked at."""
+        """The program as it was stated, with templates as arrays."""
         return self._program
 
     def add_template(
@@ -121,11 +121,13 @@ class Problem:
         coupling: Iterable[FamilyRow] = (),
         name: str = "",
     ) -> Template:
-        """The same block `count` times: families of columns, rows within each block, rows over all of them.
+        """Add `count` equal blocks: families of variables, constraints within each block, and over all
+        blocks.
 
-        No matrix over all blocks is made until somebody asks for `mip`. What is returned says where columns
-        are: ``add_predictor(net, template["discount", "age"], template["buys"])`` puts every block
-        through one network. Messages call the columns ``buys[17]``, with `name` ``customers.buys[17]``.
+        The full matrix is made only when `mip` is asked for. The template that is returned addresses
+        variables: ``add_predictor(net, template["discount", "age"], template["buys"])`` connects them in
+        every block. Messages call the variables ``buys[17]``, or ``customers.buys[17]`` with
+        ``name="customers"``.
         """
         first = self._program.n_columns
         template = read_template(name, count, families, rows, coupling, first, self._program.column)
@@ -135,7 +137,7 @@ class Problem:
         return template
 
     def families_of(self, block: Block) -> tuple[FamilyColumns, FamilyColumns] | None:
-        """Inputs and outputs of a block that connects whole families of a template."""
+        """The families that a predictor connects, if it connects whole families of a template."""
         return self._families.get(block.name)
 
     def add_predictor(
@@ -150,14 +152,24 @@ class Problem:
         name: str = "",
         data: Any = None,
     ) -> Block:
-        """Tie `outputs` to `inputs` through `predictor`, one row per sample.
+        """Connect variables by a predictor: `outputs` = predictor(`inputs`), sample by sample.
 
-        `inputs` (n, d) and `outputs` (n, q) hold column indices or names, or are families of a template; a
-        vector is one sample. The predictor is evaluated at a few points of the inputs' box before it is
-        accepted. `threshold` belongs to a one-column classification: without it, it is
-        0.5 for a predictor seen to end in a sigmoid and 0 (a logit) otherwise. `epsilon` is
-        the margin the search keeps from a class boundary; answers are judged without it.
-        `data` may hold the (m, d) training inputs: the result then names what lies outside their range.
+        The predictor is evaluated at a few points within the bounds of its inputs before it is accepted.
+
+        Args:
+            predictor: A torch module, a trained estimator, trees, the path of a file, or a function of numpy
+                batches (docs/predictors.md).
+            inputs: Indices or names of variables, of shape (n_samples, n_features), or a vector for one
+                sample; or families of a template.
+            outputs: The same, of shape (n_samples, n_outputs).
+            output_type: "regression", or "classification": one output is 1 if the value is at least
+                `threshold`, k outputs are the one-hot of the largest value.
+            threshold: Of a classification with one output; by default 0.5 if the predictor ends in a
+                sigmoid, otherwise 0 (a logit).
+            epsilon: The margin that searches keep from a class boundary. The check and bounds ignore it.
+            name: For messages and the log.
+            data: The training inputs, of shape (m, n_features); the result then lists inputs outside their
+                range.
         """
         name = self._new_name(name)
         if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
@@ -230,7 +242,7 @@ class Problem:
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
     ) -> IntArray:
-        """More columns, which cost nothing and are in no row; their indices."""
+        """Add variables without costs and constraints; their indices."""
         first = self.mip.n_columns
         self._program = self._program.with_mip(self.mip.with_columns(lower, upper, integer, names))
         self._add_unread(len(names))
@@ -241,7 +253,7 @@ class Problem:
         self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int32)])
 
     def remove_predictor(self, name: str) -> None:
-        """Forget a block; its columns stay."""
+        """Remove a predictor by its name; its variables stay."""
         if name not in (block.name for block in self.blocks):
             raise PredictorError(f"there is no block called {name!r}.")
         rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name != name))

@@ -24,9 +24,10 @@ from dovetail.core.options import require_count
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """`count` blocks with the same families of columns and the same rows, as `Problem.add_template` returns.
+    """`count` equal blocks, as `Problem.add_template` returns them: the families address their variables.
 
-    Its columns stand behind those that the problem had before, family by family, block by block.
+    The variables of a template come after those that the problem had before, family by family, block by
+    block.
 
     >>> import numpy as np, dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0], names=["price"]))
@@ -63,7 +64,7 @@ class Template:
         return FamilyColumns(self, names)
 
     def values(self, point: Any) -> dict[str, FloatArray]:
-        """A `Result`, or a value for every column of the problem, by family: (count, width) views of it."""
+        """The values of each family, (count, width) views of a `Result` or of a value for every variable."""
         x = np.asarray(getattr(point, "x", point), dtype=np.float64)
         if x.ndim != 1 or x.size < self.first_column + self.n_columns:
             raise ModelError(

@@ -24,6 +24,16 @@ def listed(items: Sequence[str], most: int = 3) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
 
 
+ELSEWHERE = {
+    "tee": "log",
+    "verbose": "log",
+    "outputflag": "log",
+    "threads": "n_jobs",
+    "timelimit": "time_limit",
+    "mipgap": "gap",
+    "mip_gap": "gap",
+}
+"""What other solvers call an option, and what it is called here."""
 MOST_WORDS = 20_000
 """Words that are compared, at most: each takes some microseconds, and an error should not take seconds."""
 
@@ -43,6 +53,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     from itertools import islice
 
     words = {name.casefold(): name for name in islice(known, MOST_WORDS)}
+    elsewhere = ELSEWHERE.get(str(word).casefold())
+    if elsewhere in words:
+        return f"; did you mean {elsewhere!r}?"
     found = get_close_matches(str(word).casefold(), words, n=1, cutoff=0.6)
     return f"; did you mean {words[found[0]]!r}?" if found else ""
 

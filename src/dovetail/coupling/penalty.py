@@ -13,7 +13,7 @@ from dovetail.core.options import require_count, require_flags, require_number
 
 @dataclass(frozen=True)
 class FixedPenalty:
-    """rho stays what it is: what the paper's experiments state, without saying whether it was adapted.
+    """rho stays constant, as the paper's experiments state.
 
     >>> import dovetail as dt
     >>> dt.DualDecomposition(rho=10.0, penalty=dt.FixedPenalty()).penalty
@@ -31,10 +31,10 @@ class FixedPenalty:
 
 @dataclass(frozen=True)
 class IncreasingPenalty:
-    """The paper's rule: rho grows whenever the primal residual ceases to decrease.
+    """The paper's rule: rho grows whenever the primal residual stops decreasing.
 
-    Its section on the method says that much; Algorithm 1 says "based on residuals", and a later section
-    that rho is lowered too (`BalancedPenalty` does that). The factor is not given.
+    The paper's method section says this; Algorithm 1 says "based on residuals", and a later section also
+    lowers rho (`BalancedPenalty`). The paper does not give the factor.
 
     >>> import dovetail as dt
     >>> rule = dt.IncreasingPenalty(factor=2.0)
@@ -66,14 +66,14 @@ class IncreasingPenalty:
 
 @dataclass(frozen=True)
 class BalancedPenalty:
-    """Residual balancing: rho grows while the copies stay apart, shrinks while they move a lot instead.
+    """Residual balancing: rho grows while copies and variables differ, and shrinks while the copies move
+    much.
 
-    rho is multiplied by `factor` when the primal residual exceeds the dual residual by `ratio`,
-    divided when it is the other way round; at most every `pause` iterations, `most_changes` times
-    in all, and within `range_` of the start. With integers a large rho freezes x at the
-    rounded u, which is why there is a range. The dual residual grows with rho itself, which
-    makes the rule favour a small rho however the problem is scaled; `relative` takes the first
-    rho out of it, so that the rule corrects a start that was wrong and leaves a good one alone.
+    rho is multiplied by `factor` if the primal residual exceeds the dual residual by `ratio`, and divided in
+    the opposite case, at most every `pause` iterations and `most_changes` times in all, and within `range_`
+    of the start. The range is needed because with integers a large rho freezes x at the rounded u. The dual
+    residual grows with rho, which makes the rule prefer a small rho; `relative` divides by the first rho, so
+    that only a wrong start is corrected.
 
     >>> import dovetail as dt
     >>> rule = dt.BalancedPenalty(factor=2.0, ratio=10.0)

@@ -70,12 +70,11 @@ METHODS: Table[Method] = Table(
 
 
 def register_method(name: str, make: Callable[[], Method], text: str = "") -> None:
-    """Let users ask for a method of your own by name: `solve(problem, name)` then solves with `make()`.
+    """Give your own method a name: `solve(problem, name)` then solves with `make()`.
 
-    A method object can be passed to `solve` without this; a name is for the command line and for logs.
-    `make` is the class, or a function that makes the object with the options that the name stands for;
-    `text` says in one line what the method is good for. `dovetail.testing.MethodSuite` checks that a method
-    keeps all the promises of `solve`.
+    A method object works without a name; names are for the command line and the log. `make` is the class, or
+    a function that makes the object with its options; `text` says in one line what the method is good for.
+    `dovetail.testing.MethodSuite` tests that a method keeps the promises of `solve`.
 
     >>> import dovetail as dt
     >>> import numpy as np

@@ -51,7 +51,7 @@ COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
 
 @dataclass(frozen=True)
 class Auto(AutoOptions):
-    """The default method; its options say what may be used, and how much of it.
+    """The default method: all parts that suit the problem work in turns (docs/auto.md).
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

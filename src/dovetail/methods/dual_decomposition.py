@@ -63,7 +63,7 @@ IMPROVED = 0.99
 
 @dataclass(frozen=True)
 class DualDecomposition:
-    """Options of Algorithm 1. The defaults are ours; `paper()` has the paper's.
+    """Options of Algorithm 1, the paper's dual decomposition. Defaults are ours; `paper()` has the paper's.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -112,10 +112,10 @@ class DualDecomposition:
     def paper(cls, adaptive: bool = False, engine: str | MipEngine = "auto") -> DualDecomposition:
         """The paper's settings: its copies, rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4.
 
-        Where the paper's text is open, one reading was chosen on other seeds than the paper's
-        (docs/paper.md): the logit stands for a class, Adam starts anew at u(k-1) in each iteration, u(k) is
-        the best of Adam's steps, and rho stays at 10. `adaptive` raises rho by the paper's rule. The
-        paper's MIP solver is SCIP: `engine="scip"`.
+        Where the paper is open, one reading was chosen on other seeds than the paper's (docs/paper.md): the
+        logit stands for a class, Adam starts anew at u(k-1) in each iteration, u(k) is the best of Adam's
+        steps, and rho stays at 10. `adaptive` raises rho by the paper's rule. The paper's MIP solver is
+        SCIP: `engine="scip"`.
         """
         return cls(
             rho=10.0,

@@ -83,7 +83,7 @@ class Exchanges(NamedTuple):
 
 @dataclass(frozen=True)
 class IntegerLocalSearch:
-    """Options of the method.
+    """Local search over the integers; the predictors evaluate the neighbours in batches.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

@@ -63,7 +63,7 @@ PRICED = 1e-9
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Options of the method.
+    """MILPs around the incumbent, with most integers fixed; begins with relax and fix for many integers.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

@@ -37,7 +37,7 @@ the model predicts less than 1e-7."""
 
 @dataclass(frozen=True)
 class SequentialLinear:
-    """Options of the method.
+    """Sequential linear programming in trust regions, from many starts.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))

@@ -34,11 +34,11 @@ ENGINES: Table[MipEngine] = Table(
 
 
 def register_engine(name: str, make: Callable[[], MipEngine], text: str = "") -> None:
-    """Let users ask for an engine of your own by name: `DualDecomposition(engine=name)`.
+    """Give your own engine a name: `DualDecomposition(engine=name)`.
 
-    An engine object can be passed without this, `DualDecomposition(engine=MyEngine())`. `make` is the
-    class, or a function that makes the engine; `text` says in one line what it is good for. What an engine
-    has to do is in `dovetail.run.engine`, and `dovetail.testing.EngineSuite` checks it.
+    An engine object works without a name, `DualDecomposition(engine=MyEngine())`. `make` is the class, or a
+    function that makes the engine; `text` says in one line what the engine is good for.
+    `dovetail.run.engine` defines what an engine must do, and `dovetail.testing.EngineSuite` tests it.
 
     >>> import dovetail as dt
     >>> from dovetail.mip.highs import HighsEngine

@@ -56,18 +56,28 @@ def add_predictor_constr(
     trust: bool = False,
     **peer_options: Any,
 ) -> PredictorConstr:
-    """Tie `output_vars` to `input_vars` of `model` through `predictor`, for `dovetail.solve(model)`.
+    """Connect variables of `model` by a predictor: `output_vars` = predictor(`input_vars`) per sample.
 
-    `model` is a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a `dovetail.Problem`; variables
-    are that tool's own, in arrays of shape (n_samples, n_features) and (n_samples, n_outputs). One sample
-    may be a vector; inputs may hold numbers (fixed features) beside variables; more than two dimensions
-    are flattened sample by sample, unless the predictor wants samples of that shape (a CNN, say). Without
-    `output_vars` variables are made: free ones, or binaries for classes. `output_type` is "regression" unless
-    a scikit-learn classifier is passed, which gives classes as it does in the peers; "probability_1" asks it
-    for the probability of its second class.
+    The connection counts in `dovetail.solve(model)`; the model gets no constraints for the network. Options
+    of PySCIPOpt-ML and gurobi-machinelearning for their formulations are accepted and ignored.
 
-    `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
-    can run code when it is loaded (pickles). The peers' options for writing networks out mean nothing here.
+    Args:
+        model: A model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a `dovetail.Problem`.
+        predictor: A torch module, a trained estimator, trees, the path of a file, or a function of numpy
+            batches (docs/predictors.md).
+        input_vars: Variables of the tool, of shape (n_samples, n_features), or a vector for one sample.
+            Numbers among them are fixed features. More than two dimensions are flattened sample by sample,
+            unless the predictor takes samples of that shape, as a CNN does.
+        output_vars: Variables of shape (n_samples, n_outputs). None makes them: free variables, or binaries
+            for classes.
+        output_type: "regression" by default; "classification" for classes, the default of scikit-learn's
+            classifiers; "probability_1" for a classifier's probability of its second class.
+        threshold: As in `Problem.add_predictor`.
+        epsilon: As in `Problem.add_predictor`.
+        name: For messages and the log.
+        data: The training inputs; the result then lists inputs outside their range.
+        trust: Whether to load a file that can run code (pickles).
+        **peer_options: Options of PySCIPOpt-ML and gurobi-machinelearning.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

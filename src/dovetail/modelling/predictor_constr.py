@@ -218,7 +218,7 @@ MOST_SHOWN = 4
 
 
 class PredictorConstr:
-    """What `add_predictor_constr` attached; its values are those of the model's last solve.
+    """A predictor attached by `add_predictor_constr`; values are those of the model's last solve.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, -1.0], upper=[2.0, 9.0], names=["x", "y"]))
@@ -271,9 +271,9 @@ class PredictorConstr:
         return frame_of(given, values) if hasattr(type(given), "columns") else values
 
     def get_error(self, eps: float | None = None) -> FloatArray:
-        """(n_samples, n_outputs) |what the predictor says of the inputs - the outputs|.
+        """The distance of outputs from the predictor's answers, (n_samples, n_outputs).
 
-        `eps` is taken for the peers' sake, who print a word about larger ones.
+        `eps` is accepted for programs of the peers and has no effect.
         """
         error = self._attached.error(*self._values)
         if eps is not None and np.max(error) > eps:
@@ -302,7 +302,7 @@ class PredictorConstr:
         return f"outputs {shown}{', ...' if values.size > MOST_SHOWN else ''}"
 
     def print_stats(self, file: TextIO | None = None) -> None:
-        """What is attached, in a few lines."""
+        """Print what is attached, in a few lines."""
         attached = self._attached
         assert attached.block is not None
         (n, d), q = attached.block.inputs.shape, attached.block.outputs.shape[1]
@@ -317,11 +317,11 @@ class PredictorConstr:
 
     @property
     def is_attached(self) -> bool:
-        """Whether it has not been removed."""
+        """False after `remove()`."""
         return self._attached in registry_of(self._model).attachments
 
     def remove(self) -> None:
-        """Detach it: later solves do not see it. Outputs made for it are removed from the model."""
+        """Detach the predictor: later solves ignore it. Output variables made for it are removed."""
         attachments = registry_of(self._model).attachments
         if self._attached not in attachments:
             raise PredictorError(f"{self.name} has been removed before.")

@@ -129,10 +129,11 @@ def check(model: Any, x: ArrayLike, *, certificate: Certificate) -> CertifiedVio
 @overload
 def check(model: Any, x: ArrayLike, *, certificate: None) -> Violation: ...
 def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -> Violation:
-    """How far `x` (a value for every column) is from satisfying a problem, or a model with its predictors.
+    """Check a point (a value for every variable) against a problem, or a model with its predictors.
 
-    With a `certificate` (of `Result.certificate`, or read from a file) what is found has a `verification`
-    too: the bound as it was proved again, by code that shares nothing with what proved it first.
+    Returns a `Violation`; ``print`` it, or ask ``within()``. No solver is used. With a `certificate` (from
+    `Result.certificate` or `read_certificate`) the attribute `verification` says whether the certificate
+    proves its bound, by code that shares nothing with the prover.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))

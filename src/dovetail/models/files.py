@@ -19,11 +19,11 @@ LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
 
 
 def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
-    """The linear program in an .mps or .lp file, which may be compressed (.gz).
+    """Read the linear program in an .mps or .lp file, also compressed (.gz).
 
-    A file that is cut short, or that another reader would take for another model, is refused.
-    What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
-    raises that.
+    A file that is truncated, or that another reader would understand differently, is refused. Size and time
+    of reading are limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)` raises the
+    limits.
 
     >>> import pathlib, tempfile, dovetail as dt
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -45,7 +45,7 @@ MARGINS = (1e-2, 1e-4, 1e-6)
 
 @dataclass(frozen=True)
 class LogBarrier:
-    """Options of the barrier sub-solver.
+    """A sub-solver of Algorithm 1: Newton or quasi-Newton steps on a log barrier.
 
     >>> import dovetail as dt
     >>> dt.DualDecomposition(nn_solver=dt.LogBarrier(variant="l-bfgs-b")).nn_solver.variant

@@ -173,7 +173,7 @@ NO_VIOLATION = 1e-7
 
 @dataclass(frozen=True)
 class ProjectedGradient:
-    """Options of the projected-gradient sub-solver.
+    """A sub-solver of Algorithm 1: Adam or plain gradient steps, each followed by a projection.
 
     >>> import dovetail as dt
     >>> dt.DualDecomposition(nn_solver=dt.ProjectedGradient(steps=25, lr=0.02)).nn_solver.steps

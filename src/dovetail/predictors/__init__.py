@@ -196,10 +196,10 @@ for _part in reversed([*PREDICTORS.values()]):  # what is registered last is ask
 
 
 def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
-    """By feature, the names of its categories in the order of their numbers; of most predictors none.
+    """The category names of each categorical feature, in the order of their numbers; empty for most
+    predictors.
 
-    A column of such a feature holds a number: the place of the category in this list, which libraries may
-    have sorted. This is the way back.
+    The variable of such a feature holds the position of the category in this list.
 
     >>> import numpy as np, pandas as pd, dovetail as dt
     >>> from sklearn.ensemble import HistGradientBoostingRegressor

@@ -165,13 +165,13 @@ def numbers(what: str, given: Any, wanted: str) -> FloatArray:
 class Product(DerivedOutputs):
     """A predictor whose outputs are products: output `output` of `predictor` times input `input`.
 
-    Pass it wherever a predictor goes. `input` is the number of an input, or its name where the predictor was
-    trained on a frame; `output` likewise a number. Lists give several products, pair by pair. With `keep` the
-    predictor's own outputs come first, so that one block gives demand and revenue. `extra` inputs behind
-    the predictor's own are not shown to it: amounts it was not trained on can be factors too.
+    Pass it to `add_predictor` or `add_predictor_constr`. `output` and `input` are numbers; `input` may be a
+    name if the predictor was trained on a frame. Lists give several products, pair by pair. With `keep` the
+    outputs of the predictor itself come first, so that one call gives demand and revenue. `extra` is the
+    number of inputs after those of the predictor, which are only factors.
 
-    Values are exact, gradients too; bounds of the product are as sound as those of the predictor, so that
-    small problems are proved. Two variables are multiplied without a predictor, ``Product(None, 0, 1)``.
+    Values and gradients are exact, and bounds are valid, so that small problems are proved.
+    ``Product(None, 0, 1)`` multiplies two variables without a predictor.
 
     >>> import dovetail as dt, numpy as np
     >>> demand = lambda X: 10.0 - 2.0 * X[:, 0]
@@ -221,10 +221,10 @@ class Product(DerivedOutputs):
 
 
 class Square(DerivedOutputs):
-    """A predictor whose outputs are squares: (output - centre)^2 of each output of `predictor`.
+    """A predictor whose outputs are squares: (output - centre)^2 for outputs of `predictor`.
 
-    `output` picks one or several of them, by number; without a predictor it is the inputs that are squared.
-    `centre` is one number, or one for each square. With `keep` the predictor's own outputs come first.
+    `output` selects one or several outputs by number; without a predictor the inputs are squared. `centre`
+    is one number, or one for each square. With `keep` the outputs of the predictor itself come first.
 
     >>> import dovetail as dt
     >>> mip = dt.Mip([0.0, 0.0, 1.0], [[1.0, 1.0, 0.0]], 3.0, 3.0, upper=9.0)  # a + b = 3, least (a - b)^2

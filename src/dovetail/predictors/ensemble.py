@@ -31,15 +31,14 @@ WEIGHTED = ("mean", "vote")
 
 
 class Ensemble:
-    """The "mean", "min" or "max" of what several predictors say of the same inputs, or a "vote".
+    """The "mean", "min", "max" or "vote" of several predictors with the same inputs.
 
-    `predictors` is a list of all that `add_predictor` takes: networks, estimators, trees, functions, files,
-    of several kinds if need be. `weights`, one for each, belong to a mean or a vote. A vote is the share of
-    the predictors that say a class: of one output column those at or above 0.5 (a logit: 0), of k columns
-    those whose largest it is.
+    `predictors` is a list of anything that `add_predictor` takes; kinds may be mixed. `weights`, one for
+    each, apply to "mean" and "vote". A vote is the share of predictors that choose a class: with one output
+    those with a value of at least 0.5 (a logit: 0), with k outputs those whose largest value it is.
 
-    Values are those of the predictors as they are. Gradients, bounds and proofs pass through, but for a
-    vote, which jumps.
+    Values are those of the predictors as they are. Gradients, bounds and proofs pass through mean, min and
+    max; a vote is discontinuous.
 
     >>> import dovetail as dt, numpy as np
     >>> models = [lambda X: 3.0 - (X[:, 0] - 1.0) ** 2, lambda X: 3.0 - (X[:, 0] - 2.0) ** 2]

@@ -42,16 +42,15 @@ def load_predictor(
     trust: bool = False,
     limits: FileLimits | None = None,
 ) -> Any:
-    """The module, estimator or model kept in a file, ready for `add_predictor`.
+    """Load the module, estimator or model in a file, ready for `add_predictor`.
 
-    `.pt`, `.pth` and `.safetensors` hold weights: give the `module` they belong to; it is filled and
-    returned. `.onnx`, `.skops`, and the tree ensembles of XGBoost (`.json`, `.ubj`) and LightGBM (`.txt`)
-    are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
-    `.pt` files that hold a whole module or TorchScript, can run any code when they are loaded: they take
-    `trust=True`.
+    `.pt`, `.pth` and `.safetensors` hold weights: pass the `module` that they belong to; it is filled and
+    returned. `.onnx`, `.skops`, and the trees of XGBoost (`.json`, `.ubj`) and LightGBM (`.txt`) are read
+    without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and `.pt` files with a whole module or
+    TorchScript can run any code when they are loaded, and need `trust=True`.
 
-    What reading may take is limited: `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
-    raises that for a file whose size is known to be honest.
+    Size and time of reading are limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
+    raises the limits for a file that you trust.
 
     >>> import tempfile, dovetail as dt, torch
     >>> net = torch.nn.Linear(2, 1)

@@ -168,17 +168,19 @@ class ByNumpy(torch.autograd.Function):
 
 
 class Function(CallablePredictor):
-    """A function, asked with care: no row twice, whole numbers where it knows no others, not too often.
+    """A Python function as a predictor, with limits on how it is called.
 
-    A plain function goes into `add_predictor` as it is. This one keeps every answer, and counts them:
+    A plain function needs no wrapper. This class keeps every answer, so that no sample is evaluated twice:
 
-    - `integer_only=True`: all features take whole numbers; `integer_only=[0, 2]`: those do. It is never asked
-      anywhere else, and their columns must be integer. Slopes of them are differences between neighbours.
-    - `max_evaluations`: so many different rows are asked about, in all its life. Once they are spent, a solve
-      ends with the best point so far (stop reason "evaluations").
-    - `row_by_row=True`: the function takes one row, a vector of features, and returns a number or a vector.
+    - `integer_only=True`: the function takes integers only; `integer_only=[0, 2]`: these features are
+      integers. The function is never called elsewhere, and the variables must be integer. Gradients are
+      differences between neighbouring integers.
+    - `max_evaluations`: the number of different samples that may be evaluated, over all solves. When it is
+      used up, a solve ends with the best solution so far (stop reason "evaluations").
+    - `row_by_row=True`: the function takes one sample, a vector of features, and returns a number or a
+      vector.
 
-    `evaluations` says how many rows it was asked about so far.
+    `evaluations` counts the samples evaluated so far.
 
     >>> import dovetail as dt
     >>> def profit(plan):  # one plan at a time
@@ -212,12 +214,12 @@ class Function(CallablePredictor):
 
     @property
     def evaluations(self) -> int:
-        """How many rows it was asked about."""
+        """Number of samples evaluated so far."""
         return self._memory.asked
 
     @property
     def evaluations_left(self) -> int | None:
-        """How many more it may be asked about; None without a limit."""
+        """Number of samples that may still be evaluated; None without a limit."""
         return None if self._limit is None else max(0, self._limit - self._memory.asked)
 
     def predict(self, X: FloatArray) -> FloatArray:

@@ -53,13 +53,14 @@ class Condition(NamedTuple):
 
 
 class RuleList(TreePredictor):
-    """If-then rules, of which the first that holds counts: `rules` are pairs of conditions and a value.
+    """If-then rules as a predictor: `rules` are pairs of conditions and a value, and the first rule that
+    holds counts.
 
-    A condition is (feature, comparison, number), with "<=", "<", ">=", ">", "==" or "!="; all conditions of a
-    rule must hold. `otherwise` is the value where no rule holds. Values are numbers, or lists of as many
-    numbers as there are outputs. `features` says how many there are, or what they are called.
+    A condition is (feature, comparison, number), with "<=", "<", ">=", ">", "==" or "!="; all conditions of
+    a rule must hold. `otherwise` is the value if no rule holds. Values are numbers, or lists with a number
+    for each output. `features` is the number of features, or a list of their names.
 
-    Proofs pass through, as for any tree.
+    Rule lists can be proved like any tree.
 
     >>> import dovetail as dt
     >>> price = dt.RuleList([([("amount", ">=", 50)], 2.0), ([("amount", ">", 10)], 3.0)], 4.0, ["amount"])

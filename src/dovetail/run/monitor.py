@@ -37,7 +37,8 @@ SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Event:
-    """What a callback sees after each iteration. It is a report: changing it changes nothing.
+    """What a callback receives after each iteration. Changing an event has no effect; `stop()` ends the
+    solve.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -56,7 +57,7 @@ class Event:
     _budget: Budget
 
     def stop(self) -> None:
-        """End the solve after this iteration; the best point so far is returned."""
+        """End the solve after this iteration and return the best solution so far."""
         self._budget.stop(StopReason.CALLBACK)
 
 

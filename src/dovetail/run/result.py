@@ -159,7 +159,7 @@ IN_ONE_LINE, IN_A_TABLE = 3, 20
 
 
 class Status(StrEnum):
-    """What is known about the problem and the point.
+    """What is known about the problem and the solution (docs/claims.md).
 
     >>> import dovetail as dt
     >>> mip = dt.Mip(cost=[1.0], A=[[1.0]], row_lower=2.0, row_upper=9.0, upper=1.0)
@@ -193,7 +193,7 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The prices the couplings ended with, by block: what a later solve can start from.
+    """The prices that Algorithm 1 ended with, by block. A later solve can start from them.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -212,7 +212,9 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The answer of `dovetail.solve`. Objective, bound and gap are in the user's sense.
+    """The result of `dovetail.solve`: status, solution, objective, bound, and how they were found.
+
+    Objective, bound and gap have the sign and units of your objective.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
@@ -282,26 +284,28 @@ class Result:
 
     @property
     def rows_only(self) -> bool:
-        """Whether networks may change the bound: rows, bounds and integers alone prove it, and no point
-        meets it. No gap is said of such a bound."""
+        """Whether the bound ignores the predictors (`MIP only` in the log) and no solution attains it.
+
+        Such a bound says nothing about the quality of the solution, so no gap is shown.
+        """
         no_network = self.facts is not None and not self.facts.blocks
         return self.bound_source in ROWS_ONLY and self.status is not Status.OPTIMAL and not no_network
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """What the bound rests on, for `dovetail.check` to look at again; made when it is first asked for.
+        """What the bound is based on, for `dovetail.check` to verify; made on first access, which may take a
+        minute.
 
-        It may prove less than `bound`, and says so; it is None where nothing can be written down (a network
-        that is not known operation by operation, say, or more than 100 MB). Making one may
-        take longer than the proof did, at most a minute.
+        The certificate may prove less than `bound`, and says so. It is None if the operations of a network
+        are not known, or above 100 MB.
         """
         return None if self.certifying is None else self.certifying()
 
     def value(self, columns: Any) -> Any:
-        """Values of columns given by index, name, or as variables of the model that was solved.
+        """Values of variables, given by index, by name, or as variables of the model that was solved.
 
-        They come as they were asked for: one as a number, an array in its shape, a frame, a series or a
-        `DataArray` with its labels, a dictionary (and an indexed variable of Pyomo) by its keys.
+        The answer has the form of the question: a number for one variable, otherwise an array of the same
+        shape, a frame, a series or a `DataArray` with its labels, or a dictionary with its keys.
         """
         x = self._point
         if self.origin is not None:
@@ -315,15 +319,15 @@ class Result:
 
     @cached_property
     def values(self) -> Values:
-        """Every value by its name; see `dovetail.run.result.Values`."""
+        """All values by name; variables with indices also by family (docs/drop_in.md)."""
         return Values(self._point, self.names)
 
     def load(self) -> None:
-        """Write the values into the model that was solved, so that its own ways of reading them work.
+        """Write the solution into the model that was solved, where the tool's own functions find it.
 
         Pyomo `.value`, linopy `.solution` and `objective.value`, highspy `val`, PySCIPOpt `getVal` and
-        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/drop_in.md has what each
-        tool allows. Rows, bounds and objective stay as they are. `dovetail.solve` does it by itself.
+        `getObjVal`, gurobipy `.X` and `ObjVal` (until the next `update()`); see docs/drop_in.md.
+        Constraints, bounds and objective stay as they are. `dovetail.solve` calls this by default.
         """
         if self.origin is None:
             raise DovetailError(
@@ -365,7 +369,7 @@ class Result:
         return "no solution" if self.x is None else "without limit"
 
     def to_json(self) -> str:
-        """The whole result as JSON text; `from_json` reads it back."""
+        """The whole result as JSON; `from_json` reads it back."""
         names = [part.name for part in fields(self) if part.name not in APART]
         record = {"format": 1, **{IN_FILES.get(name, name): getattr(self, name) for name in names}}
         record |= {"trace": self.trace.rows}
@@ -375,7 +379,7 @@ class Result:
 
     @classmethod
     def from_json(cls, text: str) -> Result:
-        """A result from what `to_json` wrote."""
+        """Read a result that `to_json` wrote."""
         if not isinstance(text, (str, bytes)):
             raise OptionError(f"from_json takes the text that to_json wrote, not {type(text).__name__}.")
         try:
@@ -386,11 +390,11 @@ class Result:
             raise OptionError(unreadable(text, reason)) from reason
 
     def report(self, path: str | Path) -> Path:
-        """Write the result as one page of HTML that needs nothing else: no file, no network, no program."""
+        """Write the result as one self-contained HTML page (docs/page.md)."""
         return write_page(self, Path(path))
 
     def plot(self, *, width: float = 8.0) -> Any:
-        """Point and bound over the seconds, and residuals where there are any, as a matplotlib figure.
+        """Incumbent and bound over time, and residuals if there are any, as a matplotlib figure.
 
         `width` is in inches. Needs matplotlib.
         """

@@ -109,7 +109,7 @@ class PartTurn:
 
 @dataclass(repr=False)
 class Trace:
-    """The iterations of one solve, in order, when point and bound got better, and which part worked when.
+    """The iterations of one solve, in order, and when incumbent and bound improved.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))

@@ -36,7 +36,7 @@ from dovetail.solving.options import log_stream, usable_device
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardedResult:
-    """Of `solve_shards`; the values stay in files, one for each shard.
+    """The result of `solve_shards`. The values stay in files, one for each shard.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -174,17 +174,19 @@ def solve_shards(
     cluster: Any = None,
     log: bool | TextIO = True,
 ) -> ShardedResult:
-    """Solve blocks that come in shards, so that no process ever holds all of them.
+    """Solve equal blocks in shards, so that no process holds all of them (docs/scale.md).
 
-    `shards` are numbers or paths of files. `build(data)` states the blocks of one shard, as a
-    `dovetail.Problem` with one template: `data` is the number, or the array of a .npy file, which stays on
-    the disk, or the path of any other file. Coupling rows of the same name are one row over all shards, and
-    their sides are those of the whole. The shards are spread over `n_jobs` processes, or workers of
-    `cluster` (see `dovetail.solve`), and stay there: prices go out, sums over blocks come back. Each shard
-    is checked by its own predictor where it is, the coupling rows over all of them, and its values are
-    written to the folder `out`, in a file of its own. `time_limit` (seconds; None: no limit), Ctrl-C and
-    SIGTERM end the search; the choice, its check and the files come after it. A second Ctrl-C or SIGTERM
-    leaves at once.
+    Coupling constraints of the same name are one constraint over all shards; every shard states the limits
+    of the whole. Each worker keeps its shards; prices travel to the workers, sums over blocks travel back.
+    Each shard is checked by its own predictor, the coupling constraints over all shards. A time limit,
+    Ctrl-C or SIGTERM ends the search; the choice, its check and the files follow. A second Ctrl-C or SIGTERM
+    ends everything at once.
+
+    `shards` are numbers or paths of files. `build(data)` returns the blocks of one shard as a
+    `dovetail.Problem` with one template; `data` is the number, the memory-mapped array of a .npy file, or
+    the path of any other file. Values are written to the folder `out`, one file per shard. `time_limit` is
+    in seconds (None: no limit). The shards are distributed over `n_jobs` processes, or workers of `cluster`
+    (see `dovetail.solve`).
 
     >>> import tempfile
     >>> import dovetail as dt

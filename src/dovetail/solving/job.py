@@ -310,6 +310,8 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
                 "it is the result of another problem."
             )
         return Start(x, start.multipliers)
+    if isinstance(start, dict):
+        raise OptionError("start is a dictionary; give a value for every variable, in order, or a Result.")
     x = vector("start", start, program.n_columns, OptionError)
     require_finite("start", x, program.column_name, OptionError)
     return Start(x)

@@ -33,24 +33,34 @@ def solve(
     log_file: str | os.PathLike[str] | None = None,
     load: bool = True,
 ) -> Result:
-    """The best verified point of `model` within `time_limit` seconds; None: without a limit.
+    """Find the best solution of `model` within `time_limit` seconds.
 
-    `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
-    `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
-    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` solves run
-    at once, with seeds and processes of their own, one per core at most. `device="cuda"` moves the networks'
-    gradients there; answers are checked where the predictor lives. `cluster` spreads blocks that are the same
-    up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
-    "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
-    sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
-    the log written to it, and the file `log_file` besides, at its end (docs/log.md).
-    A solution is optimal, and the search ends, where a bound proves its objective to be within `gap` of the
-    best, relative as in `Result.gap` (1e-4 is 0.01 %; 0 asks for the last digit), or within `absolute_gap`.
-    `target` ends the search with the first solution that is as good, whatever is proved. Time limit, Ctrl-C,
-    SIGTERM and `stop()` return the best point so far; after SIGTERM the next solve in this process raises
-    SystemExit(143), a second SIGTERM ends it at once. Signals that the caller ignores or (SIGTERM) handles
-    are left alone. An error or a second Ctrl-C once a point is known carries the result so far as `result`.
+    Every solution is checked by your own predictors before it is returned. The model is not changed, except
+    that the solution is written into it (`load`). A time limit, Ctrl-C, SIGTERM or `Event.stop()` returns
+    the best solution so far. After a SIGTERM the next solve in this process raises `SystemExit(143)`; a
+    second SIGTERM ends the process at once. Signals that the caller ignores or (SIGTERM) handles are left
+    alone. An error or a second Ctrl-C after a solution was found has the result so far as its attribute
+    `result`.
+
+    Args:
+        model: A `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy to which
+            `add_predictor_constr` has attached predictors.
+        method: A name (see `dovetail list methods`), or a method object with options of its own.
+        time_limit: In seconds; None for no limit.
+        gap: The solve ends with status optimal when a bound proves the objective within this gap, relative
+            to the objective (1e-4 is 0.01 %; 0 asks for 1e-9).
+        absolute_gap: The same in units of the objective.
+        target: The solve ends with the first solution that has this objective or a better one.
+        seed: Of random numbers.
+        start: A value for every variable, or an earlier `Result`, whose multipliers are then used too.
+        n_jobs: Number of processes, at most one per core (docs/cluster.md).
+        device: "cuda" computes gradients of networks on a GPU. Solutions are checked where the predictor is.
+        cluster: Distributes equal blocks over `n_jobs` workers of Ray: "local" starts Ray and ends it, "auto"
+            or "host:6379" uses a running Ray, the module `ray` the one of this process (docs/cluster.md).
+        callback: Called with an `Event` after each iteration.
+        log: True prints the log, False prints nothing, a stream receives the log (docs/log.md).
+        log_file: A file to which the log is appended.
+        load: Whether to write the solution into the model.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

@@ -52,18 +52,17 @@ def sweep(
     cluster: None = None,
     log: bool | TextIO = True,
 ) -> SweepResult:
-    """Solve the problem that `build` makes of each case of `grid`, several at a time.
+    """Solve the model that `build` makes for each case of `grid`, several cases at a time (docs/sweep.md).
 
-    `grid` is a mapping of names to lists of values, of which all combinations are cases, or a list of
-    mappings. `build(**case)` is called in another process, so it has to be a function of a file; it returns
-    what `dovetail.solve` takes, or that and a mapping of keywords for `solve` (``{"time_limit": 10}``).
-    Cases are what JSON can say; tuples arrive as lists. There are `n_jobs` processes, at most one per core.
+    `grid` maps names to lists of values, of which all combinations are cases, or is a list of mappings.
+    `build(**case)` runs in another process, so it must be a function at the top level of a file. It returns
+    a model for `dovetail.solve`, optionally with a mapping of keywords (``{"time_limit": 10}``). Cases are
+    JSON values; tuples arrive as lists. `n_jobs` is the number of processes, at most one per core.
 
-    Every row is written to the file `out` as it comes (JSON lines). A sweep with a file that is there
-    already solves what is missing in it, and what failed, and leaves the rest alone. A case that raises an
-    error or takes its process with it is a row that says so. Ctrl-C and SIGTERM return the rows there are;
-    after a SIGTERM the next solve or sweep ends the process.
-    `keep_results=False` leaves points and traces out of rows and file.
+    Each row is written to the file `out` (JSON lines) as it comes. A sweep with an existing file solves only
+    missing and failed cases. A case that raises an error, or whose process dies, is a row with `error`.
+    Ctrl-C and SIGTERM return the rows so far; after a SIGTERM the next solve or sweep ends the process.
+    `keep_results=False` leaves solutions and traces out of rows and file.
 
     >>> import dovetail as dt
     >>> from dovetail.testing.problems import busy

@@ -111,7 +111,7 @@ class SweepRow:
 
 @dataclass(frozen=True, eq=False)
 class SweepResult(Sequence[SweepRow]):
-    """The rows of `dovetail.sweep` in the order of its grid, read like a list.
+    """The rows of `dovetail.sweep`, in the order of its grid; reads like a list.
 
     >>> import dovetail as dt
     >>> from dovetail.sweeping.sweep_result import SweepRow

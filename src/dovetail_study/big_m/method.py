@@ -292,7 +292,7 @@ ENDED = {
 
 @dataclass(frozen=True)
 class BigM:
-    """Options of the baseline.
+    """The paper's AutoLinearized, a baseline: networks written out neuron by neuron, one MILP for SCIP.
 
     >>> import dovetail as dt, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))

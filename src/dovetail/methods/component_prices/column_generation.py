@@ -60,7 +60,7 @@ SETTLED = 1e-4
 
 @dataclass(frozen=True)
 class ColumnGeneration:
-    """Options of the method.
+    """Column generation: prices on shared constraints, columns of each component, combined by a MIP.
 
     >>> import dovetail as dt
     >>> mip = dt.Mip(  # two samples, one budget; each is worth 1 where its class is 1

@@ -42,10 +42,10 @@ MOST = 24
 
 
 def compare(results: Sequence[Any] | Mapping[str, Any], path: str | Path) -> Path:
-    """Write a page with several results beside each other: figures, courses, decisions, settings.
+    """Write one HTML page with several results side by side: figures, a chart, decisions, settings.
 
-    `results` are `dovetail.Result`s, or such by name; without names they are called by their methods. The
-    page needs nothing else, like that of `Result.report`.
+    `results` is a list of `dovetail.Result`, or a mapping of names to results. Without names they are called
+    by their methods. The page is self-contained like that of `Result.report`.
 
     >>> import dovetail as dt, tempfile
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
