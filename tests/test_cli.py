@@ -91,11 +91,11 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     assert ended("demo", "--samples", "6", "--time-limit", "60", "--report", str(page)) == 0
     said = capsys.readouterr().out
     for part in (
-        "taken for potable when nothing is done",
-        "The network errs on ",
-        "potable after treatment",
-        "newly flipped",
-        "The solution meets every constraint",
+        "predicted potable without treatment",
+        "The network is wrong on ",
+        "predicted potable after treatment",
+        "newly potable",
+        "The solution satisfies every constraint",
     ):
         assert part in said, part
     assert all(len(line) <= 79 for line in said.splitlines())
@@ -144,4 +144,4 @@ def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
         rest = process.stdout.read()
     assert process.returncode == 130
     assert "interrupt" in rest
-    assert "The solution meets every constraint" in rest
+    assert "The solution satisfies every constraint" in rest

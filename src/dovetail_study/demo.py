@@ -28,13 +28,13 @@ def run(
     console = Console(highlight=False, markup=False, width=width_of(sys.stdout))
     console.rule("The problem")
     console.print(
-        f"{several(samples, 'water sample is', 'water samples are')} not fit to drink, says the data. Each "
-        f"has {len(FEATURES)} measured features, and a network judges from them whether water is potable. "
-        f"Treatment may raise and lower features; for each feature, {BUDGET:g} standard deviations up and "
-        f"{BUDGET:g} down are shared by all samples. Which samples should be treated, and how, so that the "
-        "network takes most for potable?\n"
+        f"{several(samples, 'water sample is', 'water samples are')} not potable. Each has {len(FEATURES)} "
+        "measured features, from which a network predicts whether water is potable. A treatment raises and "
+        f"lowers features; all samples together may raise each feature by {BUDGET:g} standard deviations and "
+        f"lower it by {BUDGET:g}. Which treatment of which samples makes the network predict most of them "
+        "potable?\n"
     )
-    source = "look-alike data made here" if data is None else f"the real data in {data}"
+    source = "look-alike data" if data is None else f"the real data in {data}"
     console.print(f"Training a {network} network on {source} ...")
     instance = water(samples, network, seed=seed, data=data)
     console.print(f"  {instance.training}\n")
@@ -55,13 +55,13 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
         return
     counts = instance.counts(result)
     table = Table(show_header=False, box=None)
-    table.add_row("taken for potable when nothing is done", f"{counts.untouched} of {counts.samples}")
-    table.add_row("potable after treatment", f"{counts.potable} of {counts.samples}")
-    table.add_row("newly flipped", f"{counts.flipped}")
+    table.add_row("predicted potable without treatment", f"{counts.untouched} of {counts.samples}")
+    table.add_row("predicted potable after treatment", f"{counts.potable} of {counts.samples}")
+    table.add_row("newly potable", f"{counts.flipped}")
     console.print(table)
     if counts.untouched:
         console.print(
-            f"\nThe network errs on {counts.untouched} of them: it takes them for potable as they are."
+            f"\nThe network is wrong on {counts.untouched} untreated samples: it predicts them potable."
         )
     moves = result.value(instance.treated) - instance.samples
     touched = np.flatnonzero(np.abs(moves).max(axis=1) > SEEN)
@@ -70,10 +70,10 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
         parts = [f"{f} {m:+.2f}" for f, m in zip(FEATURES, moves[i], strict=True) if abs(m) > SEEN]
         console.print(Padding(f"sample {i}: {', '.join(parts)}", (0, 0, 0, 2)))
     violation = check(instance.problem, result.x)
-    verdict = "meets" if violation.within() else "DOES NOT MEET"
+    verdict = "satisfies" if violation.within() else "DOES NOT SATISFY"
     console.print(
-        f"\nChecked again, with the network itself and no solver: worst row {violation.rows.amount:.0e}, "
-        f"worst prediction {violation.prediction.amount:.0e}.\n"
+        f"\nChecked again, with the network itself and no solver: largest violation of a constraint "
+        f"{violation.rows.amount:.0e}, of a prediction {violation.prediction.amount:.0e}.\n"
         f"The solution {verdict} every constraint.\n"
         f"Status: {result.status.value}, {result.message.partition('; ')[0]}."
     )

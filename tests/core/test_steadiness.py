@@ -191,7 +191,7 @@ def test_a_value_that_another_network_reads_is_the_predictors_own_or_none():
     problem.add_predictor(Unsteady([1.0], alone=0.0), ["y"], ["z"])
     result = dt.solve(problem, AUTO, log=False)
     assert result.x is None and result.status == "no_solution"
-    assert "exactly" in result.message and "less than its predictors round" in result.message
+    assert "exactly" in result.message and "less than the rounding of the predictors" in result.message
 
 
 def test_networks_that_read_each_other_through_rows_meet_within_their_rounding():

@@ -31,7 +31,7 @@ def test_a_model_without_ties_says_so(caplog):
     model.addVar(ub=4)
     with caplog.at_level(logging.INFO, logger="dovetail"):
         solve(model)
-    assert "no predictor is tied to this gurobipy model" in caplog.text
+    assert "no predictor is attached to this gurobipy model" in caplog.text
 
 
 def test_highspy_values_after_a_deletion_are_refused_or_right():

@@ -85,7 +85,7 @@ def test_the_limit_ends_a_solve_with_the_best_point():
 
 
 def test_a_limit_too_small_to_look_at_it():
-    with pytest.raises(dt.PredictorError, match="more would pass max_evaluations=5"):
+    with pytest.raises(dt.PredictorError, match="more would exceed max_evaluations=5"):
         planned(dt.Function(lambda X: X[:, 0], max_evaluations=5))
 
 

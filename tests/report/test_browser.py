@@ -110,12 +110,12 @@ def test_values_are_read_by_pointer_and_by_key(browser, pages):
     readout = "document.querySelector('.readout').textContent"
     assert "arrow keys" in browser.run(readout)
     browser.click("document.querySelector('.chart svg.wide')")
-    assert "point 17 by a MIP over the columns" in browser.run(readout)
+    assert "incumbent 17 by a MIP over the columns" in browser.run(readout)
     browser.run("document.querySelector('.chart svg.wide').focus()")
     browser.press("Home")
-    assert browser.run(readout).startswith("0.50 s · point 12")
+    assert browser.run(readout).startswith("0.50 s · incumbent 12")
     browser.press("ArrowRight")
-    assert browser.run(readout).startswith("1.5 s · point 15 by a descent from a random start · bound 40")
+    assert browser.run(readout).startswith("1.5 s · incumbent 15 by a descent from a random start · bound 40")
     browser.press("End")
     assert browser.run(readout).endswith("gap 17.6 %")
 

@@ -161,4 +161,4 @@ def test_threads_are_those_of_the_thread_that_asked():
 def test_more_jobs_than_cores(capsys):
     result = dt.solve(knapsack(), n_jobs=10_000)
     assert result.status == "optimal"
-    assert f"10000 threads were asked for; {cores()} are used" in capsys.readouterr().out
+    assert f"10000 threads were requested; {cores()} are used" in capsys.readouterr().out

@@ -43,8 +43,8 @@ def test_a_failure_is_said_once_and_counted_each_time():
         Failure("a part", "MemoryError", ""),
     ]
     assert said == [
-        "failed: a part (ValueError: number 0); the solve goes on without it",
-        "failed: a part (MemoryError); the solve goes on without it",
+        "failed: a part (ValueError: number 0); the solve continues without it",
+        "failed: a part (MemoryError); the solve continues without it",
     ]
 
 

@@ -81,7 +81,7 @@ def test_a_process_that_dies_costs_its_task_and_those_alone_have_their_own():
     assert second == first and last == third
     assert len({pid, third[0], alone[0], os.getpid()}) == 4
     assert (threads, differentiable, session) == (1, True, pid)
-    assert str(killed) == "was killed by SIGKILL, perhaps for want of memory" and killed.begun
+    assert str(killed) == "was killed by SIGKILL, perhaps for lack of memory" and killed.begun
 
 
 def test_what_is_raised_over_a_task_is_raised_here_and_ends_the_processes(monkeypatch):

@@ -81,7 +81,7 @@ def test_a_function_of_the_script_stays_here_and_the_log_says_so(monkeypatch):
     log = io.StringIO()
     result = dt.solve(problem, n_jobs=2, log=log)
     assert result.objective == 0.0
-    assert "other processes cannot have it" in " ".join(log.getvalue().split())
+    assert "cannot be sent to other processes" in " ".join(log.getvalue().split())
 
 
 @pytest.mark.skipif(not FULL, reason="seconds, for a process to start")

@@ -145,7 +145,7 @@ def test_what_left_the_training_data():
     seen = np.array([[0.0, 0.0], [0.5, 0.5]])
     result = dt.solve(strong(1.5, data=seen), log=False)
     (hint,) = result.hints
-    assert ("training data" in hint and "2 inputs left it" in hint) or "1 input left it" in hint
+    assert ("training data" in hint and "2 inputs are outside" in hint) or "1 input is outside" in hint
     assert str(result.extrapolations[0]) not in hint  # which the log's checks and the page have already
     assert not said(dt.solve(strong(0.5, data=seen), log=False), "training data")
 
@@ -161,7 +161,7 @@ def test_bounds_come_before_a_longer_time():
 def test_the_log_warns_before_the_search(capsys):
     dt.solve(strong(1.5, upper=INF), dt.SequentialLinear(starts=1))
     said = capsys.readouterr().out
-    assert "warning     inputs without a limit: cement (above), ash (above)" in said
+    assert "warning     unbounded inputs: cement (above), ash (above)" in said
     assert said.index("warning") < said.index("legend")
     dt.solve(strong(1.5), dt.SequentialLinear(starts=1))
     assert "warning" not in capsys.readouterr().out

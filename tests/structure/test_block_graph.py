@@ -115,7 +115,7 @@ def test_the_missing_operation_is_named():
 
 def test_a_function_says_nothing():
     problem, block = problem_of(lambda X: X[:, :1] ** 2)
-    with pytest.raises(UnsupportedError, match="does not say what it computes"):
+    with pytest.raises(UnsupportedError, match="has operations that are not known"):
         required_graph(problem, block)
 
 

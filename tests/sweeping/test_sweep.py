@@ -50,7 +50,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
     errors = first.column("error")
     assert errors[0] == ""
     assert errors[1].startswith("build: ValueError: no such plant")
-    killed = "its process was killed by SIGKILL, perhaps for want of memory"
+    killed = "its process was killed by SIGKILL, perhaps for lack of memory"
     assert errors[2:] == [killed, "its process ended with exit code 3"] * FULL
     assert len(out.read_text().splitlines()) == len(grid)
     assert f"{len(grid)}/{len(grid)}" in log.getvalue()
@@ -74,7 +74,7 @@ def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr("dovetail.sweeping.sweep.pooled", None)
     table = dt.sweep(plant, {"sense": ["min"]}, out=out, n_jobs=10**6, log=log)
     assert table.column("status") == ["optimal"]
-    assert f"{10**6} processes were asked for" in log.getvalue()
+    assert f"{10**6} processes were requested" in log.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
     if refuted:
         return Confirmed(infeasible=True)
     own = _tree(mip.as_checked(), settings, budget)
-    note = "HiGHS called the host infeasible, which a closer look did not confirm"
+    note = "HiGHS reported the model infeasible, which a second check did not confirm"
     return Confirmed(_finite(own.bound), own.x if own.x is not None else proof.x, note=note)
 
 

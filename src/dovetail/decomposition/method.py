@@ -53,7 +53,7 @@ class TemplatePricing:
         """Prices from a sample, then rounds over all blocks, then the choice."""
         plan = context.once(template_plan)
         if plan is None:
-            return MethodOutcome(StopReason.STALLED, 0, "no blocks that are the same up to their data")
+            return MethodOutcome(StopReason.STALLED, 0, "no equal blocks (up to their data)")
         outcome, prices = _solved(context, plan, self)
         context.keep(template_prices, prices)
         return outcome

@@ -102,7 +102,7 @@ def _read(model: Any, budget: Budget) -> ModelSnapshot:
     require_not_lost(parts)
     attachments = [attached for part in parts for attached in attached_to(part)]
     if not attachments:
-        _log.info("no predictor is tied to this %s", foreign.tool)
+        _log.info("no predictor is attached to this %s", foreign.tool)
     found = tuple((attached, *sample_places(foreign, reading, attached)) for attached in attachments)
     return ModelSnapshot(_problem(reading, found, budget), Origin(foreign, reading), found)
 

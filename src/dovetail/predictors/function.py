@@ -270,7 +270,7 @@ class Function(CallablePredictor):
     def _require_left(self, rows: int) -> None:
         if self._limit is not None and self._memory.asked + rows > self._limit:
             raise EvaluationsSpentError(
-                f"{self.name} was asked about {self._memory.asked} rows, and {rows} more would pass "
+                f"{self.name} has evaluated {self._memory.asked} samples; {rows} more would exceed "
                 f"max_evaluations={self._limit}."
             )
 

@@ -71,7 +71,7 @@ class ChainedNetworks:
         gone = np.zeros(problem.mip.n_columns, dtype=bool)
         for block in first:
             gone[block.outputs] = True
-        note = f"{several(len(first), 'network')} put together with the one behind"
+        note = f"{several(len(first), 'network')} joined with the network that reads the outputs"
         kept = np.flatnonzero(~gone)
 
         def back(z: FloatArray) -> FloatArray:
@@ -189,7 +189,7 @@ class TakenApart:
             lower, np.concatenate([one.upper for one in made]), np.zeros(sum(new), dtype=bool), names
         )
         fills = tuple(one.fill for one in made if one.new.size)
-        note = f"{several(len(made), 'product')} of what trees predict taken apart"
+        note = f"{several(len(made), 'product')} of tree outputs split into their factors"
         return Reformulated(problem.derived(host, tuple(blocks)), given, fills, note=note)
 
 

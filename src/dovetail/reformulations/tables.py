@@ -162,8 +162,8 @@ class Tables:
             values = answers_within(block.predictor, X, self.seconds)
             if values is None:
                 self.refused(
-                    f"{several(len(X), 'row')} of {block.description.name} would take more than "
-                    f"{self.seconds:.1f} s to ask for"
+                    f"evaluating {several(len(X), 'sample')} of {block.description.name} would take more "
+                    f"than {self.seconds:.1f} s"
                 )
                 return self._fitting(block, {i: table for i, table in tables.items() if not table.is_long})
         else:

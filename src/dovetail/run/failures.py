@@ -79,7 +79,7 @@ class Failures:
             self._known[key] = replace(self._known[key], times=self._known[key].times + 1)
             return
         self._known[key] = Failure(*key, str(error).strip().partition("\n")[0][:LONGEST])
-        self._say(f"failed: {self._known[key]}; the solve goes on without it")
+        self._say(f"failed: {self._known[key]}; the solve continues without it")
 
     def __iter__(self) -> Iterator[Failure]:
         return iter(self._known.values())

@@ -188,7 +188,7 @@ class Process:
             return "stopped answering"
         if code >= 0:
             return f"ended with exit code {code}"
-        return f"was killed by {signal.Signals(-code).name}, perhaps for want of memory"
+        return f"was killed by {signal.Signals(-code).name}, perhaps for lack of memory"
 
 
 def pooled(

@@ -103,11 +103,14 @@ def _begun(
     try:
         others = ConcurrentSolves(process_lines(recipes), monitor.say)
     except CannotTravel as reason:
-        monitor.fact("n_jobs", f"one solve with {jobs} threads: other processes cannot have it ({reason})")
+        monitor.fact(
+            "n_jobs",
+            f"one solve with {jobs} threads: the problem cannot be sent to other processes ({reason})",
+        )
         return None
     last = options.seed + jobs - 1
     monitor.fact(
-        "n_jobs", f"{jobs} solves at once, seeds {options.seed} to {last}; they share what they find"
+        "n_jobs", f"{jobs} solves at once, seeds {options.seed} to {last}; they share solutions and bounds"
     )
     return others
 

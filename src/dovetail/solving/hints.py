@@ -91,7 +91,7 @@ LATE, LONGER = 0.5, 4.0
 
 NO_GAP, SMALL_GAP, ROUNDING = 1e-9, 1e-3, 0.05
 """Gaps that a margin may explain; and how much more than the margin a class at it may have, of the margin."""
-TELL = "; data= would tell whether the answer left the training data"
+TELL = "; with data= the result says whether the solution leaves the training data"
 """Of use where it was not given."""
 
 
@@ -124,7 +124,7 @@ def warning(open_inputs: Sequence[OpenInput]) -> str:
     if not open_inputs:
         return ""
     named = listed([str(each) for each in open_inputs])
-    return f"inputs without a limit: {named}; only the networks' own extrapolation ends the search there"
+    return f"unbounded inputs: {named}; only the extrapolation of the networks limits the search there"
 
 
 def _infeasible(found: Finding) -> Iterator[str]:
@@ -200,9 +200,9 @@ def _margin(found: Finding) -> Iterator[str]:
     held = [block for block in blocks if _at_its_margin(block, found.x)]
     if held:
         yield (
-            f"epsilon={held[0].epsilon / 10.0:g} for {listed([block.name for block in held])}: what is "
-            f"left, {percent(gap)}, may be the margin that classes keep from their threshold, "
-            f"{held[0].epsilon:g} now; the search keeps it, a bound never does"
+            f"epsilon={held[0].epsilon / 10.0:g} for {listed([block.name for block in held])}: the "
+            f"remaining gap of {percent(gap)} may come from the margin of {held[0].epsilon:g} that the "
+            "search keeps from class boundaries; bounds ignore the margin"
         )
 
 
@@ -222,7 +222,7 @@ def _bounds(found: Finding) -> Iterator[str]:
     x = found.x
     named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
     more = "" if _has_training_data(found, told) else TELL
-    yield f"bounds for {listed(named)}: nothing limits them but the networks' own extrapolation{more}"
+    yield f"bounds for {listed(named)}: only the extrapolation of the networks limits them{more}"
 
 
 def _has_training_data(found: Finding, told: Sequence[OpenInput]) -> bool:
@@ -252,7 +252,7 @@ def _training_data(found: Finding) -> Iterator[str]:
     """The answer lies beyond what networks saw."""
     outside = notable(found.extrapolations)
     if outside:
-        yield f"bounds that keep to the training data: {several(len(outside), 'input')} left it"
+        yield f"bounds within the training data: {several(len(outside), 'input is', 'inputs are')} outside"
 
 
 def _changes(widened: tuple[Widening, ...]) -> str:

@@ -79,9 +79,7 @@ def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None
     if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
         monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
-        monitor.fact(
-            "n_jobs", f"{options.n_jobs} threads were asked for; {cores()} are used, one per core there is"
-        )
+        monitor.fact("n_jobs", f"{options.n_jobs} threads were requested; {cores()} are used, one per core")
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,6 +185,6 @@ def _within_rounding(nearest: Violation) -> str:
     if not worst or missed.name != rounding.name or rounding.amount < 2.0 * missed.amount:
         return ""
     return (
-        ", which is less than its predictors round: none of their values may come nearer (widen it, or give "
-        "the predictors in float64)"
+        ", less than the rounding of the predictors: perhaps none of their values is nearer (widen the "
+        "limit, or use float64 predictors)"
     )

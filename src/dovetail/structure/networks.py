@@ -30,7 +30,7 @@ def block_graph(problem: Problem, block: Block) -> Graph | None:
 def required_graph(problem: Problem, block: Block) -> Graph:
     """The same, or an `UnsupportedError` that says which operation is missing."""
     if block.description.program is None:
-        raise UnsupportedError(f"{block.name}: {block.description.name} does not say what it computes")
+        raise UnsupportedError(f"{block.name}: {block.description.name} has operations that are not known")
     program = block.description.program(block.inputs.shape[1])
     points = PROBES if program.provenance == "layers" else POINTS
     with np.errstate(all="ignore"):

@@ -82,7 +82,7 @@ def sweep(
     monitor = Monitor(Budget(inf), log_stream(log))
     jobs = min(int(n_jobs), cores())
     if n_jobs > jobs:
-        monitor.say(f"  n_jobs: {n_jobs} processes were asked for; {jobs} are used, one per core there is")
+        monitor.say(f"  n_jobs: {n_jobs} processes were requested; {jobs} are used, one per core")
     file = None if out is None else ResultsFile.open(_path(out), name)
     begun = _Sweep(name, cases, file, monitor)
     return begun.run(solved_cases(name, build, begun.due, jobs, bool(keep_results)))

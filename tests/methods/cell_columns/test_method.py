@@ -138,13 +138,13 @@ def test_that_there_is_no_point_is_proved_and_ends_the_solve():
     """All samples are to be of class 1, and none may be moved."""
     result = dt.solve(plant(budget=0.0, least=1.0), CellColumns(), time_limit=60.0, log=False)
     assert result.x is None and result.status == "infeasible"
-    assert "no boxes of the components fit together" in result.message
+    assert "no combination of boxes satisfies" in result.message
 
 
 def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):
     monkeypatch.setattr(Columns, "relaxed", lambda *given, level_at=None: (MipStatus.LIMIT, None))
     result = dt.solve(water, CellColumns(), time_limit=60.0, log=False)
-    assert "left, " in result.message and "no choice" not in result.message
+    assert "open, " in result.message and "no choice" not in result.message
 
 
 def test_without_components_it_says_so():

@@ -80,7 +80,7 @@ def test_networks_are_left_to_others():
     problem = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0))
     problem.add_predictor(lambda X: X**2, [0], [1])
     result = dt.solve(problem, CellDescent(), log=False)
-    assert result.iterations == 0 and "no tree ensemble" in result.message
+    assert result.iterations == 0 and "not a readable tree ensemble" in result.message
 
 
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"patience": 0}, {"kicks": -1}])

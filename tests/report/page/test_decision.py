@@ -53,7 +53,7 @@ def test_a_table_says_how_many_of_its_columns_a_predictor_writes():
     """One family of two is not both."""
     made = result([1.0, 0.0, 5.0, 6.0], names=["open[0]", "open[1]", "profit[0]", "profit[1]"])
     made.facts.written[2:] = True
-    assert table_of(made).about.startswith("4 columns, 2 outputs of a predictor")
+    assert table_of(made).about.startswith("4 variables, 2 outputs of a predictor")
 
 
 def test_many_classes_are_listed_by_those_that_are_yes():

@@ -74,7 +74,7 @@ The proof of a MIP may leave half of the gap beside it."""
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share constraints"
-NO_POINT = "no boxes of the components fit together, proved by an LP"
+NO_POINT = "no combination of boxes satisfies the shared constraints, proved by an LP"
 
 
 def tree_parts(context: SolveContext) -> Components | None:
@@ -157,9 +157,7 @@ class _BoxColumns:
             done |= self._boxes > MOST_BOXES
             done |= self._rounds >= PATIENCE and not any(frontier.ever_closed for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
-        message = (
-            f"cell columns: {several(self._boxes, 'box', 'boxes')} left, {closed:,} of them cut no further"
-        )
+        message = f"cell columns: {several(self._boxes, 'box', 'boxes')} open, {closed:,} not divisible"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     @property

@@ -35,7 +35,7 @@ MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 HOST_SHARE = 0.8
 """Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
 can choose are no use (PySCIPOpt-ML's city manager)."""
-NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
+NONE = "a predictor is not a readable tree ensemble, or has inputs without bounds"
 
 
 @dataclass(frozen=True)

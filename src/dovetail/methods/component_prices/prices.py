@@ -118,7 +118,9 @@ class CertifiedPrices:
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no constraints connect components")
         coupled = context.once(coupled_problem)
         if not (coupled or context.once(component_kinds)):
-            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: components are no closed-form sets")
+            return MethodOutcome(
+                StopReason.STALLED, 0, f"{NAME}: the sets of the components have no closed form"
+            )
         source = context.once(template_prices) or context.once(column_prices)
         run = _Run(context, coupled, source, self.batch)
         rows, count = run.rows.sides.count, run.rows.parts.count
@@ -131,7 +133,7 @@ class CertifiedPrices:
         found = f"{several(run.passes, 'pass', 'passes')}, {several(run.nodes, 'node')}, bound {best:.6g}"
         found += "" if coupled is None else _rounding(coupled)
         if run.left_out:
-            found += f", {several(run.left_out, 'component')} left as they were for want of memory"
+            found += f", {several(run.left_out, 'component')} not refined for lack of memory"
         said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
         reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, run.passes, said)

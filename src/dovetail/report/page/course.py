@@ -271,7 +271,7 @@ class Course:
         point, bound = self.at(moment)
         words = [seconds(moment)]
         if point is not None:
-            words.append(f"point {number(point.value)} by {visible(found_by(point.source))}")
+            words.append(f"incumbent {number(point.value)} by {visible(found_by(point.source))}")
         if bound is not None:
             words.append(f"bound {number(bound.value)} ({visible(proved_by(bound.source))})")
         if point is not None and bound is not None and bound.source not in ROWS_ONLY:

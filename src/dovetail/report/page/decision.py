@@ -275,7 +275,7 @@ def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
         cells -= len(tables[-1].rows) * width
     rest = len(laid_out) - len(shown)
     more = several(rest, "more family", "more families")
-    return tables, f"{more} of variables: in the result only." if rest else ""
+    return tables, f"{more} of variables only in the result itself." if rest else ""
 
 
 def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
@@ -312,7 +312,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> ValueTable:
     head = [grid.corner, *(visible(text, 30) for text in grid.across)]
     labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
     there = grid.columns[grid.columns != NO_COLUMN]
-    about = [several(there.size, "column")]
+    about = [several(there.size, "variable")]
     tied = point.ties(there)
     about += [f"{tied} of a predictor"] if tied != NOTHING else []
     alike = all(bool(np.all(limit[there] == limit[there[0]])) for limit in (point.lower, point.upper))
