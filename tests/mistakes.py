@@ -58,21 +58,21 @@ def pickled(folder):
 
 
 MISTAKES = {
-    "A column that is not there": lambda _: tied(net(), inputs=("heat", "flaw", "units")),
+    "An unknown variable": lambda _: tied(net(), inputs=("heat", "flaw", "units")),
     "Shapes do not fit": lambda _: tied(net(2)),
     "Too few outputs": lambda _: tied(net(3, 2)),
     "The network contains NaN": lambda _: tied(spoilt()),
-    "Rows of a batch influence each other": lambda _: tied(lambda X: X[:, :1] - X.mean()),
+    "Samples of a batch influence each other": lambda _: tied(lambda X: X[:, :1] - X.mean()),
     "Probability or logit?": lambda _: tied(
         lambda X: 1 / (1 + np.exp(-X.sum(axis=1))), output_type="classification"
     ),
-    "A method that is not there": lambda _: dt.solve(tied(net()), "dual-decompositon", log=False),
-    "An option that is not there": lambda _: dt.add_predictor_constr(
+    "An unknown method": lambda _: dt.solve(tied(net()), "dual-decompositon", log=False),
+    "An unknown option": lambda _: dt.add_predictor_constr(
         problem(), net(), ["heat", "flow", "units"], ["yield"], formulatoin="bigm"
     ),
     "Bounds cross": lambda _: problem(lower=[0.0, 2.0, 0.0, -np.inf]),
     "NaN in the data": lambda _: problem(cost=[np.nan, 0.0, 0.0, 1.0]),
-    "Nonlinear rows": lambda _: unheard(),
+    "Nonlinear constraints": lambda _: unheard(),
     "A file that would run code": lambda folder: pickled(folder),
     "A start that does not fit": lambda _: dt.solve(tied(net()), start=[1.0, 2.0], log=False),
 }

@@ -221,7 +221,7 @@ def unsolved(monkeypatch):
         (["--start", "plan.mps"], "plan.mps: this is not a result as --solution"),
         (["--gap", "-1"], "gap (relative) is -1.0"),
         (["--method", "magic"], "method 'magic' is not known"),
-        (["-p", "strength.onnx:cement,ash->strenght"], "no column 'strenght'; did you mean 'strength'?"),
+        (["-p", "strength.onnx:cement,ash->strenght"], "no variable 'strenght'; did you mean 'strength'?"),
         (["-p", "strength.onnx:cement,ash-"], "the shell takes > for itself: put it in quotes"),
         (["-p", "strength.onnx->strength"], "has no colon"),
         (["-p", "weak.onnx:cement->strength"], "there is no file weak.onnx"),

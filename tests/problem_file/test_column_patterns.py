@@ -55,14 +55,14 @@ def test_a_name_that_a_column_has_is_that_column():
 @pytest.mark.parametrize(
     ("inputs", "outputs", "said"),
     [
-        (["x[3]"], ["y"], "no column 'x[3]'; did you mean 'x["),
+        (["x[3]"], ["y"], "no variable 'x[3]'; did you mean 'x["),
         (["X[1]"], ["y"], "did you mean 'x[1]'?"),
-        (["z[*]"], ["y"], "no column is like 'z[*]'"),
+        (["z[*]"], ["y"], "no variable matches 'z[*]'"),
         (["x[{i}]"], ["y"], "has other placeholders than the output 'y'"),
         (["x[{i}]"], ["a[{j},1]"], "'x[{i}]' has other placeholders"),
         (["t"], ["b[{i}]", "y"], "'y' has other placeholders"),
-        (["x[{i}]"], ["nothing[{i}]"], "no column is like 'nothing[{i}]'"),
-        (["b[{i}]"], ["x[{i}]"], "no column is like 'b[{i}]' with {i} = 10"),
+        (["x[{i}]"], ["nothing[{i}]"], "no variable matches 'nothing[{i}]'"),
+        (["b[{i}]"], ["x[{i}]"], "no variable matches 'b[{i}]' with {i} = 10"),
         ([["x[1]"], ["x[2]"]], [["y"]] * 3, "inputs has 2 samples, outputs has 3"),
         ([["x[{i}]"], ["x[2]"]], ["b[1]", "b[2]"], "stands for many samples"),
     ],

@@ -66,7 +66,7 @@ def read_whole(file):
         ('file = "strength.pt" ', 'file = "plan.lp" ', "no kind of file dovetail reads"),
         ('activation = "relu"', 'activation = "relo"', "did you mean 'relu'?"),
         ('activation = "relu"', "aktivation = 1", "[predictor] has no key 'aktivation'; did you mean"),
-        ('"ash_{mix}", "w', '"ahs_{mix}", "w', "no column is like 'ahs_{mix}' with {mix} = wall"),
+        ('"ash_{mix}", "w', '"ahs_{mix}", "w', "no variable matches 'ahs_{mix}' with {mix} = wall"),
         ('"ash_{mix}", "w', '"asch_{mix}", "w', "with {mix} = wall; did you mean 'ash_wall'?"),
         ('outputs = ["strength_{mix}"]', 'outputs = ["strenght_{mix}"]', "'; did you mean 'strength_"),
         ('outputs = ["strength_{mix}"]', 'outputs = ["strength_wal"]', "did you mean 'strength_wall'?"),

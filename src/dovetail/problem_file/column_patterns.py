@@ -37,7 +37,7 @@ class NamedColumns:
     def require(self, name: str) -> None:
         """Refuse a name that no column has."""
         if name not in self._known:
-            raise ModelError(f"there is no column {name!r}{did_you_mean(name, self.names) or '.'}")
+            raise ModelError(f"there is no variable {name!r}{did_you_mean(name, self.names) or '.'}")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class NamePattern:
         numbers = tuple(value for kind, value in part.items() if kind[0] == "*")
         if not all(map(WHOLE.fullmatch, numbers)):
             raise ModelError(
-                f"{self.text!r} has {name!r} among its columns, but * stands for whole numbers; write the "
+                f"{self.text!r} has {name!r} among its variables, but * stands for whole numbers; write the "
                 "names out, in the order in which the predictor takes them."
             )
         return _Match(tuple(part[kind] for kind in self.placeholders), numbers, name)

@@ -326,7 +326,7 @@ class _Placeholders:
             keys = first.keys()
             if not keys:
                 meant = did_you_mean(first.text, self._columns.names) or "."
-                raise ModelError(f"no column is like {first.text!r}{meant}")
+                raise ModelError(f"no variable matches {first.text!r}{meant}")
         for key in keys:
             yield dict(zip(self._names, key, strict=True))
 
@@ -355,5 +355,5 @@ def _columns(
             f"{{{name}}} = {value}" for name, value in zip(pattern.placeholders, key, strict=True)
         )
         meant = did_you_mean(pattern.filled(key), columns.names) or "."
-        raise ModelError(f"no column is like {text!r}{f' with {values}' if values else ''}{meant}")
+        raise ModelError(f"no variable matches {text!r}{f' with {values}' if values else ''}{meant}")
     return found
