@@ -55,7 +55,7 @@ class ScalarFunction:
     convex_first: bool = True
     """Whether it is convex left of the first bend."""
     stationary: Callable[[Any, Any, int], Any] | None = None
-    """Where it has a given slope, in a piece between bends by number; found by halving without. For torch."""
+    """Where it has a given slope, in a piece between bends by number; without, a table tells. For torch."""
     lowest_at: float | None = None
     """Where it is least, if it falls before and rises after; None if it only rises or only falls."""
     least: float = -math.inf

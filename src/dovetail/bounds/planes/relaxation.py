@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -106,8 +106,9 @@ TINY = 1e-300
 """What is smaller may become 0."""
 NARROW = 1e-7
 """Relative width below which a chord is mostly rounding, and a tangent as good."""
-HALVINGS = 40
-"""Of a piece, to find a stationary point: to a part in 10^12, and what is missing is taken off."""
+PLACES, FARTHEST = 1 << 14, 64.0
+"""Of a piece whose slopes have no inverse in closed form, in a table, up to so far out. On average lines of
+GELU, SiLU and Mish lie within 2e-8 of those by 40 halvings; what is missing is taken off."""
 TANGENT_STEPS = 4
 """From the chord's slope; each step squares what is missing, and what is left is taken off."""
 
@@ -145,26 +146,16 @@ class Curve:
     def lines(self, lower: Tensor, upper: Tensor) -> Relaxation:
         """The best of some slopes on either side; constants where no line is finite."""
         middle = 0.5 * lower + 0.5 * upper
-        flat = torch.zeros_like(middle)
-        below_slope, above_slope = flat, flat
-        below_offset, above_offset = self.range(lower, upper)
-        best_below, best_above = below_offset, above_offset
-        for slope in self._slopes(lower, middle, upper):
-            low, high = self._offsets(slope, lower, upper)
-            at_low, at_high = slope * middle + low, slope * middle + high
-            better = (at_low > best_below) & (lower > self.function.above)  # NaN never is
-            below_slope, below_offset = (
-                torch.where(better, slope, below_slope),
-                torch.where(better, low, below_offset),
-            )
-            best_below = torch.where(better, at_low, best_below)
-            better = (at_high < best_above) & (lower > self.function.above)
-            above_slope, above_offset = (
-                torch.where(better, slope, above_slope),
-                torch.where(better, high, above_offset),
-            )
-            best_above = torch.where(better, at_high, best_above)
-        return Relaxation((below_slope,), below_offset, (above_slope,), above_offset)
+        slopes = torch.stack([torch.zeros_like(middle), *self._slopes(lower, middle, upper)])
+        flat = torch.stack(self.range(lower, upper))
+        offsets = torch.stack(self._offsets(slopes[1:], lower, upper))
+        offsets = torch.cat([flat[:, None], torch.where(lower > self.function.above, offsets, torch.nan)], 1)
+        heights = torch.stack([offsets[0], -offsets[1]]) + torch.stack([slopes, -slopes]) * middle
+        best = torch.where(torch.isnan(heights), -torch.inf, heights).argmax(1, keepdim=True)
+        below, above = slopes.gather(0, best[0]), slopes.gather(0, best[1])
+        return Relaxation(
+            (below[0],), offsets[0].gather(0, best[0])[0], (above[0],), offsets[1].gather(0, best[1])[0]
+        )
 
     def _slopes(self, lower: Tensor, middle: Tensor, upper: Tensor) -> Iterator[Tensor]:
         """The chord's, the tangent's in the middle; for an S also of the tangents from either end."""
@@ -174,57 +165,69 @@ class Curve:
         chord = (self.value(upper) - self.value(lower)) / torch.where(narrow, 1.0, upper - lower)
         chord = torch.where(narrow, tangent, chord)
         yield chord
-        if len(self.function.bends) == 1 and self.function.stationary is not None:
+        if len(self.function.bends) == 1:
             yield from (self._from_end(end, chord, piece) for end, piece in ((lower, 1), (upper, 0)))
 
     def _from_end(self, end: Tensor, chord: Tensor, piece: int) -> Tensor:
         """The slope of the tangent to a piece that goes through the curve at an end of the other, nearly."""
-        assert self.function.stationary is not None
         slope, here = chord, self.value(end)
         for _ in range(TANGENT_STEPS):
-            touching = self.function.stationary(torch, slope, piece)
+            touching = self._where(slope, piece)
             away = touching - end
             next_slope = (self.value(touching) - here) / torch.where(away == 0.0, 1.0, away)
             slope = torch.where(torch.isfinite(next_slope) & (away != 0.0), next_slope, slope)
         return slope
 
-    def _offsets(self, slope: Tensor, lower: Tensor, upper: Tensor) -> Between:
-        """What f(z) - slope z is never below and never above, rounded outward."""
-        lows, highs = [], []
-        for number, (left, right) in enumerate(pairwise((-torch.inf, *self.function.bends, torch.inf))):
-            a = torch.minimum(lower.clamp(min=left), upper)
-            b = torch.maximum(upper.clamp(max=right), lower)
-            ends = self._rest(slope, a), self._rest(slope, b)
-            least_end, largest_end = torch.minimum(*ends), torch.maximum(*ends)
-            z = self._touching(slope, a, b, number)
-            turn = self.slope(z) - slope
-            left_of, right_of = turn * (a - z), turn * (b - z)
-            off = PAD * (self.slope(z).abs() + slope.abs()) * (b - a)
-            if (number % 2 == 0) == self.function.convex_first:
-                lows.append(self._rest(slope, z) + torch.minimum(left_of, right_of) - off)
-                highs.append(largest_end)
-            else:
-                lows.append(least_end)
-                highs.append(self._rest(slope, z) + torch.maximum(left_of, right_of) + off)
+    def _offsets(self, slopes: Tensor, lower: Tensor, upper: Tensor) -> Between:
+        """What f(z) - slope z is never below and never above, for each of (k, N, size) slopes, rounded
+        outward."""
+        ends = (-torch.inf, *self.function.bends, torch.inf)
+        a = torch.stack([torch.minimum(lower.clamp(min=left), upper) for left in ends[:-1]])[:, None]
+        b = torch.stack([torch.maximum(upper.clamp(max=right), lower) for right in ends[1:]])[:, None]
+        z = torch.stack([self._where(slopes, number) for number in range(len(a))])
+        z = torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))  # the end nearer to it
+        at_ends = self._rest(slopes, a), self._rest(slopes, b)
+        steepness = self.slope(z)
+        turn, touching = steepness - slopes, self._rest(slopes, z)
+        left_of, right_of = turn * (a - z), turn * (b - z)
+        off = PAD * (steepness.abs() + slopes.abs()) * (b - a)
+        first = 0 if self.function.convex_first else 1
+        convex = torch.arange(len(a), device=a.device).view(-1, 1, 1, 1) % 2 == first
+        tangent_below = touching + torch.minimum(left_of, right_of) - off
+        tangent_above = touching + torch.maximum(left_of, right_of) + off
+        lows = torch.where(convex, tangent_below, torch.minimum(*at_ends))
+        highs = torch.where(convex, torch.maximum(*at_ends), tangent_above)
         size = torch.maximum(lower.abs(), upper.abs())
         values = torch.maximum(self.value(lower).abs(), self.value(upper).abs())
-        pad = PAD * (1.0 + size + values + slope.abs() * size)
-        return torch.stack(lows).amin(0) - pad, torch.stack(highs).amax(0) + pad
+        pad = PAD * (1.0 + size + values + slopes.abs() * size)
+        return lows.amin(0) - pad, highs.amax(0) + pad
 
     def _rest(self, slope: Tensor, z: Tensor) -> Tensor:
         return self.value(z) - slope * z
 
-    def _touching(self, slope: Tensor, a: Tensor, b: Tensor, number: int) -> Tensor:
-        """Nearly where the curve has a slope, between two points of a piece; or the end nearer to it."""
+    def _where(self, slope: Tensor, piece: int) -> Tensor:
+        """Nearly where a piece, by number, has a slope."""
         if self.function.stationary is not None:
-            z = self.function.stationary(torch, slope, number)
-            return torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))
-        rising = (number % 2 == 0) == self.function.convex_first
-        for _ in range(HALVINGS):
-            middle = 0.5 * a + 0.5 * b
-            left = (self.slope(middle) > slope) == rising
-            a, b = torch.where(left, a, middle), torch.where(left, middle, b)
-        return 0.5 * a + 0.5 * b
+            found: Tensor = self.function.stationary(torch, slope, piece)
+            return found
+        slopes, places = slopes_of_piece(self.function, piece, slope.dtype, slope.device)
+        right = torch.searchsorted(slopes, slope.contiguous()).clamp(1, PLACES - 1)
+        low, high = slopes[right - 1], slopes[right]
+        share = ((slope - low) / torch.where(high > low, high - low, 1.0)).clamp(0.0, 1.0)
+        return places[right - 1] + share * (places[right] - places[right - 1])
+
+
+@cache
+def slopes_of_piece(
+    function: ScalarFunction, piece: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """A table of a piece between two bends: rising slopes, and where the function has them."""
+    ends = (-FARTHEST, *function.bends, FARTHEST)
+    places = torch.linspace(ends[piece], ends[piece + 1], PLACES, dtype=torch.float64)
+    slopes: Tensor = function.derivative(torch, places)
+    if (piece % 2 == 0) != function.convex_first:
+        slopes, places = slopes.flip(0), places.flip(0)
+    return slopes.cummax(0).values.to(device, dtype), places.to(device, dtype)
 
 
 @dataclass(frozen=True)
