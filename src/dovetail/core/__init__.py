@@ -1,4 +1,2 @@
-"""The words every other part speaks: problems, predictors, answers, and the check every answer passes.
-
-Of dovetail `core` imports nothing but `networks`, what a network is; everything else imports `core`.
-"""
+"""The shared definitions of dovetail: problems, predictors, results, and the check that every solution
+passes. `core` imports only `networks`; everything else imports `core`."""

@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 ObjectArray = NDArray[np.object_]
-"""Variables of some tool, numbers among them."""
+"""An array of variables of a modelling tool, possibly with numbers among them."""
 
 NameOf = Callable[[int], str]
 
@@ -142,7 +142,7 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
 
 
 def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
-    """The array whose columns these are, all of them in their order; None where there is no such array."""
+    """The array that these columns belong to, if they are all of its columns in order; otherwise None."""
     first, width = columns[0], len(columns)
     if first.ndim != 1 or len(first) < 2 or first.strides[0] != width * first.itemsize:
         return None
@@ -155,7 +155,7 @@ def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
 
 
 def all_finite(numbers: FloatArray) -> bool:
-    """Whether all of them are; a sum tells nearly always, and takes no memory.
+    """Whether all values are finite. A sum nearly always decides this without extra memory.
 
     >>> import numpy as np
     >>> from dovetail.core.arrays import all_finite

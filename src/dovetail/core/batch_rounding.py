@@ -1,12 +1,9 @@
-"""How far a predictor's answer for one row varies by rounding, and the tolerance that follows.
-
-A float32 network adds up in an order that its library chooses: by the size of the batch, the number of
-threads and the vector units of the processor. Each order rounds differently, so the last digits of an answer
-are no property of the network. One machine can measure two differences: the row alone against the row in its
-batch, and the network against its float64 copy, whose answer is nearly exact. Another machine may be as far
-off in the other direction, and a few rows do not show the worst case, so the tolerance is four times what
-was measured.
-"""
+"""The rounding of a predictor's answers, and the tolerance that follows. A float32 network adds numbers in
+an order that its library chooses: by batch size, number of threads and vector units. Each order rounds
+differently, so the last digits of an answer are no property of the network. One machine can measure two
+differences: a row alone against the same row in a batch, and the network against its float64 copy, whose
+answer is nearly exact. Another machine may differ as much in the other direction, and a few rows do not show
+the worst case, so the tolerance is four times the measured difference."""
 
 from __future__ import annotations
 
@@ -25,35 +22,35 @@ from dovetail.core.pieces import each_piece
 from dovetail.core.predictor import Predictor
 
 Copy = Callable[[FloatArray], FloatArray]
-"""A float64 copy of a predictor that computes in less."""
+"""A float64 copy of a predictor that computes in lower precision."""
 
 APART = 4.0
-"""This machine may err to one side and another one to the other, and what a few rows show is not the most."""
+"""Factor on the measured difference: another machine may err in the other direction, and a few rows do not
+show the maximum."""
 ROWS, HAIR = 16, 1e-4
-"""A row by itself may happen to be rounded well: it is looked at with so many others, moved by this part."""
+"""A single row may be rounded well by chance. So many rows nearby are evaluated too, moved by this relative
+amount."""
 MOST_NEAR = 256
-"""Rows that are looked at so: what as many show of a network's rounding, more of them hardly change; and
-every row is compared with its float64 copy besides."""
+"""Number of rows evaluated to measure a network's rounding; more rows hardly change the result. Every row is
+also compared with the float64 copy."""
 DOUBLE = 2.0**-49
-"""Eight roundings of float64, relative: what is allowed a predictor that computes in it, without a look."""
+"""Eight roundings of float64, relative: the tolerance of a float64 predictor, without a measurement."""
 MANY = 4096
-"""Rows beyond which only so many (`MOST_NEAR`) are evaluated one by one: the first few thousand, which are
-what there is time for, would show no more."""
+"""Above this number of rows only `MOST_NEAR` of them are evaluated one by one, because time allows only the
+first few thousand."""
 SECONDS = 0.25
-"""The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
+"""Time limit for evaluating rows one by one; the others get the largest difference found."""
 FEW = 4096
-"""Rows that are put together for one call of a float64 copy; to copy more of them would take longer."""
+"""Number of rows in one call of a float64 copy; a larger copy would take longer."""
 ALONE = "between a sample in its batch and alone"
 COPY_ROWS, DEVICE_COPY_ROWS = 1 << 15, 1 << 18
-"""Rows that a copy is asked about at once: what is made on the way stays near a core, or busies a GPU without
-filling its memory."""
+"""Number of rows per call of a copy, on the CPU (intermediate values stay in the cache) and on a GPU (which
+is kept busy within its memory)."""
 
 
 def double_copy(predictor: Predictor, description: Description) -> Copy | None:
-    """A float64 copy of a predictor that computes in less, as a function of numpy arrays.
-
-    It is on the GPU where the predictor is on one.
-    """
+    """A float64 copy of a predictor in lower precision, as a function of numpy arrays; on the GPU if the
+    predictor is there."""
     if description.is_float64 or not description.has_float64_copy:
         return None
     import torch
@@ -75,10 +72,8 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
 
 
 def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray) -> FloatArray:
-    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time.
-
-    Of many rows some are asked, those of classes first that its `values` in a batch decide least.
-    """
+    """(n, q) answers to each row by itself; NaN for rows that were not evaluated. Of many rows only some are
+    evaluated, first those whose class is decided least by `values`."""
     answers = np.full(block.outputs.shape, np.nan)
     rows = np.flatnonzero(which) if np.count_nonzero(which) <= MANY else _some_of_many(block, which, values)
     end = perf_counter() + SECONDS
@@ -107,11 +102,8 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
 def batch_rounding(
     block: Block, values: FloatArray, near: FloatArray, others: list[FloatArray]
 ) -> FloatArray:
-    """(n, q) how far each of `values` may be from what the same row gives elsewhere.
-
-    `near` is what was seen `nearby`; `others` are answers for the same rows by other routes, NaN where there
-    is none.
-    """
+    """(n, q) by how much each of `values` may differ from the answer elsewhere. `near` is the measurement of
+    `nearby`; `others` are answers to the same rows by other routes, or NaN."""
     if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
     found, shape = np.empty(values.shape), (values.shape[0], values.shape[1])
@@ -136,7 +128,7 @@ def batch_rounding(
 
 
 def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:
-    """Rows a hair away from some of the inputs: those that `nearby` looks at."""
+    """Rows close to some of the inputs, for `nearby`."""
     inputs = inputs[:0] if block.description.is_float64 else inputs[_sampled_rows(len(inputs))]
     n, d = inputs.shape
     times = -(-ROWS // max(1, n))
@@ -145,10 +137,8 @@ def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:
 
 
 def nearby(block: Block, rows: FloatArray, doubles: FloatArray | None) -> FloatArray:
-    """(n, q) the most that rows a hair away differ from their float64 copies; 0 for those not looked at.
-
-    A network that cannot be copied shows its rounding only by the size of its batches.
-    """
+    """(n, q) the largest difference between the predictor and its float64 copy on rows nearby; 0 for rows
+    that were not evaluated. Without a copy, only different batch sizes show the rounding."""
     seen = np.zeros(block.outputs.shape)
     if not len(rows):
         return seen
@@ -165,11 +155,8 @@ def _sampled_rows(n: int) -> IntArray:
 
 
 class BlockAnswers:
-    """What one block's predictor says of a point, by all routes that are open here.
-
-    In one batch, as its owner deploys it; some rows alone; in float64; a hair away. Many samples are looked
-    at piece by piece.
-    """
+    """The answers of one block's predictor at a point, by all available routes: in one batch, as deployed;
+    some rows alone; in float64; at rows nearby. Many samples are processed piece by piece."""
 
     def __init__(
         self, block: Block, copy: Copy | None, x: FloatArray, answer: FloatArray | None, *, one_by_one: bool
@@ -197,7 +184,7 @@ class BlockAnswers:
             self.__dict__.pop("_unclear", None)
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
-        """(k, q) what changes of these samples' inputs make of their values, input by input."""
+        """(k, q) changes of the values when the inputs of these samples change, one input at a time."""
         inputs = self.block.inputs[samples]
         u, evaluate = self._x[inputs], self._evaluate
         moved, before = np.zeros((len(u), self.block.outputs.shape[1])), evaluate(u)
@@ -227,17 +214,17 @@ class BlockAnswers:
 
     @property
     def _values_compared(self) -> int:
-        """Roundings that a class depends on: of one value at a threshold, or of two values."""
+        """Number of rounded values that decide a class: one value at a threshold, or two values."""
         return 1 if self.block.outputs.shape[1] == 1 else 2
 
     @property
     def safe_lead(self) -> float:
-        """The lead from which on no class turns."""
+        """The lead above which rounding cannot change the class."""
         return self._values_compared * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:
-        """How far the output columns are from what was said, beyond its own rounding."""
+        """Distance of the output columns from the predictor's answers, beyond its own rounding."""
         block = self.block
         if not self._finite:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
@@ -260,7 +247,7 @@ class BlockAnswers:
         return f"{self.block.name}, sample {sample}, output {output}"
 
     def _changes_class(self, other: FloatArray) -> bool:
-        """Whether another route gives some sample another class; NaN means not asked."""
+        """Whether another route gives a sample another class; NaN means not evaluated."""
 
         def turned(some: slice) -> bool:
             mine, theirs = self._values[some], other[some]
@@ -273,7 +260,7 @@ class BlockAnswers:
 
     @property
     def precision(self) -> Worst:
-        """How far it is from its float64 copy."""
+        """Distance from the float64 copy."""
         block, double = self.block, self._double
         if not (self._finite and not block.description.is_float64):
             return Worst()
@@ -289,7 +276,7 @@ class BlockAnswers:
 
     @property
     def turning(self) -> Worst:
-        """A class that was the same by all routes here, and may yet be another elsewhere."""
+        """A class that was the same by all routes here, but may differ elsewhere."""
         if self.block.description.is_float64 or not np.any(self._unclear):
             return Worst()
         i = int(np.flatnonzero(self._unclear)[0])
@@ -297,7 +284,7 @@ class BlockAnswers:
 
 
 def _copy_of_both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """In float64 one call for both gives the same as two, and takes no longer."""
+    """In float64 one call with both arrays gives the same values as two calls, in the same time."""
     if len(one) > FEW:
         return copy(one), copy(other)
     answers = copy(np.concatenate([one, other]))
@@ -316,22 +303,22 @@ class Worst:
 
 
 NOTHING = Worst()
-"""No violation at all."""
+"""No violation."""
 
 
 def largest(kinds: Sequence[Worst]) -> Worst:
-    """The worst of all, or the first that could not be measured."""
+    """The largest of several violations, or the first that could not be measured."""
     unknown = [kind for kind in kinds if np.isnan(kind.amount)]
     return unknown[0] if unknown else max(kinds, key=lambda kind: kind.amount, default=Worst())
 
 
 def worst_of(amounts: FloatArray, name_of: NameOf) -> Worst:
-    """The largest amount, by the name of its place; what is no number is the worst there is."""
+    """The largest amount with the name of its place; NaN counts as the largest."""
     return worst_in_pieces(lambda some: amounts[some], (len(amounts), 1), name_of)
 
 
 def worst_in_pieces(amounts: Callable[[slice], FloatArray], shape: tuple[int, int], name_of: NameOf) -> Worst:
-    """The same of (blocks, width) amounts that are made piece by piece; places are counted through."""
+    """The same for (blocks, width) amounts that are made piece by piece, numbered across pieces."""
 
     def most(some: slice) -> tuple[float, int]:
         found = np.asarray(amounts(some)).ravel()

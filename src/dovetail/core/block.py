@@ -1,4 +1,4 @@
-"""A block: columns tied to other columns through a predictor, for n samples at once."""
+"""A block: variables connected with other variables through a predictor, for n samples at once."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Block:
     name: str
     predictor: Predictor
     description: Description
-    """What the predictor was when it was tied, or when the solve began."""
+    """The predictor's description, when it was added or when the solve began."""
     inputs: IntArray
     outputs: IntArray
     classifies: bool
     threshold: float
     epsilon: float
     training_range: TrainingRange | None = None
-    """What the predictor was trained on, if its owner said."""
+    """The range of the training inputs, if given."""
 
     def __repr__(self) -> str:
         return f"<Block {in_short(self.name)}: {self.in_words}>"
 
     @property
     def in_words(self) -> str:
-        """What it is, in one line."""
+        """One line that describes the block."""
         kind = "class" if self.classifies else "regression"
         into, out = self.inputs.shape[1], self.outputs.shape[1]
         samples = f"{self.samples} sample{'s' if self.samples > 1 else ''}"
@@ -62,24 +62,22 @@ class Block:
         return int(self.inputs.shape[0])
 
     def read(self, x: FloatArray) -> FloatArray:
-        """(n, d) its inputs at a point, for its predictor, which may write into what it is given: an array of
-        its own, unless it is known to leave that alone."""
+        """(n, d) the inputs at a point. The predictor may write into this array; it is a copy unless the
+        predictor is known not to write."""
         view = self.view(x)
         return view.copy() if self._one_piece and not isinstance(self.predictor, OnDevice) else view
 
     def view(self, x: FloatArray) -> FloatArray:
-        """(n, d) its inputs at a point, to be looked at.
-
-        Families of a template are one piece of the point, and need not be picked one by one.
-        """
+        """(n, d) the inputs at a point, not to be written to. Families of a template are one slice of the
+        point."""
         return np.asarray(x[self._input_places]).reshape(self.inputs.shape)
 
     def outputs_of(self, x: FloatArray) -> FloatArray:
-        """(n, q) its outputs at a point, to be looked at."""
+        """(n, q) the outputs at a point, not to be written to."""
         return np.asarray(x[self._output_places]).reshape(self.outputs.shape)
 
     def write(self, x: FloatArray, outputs: FloatArray) -> None:
-        """Put (n, q) outputs into a point."""
+        """Write (n, q) outputs into a point."""
         places = self._output_places
         x[places] = outputs.ravel() if isinstance(places, slice) else outputs
 
@@ -96,7 +94,7 @@ class Block:
         return _as_piece(self.outputs)
 
     def decode(self, values: FloatArray) -> FloatArray:
-        """What the output columns must be, given the predictor's values."""
+        """The values that the output columns must have, given the predictor's values."""
         if not self.classifies:
             return values
         return classes_of(values, self.threshold)
@@ -110,7 +108,7 @@ class Block:
 
 
 def _as_piece(columns: IntArray) -> slice | IntArray:
-    """Consecutive columns, in the order of the samples, as a slice; others as they are."""
+    """Consecutive columns in the order of the samples as a slice, others unchanged."""
     flat = columns.ravel()
     if not flat.size or flat[-1] - flat[0] != flat.size - 1:
         return columns
@@ -123,10 +121,8 @@ def _as_piece(columns: IntArray) -> slice | IntArray:
 
 
 def classes_of(values: FloatArray, threshold: float = 0.0) -> FloatArray:
-    """What decides a class: 1 where a single value reaches the threshold, else the one-hot of the largest.
-
-    The first of equal ones counts. The threshold of logits, and of values relative to theirs, is 0.
-    """
+    """The classes of values: 1 if a single value reaches the threshold, otherwise the one-hot of the largest
+    (the first of equal ones). The threshold of logits, and of values relative to their threshold, is 0."""
     if values.shape[1] == 1:
         return (values >= threshold).astype(np.float64)
     one_hot = np.zeros(values.shape)
@@ -144,7 +140,7 @@ class TrainingRange:
 
     @classmethod
     def of(cls, block: str, data: Any, features: int) -> TrainingRange:
-        """Ranges of (m, d) training inputs, an array or a frame; missing values are passed over."""
+        """Ranges of (m, d) training inputs, an array or a frame; missing values are ignored."""
         columns = getattr(data, "columns", None)
         try:
             table = np.atleast_2d(np.asarray(data, dtype=np.float64))

@@ -38,9 +38,9 @@ from dovetail.core.problem import Problem
 from dovetail.core.words import grid
 
 SLOW = 0.001
-"""Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
-ones a second question costs nothing, and finds those that answer differently from call to call at once (the
-last check of a solve does in any case)."""
+"""In seconds. A predictor that took longer to complete a point is not evaluated again for its check. A
+second evaluation of a fast predictor costs nothing and detects answers that differ from call to call (the
+last check of a solve detects them in any case)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,23 +61,23 @@ class Violation:
     bounds: Worst = NOTHING
     integrality: Worst = NOTHING
     prediction: Worst = NOTHING
-    """Distance of an output column from what its predictor says, relative to max(1, |value|)."""
+    """Distance of an output column from the predictor's answer, relative to max(1, |value|)."""
     precision: Worst = NOTHING
-    """Distance between the predictor as deployed and its float64 copy, relative; a report, not a failure."""
+    """Relative distance between the predictor as deployed and its float64 copy; reported, never a failure."""
     rounding: Worst = NOTHING
-    """By how much a row or a bound may be missed where the samples are evaluated one by one, in other
-    batches, on another processor or in float64, as far as the predictors' own rounding goes (1 for a class
-    that may turn). A report, not a failure; up to the tolerance nothing is missed."""
+    """By how much a constraint or bound may be violated if the samples are evaluated one by one, in other
+    batches, on another processor or in float64, because predictors round (1 for a class that may change).
+    Reported, never a failure."""
 
     @property
     def worst(self) -> Worst:
-        """The largest of the four kinds that decide whether the point counts."""
+        """The largest of the four kinds of violation that decide whether the point passes."""
         kinds = (self.rows, self.bounds, self.integrality, self.prediction)
         return max(kinds, key=lambda kind: kind.amount)
 
     @property
     def missed(self) -> str:
-        """What is missed most, and by how much; "nothing" where that is 0."""
+        """What is violated most, and by how much; "nothing" if that is 0."""
         words = {
             "rows": "constraint ",
             "bounds": "the bounds of ",
@@ -116,11 +116,11 @@ class Violation:
         return [(name, getattr(self, name)) for name in names]
 
     def within(self, tolerance: float = TOLERANCE) -> bool:
-        """True when the point satisfies the problem."""
+        """Whether the point satisfies the problem."""
         return self.worst.amount <= tolerance
 
     def steady(self, tolerance: float = TOLERANCE) -> bool:
-        """True when it does so whatever the predictors' rounding may be elsewhere."""
+        """Whether the point satisfies the problem for every rounding of its predictors."""
         return self.within(tolerance) and self.rounding.amount <= tolerance
 
 
@@ -136,7 +136,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
 
 
 class Checker:
-    """Checks many points of one problem: the float64 copies of its predictors are made once."""
+    """Checks many points of one problem; the float64 copies of its predictors are made once."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -145,11 +145,8 @@ class Checker:
     def completed(
         self, x: FloatArray, *, one_by_one: bool = False, worth: Callable[[FloatArray], bool] | None = None
     ) -> tuple[FloatArray, Violation]:
-        """`x` with every output as its own predictor says, and how far that is from satisfying all.
-
-        The point is the caller's no more: outputs may be put in place. One that is not `worth` it is not
-        looked at by other routes than its predictors' own: in float64, a hair away.
-        """
+        """`x` with every output set by its predictor, and its violation. `x` may be changed in place. A
+        point that is not `worth` it is not evaluated by other routes (in float64, at rows nearby)."""
         problem, answers, begin = self._problem, None, perf_counter()
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
@@ -165,10 +162,8 @@ class Checker:
     def violation(
         self, x: FloatArray, *, one_by_one: bool = False, answers: list[FloatArray] | None = None
     ) -> Violation:
-        """How far `x` is from satisfying the problem; `one_by_one` evaluates every sample alone too.
-
-        `answers` are what predictors said of it, block by block, in one batch each, if that is known.
-        """
+        """The violation of `x`; `one_by_one` also evaluates every sample alone. `answers` are the
+        predictors' answers to it, block by block in one batch each, if known."""
         program = self._problem.stated
         if x.shape != (program.n_columns,):
             raise ModelError(f"x has shape {x.shape}, expected ({program.n_columns},).")
@@ -189,13 +184,14 @@ class Checker:
         )
 
     def screened(self, x: FloatArray) -> Violation:
-        """Of rows, bounds and integers alone, where outputs are known to be their predictors'."""
+        """The violation of constraints, bounds and integers alone, for outputs that are known to be the
+        predictors' answers."""
         if not all_finite(x):
             return self.violation(x)
         return Violation(rows=self._farthest_row(x), bounds=self._outside(x), integrality=self._fraction(x))
 
     def _worst_row(self, amounts: list[FloatArray]) -> Worst:
-        """Of amounts by which rows are missed, part by part."""
+        """The largest violation of a constraint, from the violations of all constraints part by part."""
         found, first = [Worst()], 0
         for amount in amounts:
             found.append(worst_of(amount, partial(_name, self._problem.stated.row_name, first)))
@@ -228,10 +224,8 @@ class Checker:
         return largest(found)
 
     def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
-
-        (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
-        """
+        """The effect of rounding on the outputs at `x` if its samples are evaluated elsewhere: (columns,) by
+        how much an output may change, and (columns,) the lead above which a class is safe."""
         said = self._block_answers(x, one_by_one=True)
         lead = np.zeros(self._problem.stated.n_columns)
         for each in said:
@@ -247,7 +241,7 @@ class Checker:
         return [BlockAnswers(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
 
     def _changes(self, said: list[BlockAnswers]) -> FloatArray:
-        """Of each block by itself, and then through the blocks that read its outputs."""
+        """The changes of each block by itself, then through the blocks that read its outputs."""
         changes = np.zeros(self._problem.stated.n_columns)
         for each in said:
             if not each.block.classifies:
@@ -260,7 +254,7 @@ class Checker:
         return changes
 
     def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[BlockAnswers]) -> Worst:
-        """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
+        """Constraints and bounds under the worst rounding of the outputs, and classes that may change."""
         turning = [block.turning for block in said]
         if all(each.block.classifies for each in said):
             return largest(turning)

@@ -1,15 +1,11 @@
-"""Which classes a network may give that rounds: by how much the losing logit may still win.
+"""Which classes a rounding network may give: by how much the losing logit may still win.
 
-In exact numbers tanh, a sigmoid or a softmax rises strictly and changes no class. In floats it ties where it
-is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied classes wins. A proof must hold for
-the class that the deployed network gives. So the conditions on logits that are left are loosened
-by what saturation and rounding can do:
-
-    class k of several:   logit_k - logit_j >= -slack[k, j]  for every j
-    class 1 of one:       logit >= -slack[0],     class 0:  logit <= slack[1]
-
-Every point that the network can give satisfies them, ties included; where logits may be deep in saturation
-they say nothing at all, which is all that is true.
+In exact arithmetic tanh, a sigmoid or a softmax is strictly increasing and changes no class. In floating
+point it ties where it is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied classes wins.
+A proof must hold for the class that the deployed network gives, so the conditions on logits are relaxed by
+the effect of saturation and rounding: class k of several: logit_k - logit_j >= -slack[k, j] for every j;
+class 1 of one: logit >= -slack[0], class 0: logit <= slack[1]. Every point that the network can give
+satisfies these conditions, ties included. Where logits may be deep in saturation the slack is infinite.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from dovetail.networks.program import Program
 from dovetail.networks.step_rounding import StepRounding, step_rounding
 
 Slack = Callable[[FloatArray, FloatArray], FloatArray]
-"""Of samples with inputs between (n, d) bounds."""
+"""The slack of samples with inputs between (n, d) bounds."""
 
 
 def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -40,10 +36,8 @@ def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArra
 
 
 def tie_slack(block: Block) -> FloatArray:
-    """(2,) of a class by one output, (1,) of values: what is left where logits are known as computed.
-
-    The threshold is taken into a bias, and a sigmoid may tie with it.
-    """
+    """(2,) for a class by one output, (1,) for values: the slack if logits are exact. The threshold is part
+    of a bias, and a sigmoid may tie with it."""
     if not block.classifies:
         return np.zeros(1)
     program = block.description.program_if_known(block.inputs.shape[1])
@@ -53,7 +47,7 @@ def tie_slack(block: Block) -> FloatArray:
 
 
 def block_steps(block: Block, graph: Graph) -> StepRounding | None:
-    """How far each step of a block's graph may be off (`step_rounding`); None where that is not known."""
+    """The rounding error of each step of a block's graph (`step_rounding`); None if not known."""
     program = block.description.program_if_known(block.inputs.shape[1])
     if program is None:
         return None
@@ -61,7 +55,7 @@ def block_steps(block: Block, graph: Graph) -> StepRounding | None:
 
 
 def slack_of(block: Block) -> Slack:
-    """The same for any bounds: the predictor is looked at once, and must not change meanwhile."""
+    """The same as a function of the bounds. The predictor is analysed once and must not change meanwhile."""
     outputs = block.outputs.shape[1]
     program = block.description.program_if_known(block.inputs.shape[1])
     arithmetic = None if program is None else program.arithmetic
@@ -84,9 +78,7 @@ def class_slack(
     program: Program, arithmetic: Arithmetic, threshold: float, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
     """The slack of each sample, (n, 2) for one output or (n, q, q), for inputs between (n, d) bounds.
-
-    Infinity where the class is anybody's guess.
-    """
+    Infinity if any class is possible."""
     decisive, kind = program.without_last(threshold)
     low, high, error = decisive.errors(arithmetic, lower, upper)
     if error.shape[1] == 1:
@@ -96,7 +88,7 @@ def class_slack(
 
 
 def _threshold_slack(kind: str, arithmetic: Arithmetic, threshold: float) -> FloatArray:
-    """How far below and above the threshold's own logit a sigmoid may be taken for it."""
+    """How far below and above the threshold's own logit a sigmoid may round to the threshold."""
     if not kind:
         return np.full(2, 4.0 * OURS * abs(threshold))  # the threshold is taken into a bias
     relative = ULPS * arithmetic.unit
@@ -108,7 +100,7 @@ def _threshold_slack(kind: str, arithmetic: Arithmetic, threshold: float) -> Flo
 
 
 def logit(p: float) -> float:
-    """Where a sigmoid is p: infinite at 0 and 1, and beyond."""
+    """The logit of a probability p; infinite at 0 and 1 and beyond."""
     if p <= 0.0:
         return -np.inf
     return np.inf if p >= 1.0 else float(np.log(p) - np.log1p(-p))

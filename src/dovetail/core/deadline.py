@@ -1,8 +1,8 @@
-"""The end of the solve that runs, for computations that are handed no budget.
+"""The end of the running solve, for computations that have no budget.
 
-A batch of bounds is a hundred short steps of torch or numpy, and together they may take seconds on a busy
-machine. Each step asks `require_time`; when the solve should have ended, `OutOfTime` leaves the whole batch.
-Outside the search of a solve, and in other threads, nothing is asked: a check or a certificate is never left.
+A batch of bounds is a hundred short steps of torch or numpy, which may take seconds on a busy machine. Each
+step calls `require_time`; when the solve should have ended, `OutOfTime` leaves the whole batch. Outside the
+search of a solve, and in other threads, the call does nothing: a check or a certificate is always finished.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 GRACE = 0.5
-"""Seconds after the end in which a computation may go on: most batches end by themselves until then, and what
-they prove is kept."""
+"""Seconds after the end in which a computation may continue: most batches finish in this time, and their
+results are kept."""
 
 
 class OutOfTime(BaseException):
-    """Raised deep inside work that must end now. No `Exception`: nobody may take it for trouble of theirs."""
+    """Raised inside work that must end now. Not an `Exception`, so that handlers of errors let it pass."""
 
 
 _late: ContextVar[Callable[[], float]] = ContextVar("late", default=lambda: -math.inf)
 
 
 def require_time(seconds: float = 0.0) -> None:
-    """Raise `OutOfTime` when the solve in this thread should have ended a while before `seconds` are over.
+    """Raise `OutOfTime` if the solve in this thread should have ended, or will end within `seconds`.
 
     >>> from dovetail.core.deadline import OutOfTime, deadline, require_time
     >>> require_time(seconds=100.0)  # there is no solve
@@ -42,7 +42,7 @@ def require_time(seconds: float = 0.0) -> None:
 
 @contextmanager
 def deadline(late: Callable[[], float]) -> Iterator[None]:
-    """What is computed inside has to end; `late` says by how many seconds it should have ended before."""
+    """Computations inside must end; `late` returns by how many seconds the solve is late."""
     before = _late.set(late)
     try:
         yield

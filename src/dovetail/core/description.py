@@ -1,4 +1,4 @@
-"""What a predictor says of itself: all that dovetail asks of it beside its answers and its gradients."""
+"""What a predictor states about itself, beside its answers and gradients."""
 
 from __future__ import annotations
 
@@ -15,82 +15,83 @@ if TYPE_CHECKING:  # this file is imported with the package: it must not load nu
     from dovetail.networks.program import Program
 
 ROUNDING = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 0.15}
-"""By how much a small batch may differ from a large one, whose sums are taken in another order, relative to
-1 + |value|; from the finest dtype to the coarsest. Forty roundoffs for the coarse ones, more for the fine,
-where they cost nothing: only what depends on chance or on other rows differs by as much."""
+"""Allowed difference between a small batch and a large one, whose sums are taken in another order, relative
+to 1 + |value|, by dtype. Forty roundoffs for coarse dtypes, more for fine ones: only a predictor that
+depends on chance or on other rows differs by more."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A predictor as it was when it was asked; only the name must be given, the rest where it is known.
+    """A predictor's description at one moment; only the name is required.
 
     >>> Description(name="price", dtypes=("float64", "float32")).narrowest_dtype
     'float32'
     """
 
     name: str
-    """How messages call it."""
+    """The name used in messages."""
     device: str = "cpu"
     """Where it computes: "cpu", "cuda:0", ..."""
 
     features: int | None = None
-    """How many features it takes. The description of a block has it; a predictor says it where it knows,
-    and most of all when it was asked about rows of another number: they are then refused by name."""
+    """Number of features. The description of a block has it; a predictor states it if known, so that another
+    number is refused by name."""
     outputs: int | None = None
-    """How many outputs it gives. The description of a block has it."""
+    """Number of outputs. The description of a block has it."""
     feature_names: tuple[str, ...] | None = None
-    """What its features are called, in their order, if it was trained on a frame."""
+    """Names of the features in order, if the predictor was trained on a frame."""
 
     whole_features: tuple[int, ...] = ()
-    """Features that have a meaning at whole numbers only: their columns must be integer."""
+    """Features that are defined at integers only: their variables must be integer."""
 
     dtypes: tuple[str, ...] = ("float64",)
-    """What `predict` computes in, by numpy's names; several where parts of it differ."""
+    """The dtypes that `predict` computes in, by numpy's names."""
     has_float64_copy: bool = True
     """Whether `snapshot` computes in float64; False for code that insists on a lower precision."""
 
     smooth: bool = False
-    """False where second derivatives carry nothing (ReLU networks, black boxes)."""
+    """False if second derivatives are useless (ReLU networks, black boxes)."""
     ends_in_sigmoid: bool | None = None
-    """True or False where the predictor shows it, None where nothing tells."""
+    """Whether the predictor ends in a sigmoid; None if not known."""
 
     is_classifier: bool = False
-    """Whether its owner trained it to tell classes apart, so that classes are meant unless somebody says."""
+    """Whether the predictor was trained as a classifier, so that classes are the default."""
     is_multilabel: bool = False
-    """Whether each output is a class of its own, so that the largest of them means nothing."""
+    """Whether each output is a class of its own, so that the largest output means nothing."""
     gives_class_number: bool = False
-    """Whether its single output is the number of a class already: it is taken as it is, also where classes
-    are asked for."""
+    """Whether its single output is the number of a class, which is used unchanged when classes are asked
+    for."""
     other_forms: tuple[object, ...] = field(default=(), compare=False)
-    """What the same object may mean as well, where `outputs` has another number of columns: anything that
-    `add_predictor` takes. A binary classifier gives one probability, or that of both classes."""
+    """Other predictors that the same object may stand for if `outputs` has another number of columns. A
+    binary classifier gives one probability, or those of both classes."""
 
     layers: Callable[[], tuple[Layer, ...]] | None = field(default=None, compare=False)
-    """Its layers, first to last, for methods that write networks out. Called when they are needed; an
-    `UnsupportedError` names a part that is no such layer."""
+    """A function that returns its layers, first to last, for methods that write networks out. It raises an
+    `UnsupportedError` that names the part that is no such layer."""
     program: Callable[[int], Program] | None = field(default=None, compare=False)
-    """What it does with one row of so many features: every operation, how that was found out, and the
-    arithmetic it is carried out in. A bound of a network rests on it. As the layers, called when it is
-    needed, and true of that moment; an `UnsupportedError` names what has no bound."""
+    """A function that returns its program for one row of so many features: every operation, how it was
+    recognised, and the arithmetic it is computed in. Bounds of networks use it. It raises an
+    `UnsupportedError` that names an operation without bounds."""
 
     quadratic: Callable[[int], tuple[QuadraticFunction, ...]] | None = field(default=None, compare=False)
-    """Its outputs, where all of them are quadratic functions of so many features: for methods that hand the
-    whole to a solver of quadratic programs."""
+    """Its outputs as quadratic functions, if all of them are, for methods that pass them to a solver of
+    quadratic programs."""
 
     trees: Callable[[], TreeEnsemble] | None = field(default=None, compare=False)
-    """Its trees in the flat form, for methods that know cells. Called when they are needed, and true of that
-    moment; a `PredictorError` says what cannot be read."""
+    """A function that returns its trees in flat form, for methods that use cells. It raises a
+    `PredictorError` that says what cannot be read."""
     why_no_trees: str = ""
-    """What keeps trees inside it from being read, where it is nothing but trees behind something else."""
+    """Why trees inside the predictor cannot be read, if it is nothing but trees behind other steps."""
 
     @property
     def is_float64(self) -> bool:
-        """Whether `predict` computes in float64, all of it, so that a float64 copy would say the same."""
+        """Whether all of `predict` computes in float64, so that a float64 copy would give the same
+        answers."""
         return all(dtype == "float64" for dtype in self.dtypes)
 
     @property
     def narrowest_dtype(self) -> str:
-        """The coarsest of its dtypes; one that is not known counts as coarser than all."""
+        """The coarsest of its dtypes; an unknown dtype counts as coarser than all."""
         order = list(ROUNDING)
         return max(self.dtypes, key=lambda dtype: order.index(dtype) if dtype in ROUNDING else len(order))
 
@@ -100,21 +101,21 @@ class Description:
         return ROUNDING.get(self.narrowest_dtype, max(ROUNDING.values()))
 
     def layers_if_known(self) -> tuple[Layer, ...] | None:
-        """The layers, or None where some part is no such layer."""
+        """The layers, or None if a part is no such layer."""
         try:
             return self.layers() if self.layers is not None else None
         except UnsupportedError:
             return None
 
     def trees_if_known(self) -> TreeEnsemble | None:
-        """The trees, or None where it is none of these or cannot be read."""
+        """The trees, or None if the predictor is not made of trees or they cannot be read."""
         try:
             return self.trees() if self.trees is not None else None
         except PredictorError:
             return None
 
     def program_if_known(self, features: int) -> Program | None:
-        """What it does with a row, or None where some operation has no bound."""
+        """The program, or None if an operation has no bound."""
         try:
             return self.program(features) if self.program is not None else None
         except UnsupportedError:

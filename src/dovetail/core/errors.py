@@ -1,7 +1,7 @@
-"""Errors a user can meet, each also an instance of the built-in it resembles.
+"""The errors that a user can meet; each is also an instance of the built-in error that it resembles.
 
-Every message names the item at fault and says what to do about it. Infeasible
-and unbounded problems are statuses of a result, never errors.
+Every message names the item at fault and what to do about it. Infeasible and unbounded problems are statuses
+of a result, never errors.
 """
 
 

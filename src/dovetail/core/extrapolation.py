@@ -1,7 +1,7 @@
-"""Where an answer goes beyond what its predictors saw in training.
+"""Inputs of a solution outside the range of the training data.
 
-A network says something about every point, also about those far from its training data, where nothing
-stands behind what it says. With `data=` the result names them.
+A network answers every input, also far from its training data, where nothing supports the answer. With
+`data=` the result lists these inputs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 
 HAIR = 1e-9
-"""Of a feature's range: what may be rounding is not named."""
+"""Relative to a feature's range: smaller distances may be rounding and are not listed."""
 NOTABLE = 0.01
-"""Of a feature's range: what is nearer than that to the training data is on record, but worth no warning. The
-least value of a sample is above 0 where 0 is meant."""
+"""Relative to a feature's range: smaller distances are recorded without a warning, because the smallest
+value of a sample is often slightly above 0 where 0 is meant."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Extrapolation:
     lower: float
     upper: float
     column: str = ""
-    """The name of the input's column; "" in files of before it was told."""
+    """The name of the input's variable; "" in older files."""
 
     @property
     def amount(self) -> float:
@@ -42,7 +42,7 @@ class Extrapolation:
 
     @property
     def notable(self) -> bool:
-        """Whether people should be told of it."""
+        """Whether the distance is worth a warning."""
         rounding = TOLERANCE * max(1.0, abs(self.value))
         return self.amount > max(NOTABLE * (self.upper - self.lower), rounding)
 
@@ -81,7 +81,7 @@ def extrapolations(problem: Problem, x: FloatArray) -> tuple[Extrapolation, ...]
 
 
 def nearly_inside(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
-    """Those that are beyond the training data by more than rounding, and by less than is worth a warning."""
+    """Those that are outside the training data by more than rounding, but too little for a warning."""
     return tuple(
         where
         for where in found
@@ -90,5 +90,5 @@ def nearly_inside(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
 
 
 def notable(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
-    """Those that people should be told of, in the same order."""
+    """Those that are worth a warning, in the same order."""
     return tuple(where for where in found if where.notable)

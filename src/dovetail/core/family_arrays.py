@@ -71,11 +71,11 @@ class FamilyRow:
 
 @dataclass(frozen=True, eq=False)
 class FamilyArrays:
-    """A family as it was looked at: its arrays broadcast to (blocks, width)."""
+    """A checked family: its arrays broadcast to (blocks, width)."""
 
     label: str
     first: int
-    """Its first column, counted from the template's."""
+    """Its first column, counted from the first column of the template."""
     width: int
     lower: FloatArray
     upper: FloatArray
@@ -84,7 +84,7 @@ class FamilyArrays:
 
     @classmethod
     def of(cls, label: str, family: Any, count: int, first: int) -> FamilyArrays:
-        """The family, or an error that names it and the place."""
+        """Check a family; an error names the family and the place."""
         if not isinstance(family, Family):
             raise ModelError(f"family {label} is {family!r}; give a dovetail.Family.")
         lower, upper = family.lower, family.upper
@@ -112,18 +112,16 @@ class FamilyArrays:
 
 @dataclass(frozen=True, eq=False)
 class RowArrays:
-    """A row as it was looked at: its arrays broadcast to (blocks, width).
-
-    The limits of a coupling row and its coefficients of the host broadcast to (1, width).
-    """
+    """A checked row: its arrays broadcast to (blocks, width). The limits of a coupling row and its
+    coefficients of the `Mip` broadcast to (1, width)."""
 
     label: str
     width: int
-    """Rows per block, or in all for a coupling row."""
+    """Number of rows per block, or in all for a coupling row."""
     coefficients: Mapping[str, FloatArray]
-    """By family; of a summed row broadcast to (blocks, width of the family)."""
+    """Coefficients by family; of a summed row they broadcast to (blocks, width of the family)."""
     host: Mapping[int, FloatArray]
-    """By column of the host."""
+    """Coefficients by column of the `Mip`."""
     lower: FloatArray
     upper: FloatArray
     summed: bool
@@ -137,7 +135,8 @@ class RowArrays:
         count: int,
         column_of: Callable[[str, Hashable], int] | None,
     ) -> RowArrays:
-        """The row; one over all blocks where `column_of` finds columns of the host, else one per block."""
+        """Check a row: a coupling row if `column_of` finds columns of the `Mip`, otherwise a row of each
+        block."""
         named = {name: row.coefficients[name] for name in row.coefficients if name in families}
         if not named:
             raise ModelError(f"row {label} names no family of the template ({', '.join(families)}).")
@@ -172,10 +171,8 @@ class RowArrays:
 
 
 def as_data(what: str, values: Any, *, across: bool = False) -> FloatArray:
-    """Numbers as float64, with no or two dimensions: a vector has one for each block.
-
-    Where it goes `across`, it has one for each column.
-    """
+    """Numbers as float64 with zero or two dimensions: a vector has one number for each block, or with
+    `across` one for each column."""
     try:
         if values is None or np.iscomplexobj(values):
             raise ValueError("it is None, or complex")
@@ -208,7 +205,7 @@ def require_numbers(what: str, array: FloatArray) -> None:
 
 
 def _entries(what: str, values: Any, count: int, width: int) -> FloatArray:
-    """Coefficients: 0 or of a size that solvers take."""
+    """Coefficients: 0, or of a size that solvers accept."""
     array = as_data(what, values, across=count == 1)
     require_shape(what, array, count, width)
     require_numbers(what, array)
@@ -223,7 +220,7 @@ def _entries(what: str, values: Any, count: int, width: int) -> FloatArray:
 
 
 def _limits(what: str, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Limits with infinity for what means it; crossed ones and NaN are refused."""
+    """Limits, with infinity for no limit; crossed limits and NaN are refused."""
     bad = np.argwhere(
         np.isnan(lower) | np.isnan(upper) | (lower > upper) | (lower == np.inf) | (upper == -np.inf)
     )
@@ -250,5 +247,5 @@ def _width(label: str, said: int | None, arrays: Mapping[str, FloatArray]) -> in
 
 
 def _at(place: Any) -> str:
-    """Where in an array; nothing for a number."""
+    """The place in an array, for messages; empty for a number."""
     return f" at block {place[0]}, column {place[1]}" if len(place) else ""

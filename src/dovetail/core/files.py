@@ -1,12 +1,10 @@
-"""Files: how much reading a strange one may take, and how ours are written.
+"""Files: limits on reading, and safe writing.
 
-How much reading a file may take: a file from a stranger may be small and ask for all there is.
+A small file may ask for all memory and time there is. Every reader therefore has limits, wide enough for
+honest files, which a caller can raise.
 
-Every reader has limits of its own, wide enough for honest files; whoever trusts a file raises them.
-
-Files that are written whole or not at all: under another name beside their place, then renamed.
-
-Whoever reads the file, or finds it after a crash, a full disk or a Ctrl-C, sees the old one or the new one.
+Files are written under a temporary name in the same folder and then renamed. A reader, also after a crash, a
+full disk or a Ctrl-C, sees either the old file or the new one.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ class FileLimits:
     """
 
     bytes: int | None = None
-    """Of the file, unpacked, and of what it refers to."""
+    """Size of the file, unpacked, with the files that it refers to."""
     elements: int | None = None
-    """Of a model: words and numbers (a row or column counts for sixteen). Of a network: numbers that are
-    computed in one pass over a few samples."""
+    """Of a model: words and numbers (a row or column counts for sixteen). Of a network: numbers computed in
+    one pass over a few samples."""
     seconds: float | None = None
-    """Infinity is allowed."""
+    """Time for reading; may be infinite."""
 
     def __post_init__(self) -> None:
         if self.bytes is not None:
@@ -49,13 +47,13 @@ class FileLimits:
             require_number("FileLimits: seconds", self.seconds, above=0.0)
 
     def before(self, usual: FileLimits) -> FileLimits:
-        """These limits, and the usual ones where nothing is said."""
+        """These limits, completed by the defaults."""
         said = {name: value for name, value in vars(self).items() if value is not None}
         return replace(usual, **said)
 
 
 def text_of(path: Path, most_bytes: int) -> str:
-    """The text of a file, or an error that says why there is none."""
+    """The text of a file, or an error that says why it cannot be read."""
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -73,31 +71,31 @@ def text_of(path: Path, most_bytes: int) -> str:
 
 @dataclass
 class Meter:
-    """What reading one file has taken so far, against its limits."""
+    """Counts what reading one file has used, against its limits."""
 
     name: str
     limits: FileLimits
     """Complete: no limit is None."""
     call: str
-    """The call that takes `limits=`, for the message."""
+    """The call that takes `limits=`, for messages."""
     error: type[DovetailError]
     bytes: int = 0
     elements: int = 0
     met: bool = False
-    """Whether a limit was met: whatever else is tried then is not worth trying."""
+    """Whether a limit was reached, so that nothing else needs to be tried."""
 
     def __post_init__(self) -> None:
         self._start = time.monotonic()
 
     def add_bytes(self, count: int, what: str) -> None:
-        """More was read or unpacked; or is about to be."""
+        """Count bytes that were read or unpacked, or are about to be."""
         self.bytes += count
         assert self.limits.bytes is not None
         if self.bytes > self.limits.bytes:
             raise self.over("bytes", f"{what} {self.bytes} bytes", self.limits.bytes)
 
     def add_elements(self, count: int, what: str) -> None:
-        """More numbers or names are asked for."""
+        """Count numbers or names."""
         self.elements += count
         assert self.limits.elements is not None
         if self.elements > self.limits.elements:
@@ -110,13 +108,13 @@ class Meter:
         return self._start + self.limits.seconds - time.monotonic()
 
     def require_time(self, more: float = 0.0) -> None:
-        """Refuse to go on when the time is up, or would be after `more` seconds."""
+        """Raise an error if the time is over, or will be after `more` seconds."""
         if self.left < more:
             assert self.limits.seconds is not None
             raise self.over("seconds", "reading it takes longer, or would", self.limits.seconds)
 
     def over(self, kind: str, what: str, limit: float) -> DovetailError:
-        """The error that says which limit was met, and how to raise it."""
+        """The error that names the limit and how to raise it."""
         self.met = True
         return self.error(
             f"{self.name}: {what}; the limit is {limit:,} {kind}. If you trust the file, raise it: "
@@ -125,7 +123,8 @@ class Meter:
 
 
 def write_file(path: str | Path, content: str | bytes) -> Path:
-    """Write all of `content` to `path`, replacing what is there; an `OptionError` leaves it as it was."""
+    """Write `content` to `path` completely, replacing an existing file; after an `OptionError` the old file
+    is unchanged."""
     path = Path(path)
     whole = content.encode("utf-8") if isinstance(content, str) else content
     try:
@@ -136,10 +135,8 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
 
 
 def require_writable(path: str | Path) -> None:
-    """Refuse a place that `write_file` could not write to: it is tried, with a file that is gone at once.
-
-    For those who work an hour before they write.
-    """
+    """Raise an error if `write_file` could not write there; a temporary file tries it. For callers that work
+    long before they write."""
     path = Path(path)
     place = Path(os.path.realpath(path))
     try:
@@ -168,7 +165,7 @@ def _write(place: Path, whole: bytes) -> None:
 
 
 def _beside(place: Path, whole: bytes) -> Path:
-    """A new file in the same folder (a rename does not leave its disk), complete and on the disk."""
+    """A new file in the same folder, complete and on the disk, to be renamed."""
     beside = place.with_name(f".dovetail-{uuid4().hex}.part")
     number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less what the umask forbids
     try:

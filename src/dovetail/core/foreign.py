@@ -1,8 +1,8 @@
-"""A model written in another modelling tool, as dovetail sees it.
+"""A model of another modelling tool, as dovetail sees it.
 
 Each tool has one file in `models/` that says how its models are read into a `Mip`, how its variables are
-told apart, how new ones are made, and how an answer is handed back. Reading never changes the owner's model;
-loading an answer changes what its ways of reading a solution say, and nothing else.
+identified, how new ones are made, and how a solution is handed back. Reading never changes the owner's
+model; loading a solution changes only what the tool's ways of reading a solution return.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from dovetail.core.special_constraints import Indicator
 
 
 class RaggedError(ModelError):
-    """Parts of a container have different shapes, so that there is no array of them."""
+    """Parts of a container have different shapes, so that no array can be made."""
 
 
 def as_array(given: Any, unfold: Callable[[Any], Any]) -> ObjectArray:
     """Nested lists, arrays, frames and a tool's own containers as one array of variables and numbers.
 
-    `unfold` turns one of the tool's containers into an array or a list, and hands back everything else.
-    Leaves are never given to numpy to look into: several tools' variables pass for sequences or integers.
-    Nor are they asked for attributes they do not have: gurobipy repeats that complaint at the next error.
+    `unfold` turns a container of the tool into an array or a list, and returns everything else unchanged.
+    numpy never inspects the leaves, because variables of several tools look like sequences or integers.
+    Leaves are not asked for missing attributes either, because gurobipy repeats that complaint at the next
+    error.
     """
     shape, leaves = _leaves(given, unfold)
     result = np.empty(len(leaves), dtype=object)
@@ -63,10 +64,8 @@ def _leaves(item: Any, unfold: Callable[[Any], Any]) -> tuple[tuple[int, ...], l
 
 
 def like(given: Any, values: FloatArray) -> Any:
-    """Values as they would stand in `given`, of which `as_array` made an array of their shape.
-
-    Dictionaries, frames and series keep their keys; everything else becomes an array, one entry a number.
-    """
+    """Values in the form of `given`, from the array that `as_array` made of it. Dictionaries, frames and
+    series keep their keys; everything else becomes an array of numbers."""
     if isinstance(given, dict):
         keys, shape = _table(given)
         inner = values.reshape(len(keys), *values.shape[len(shape) :])
@@ -80,10 +79,8 @@ def like(given: Any, values: FloatArray) -> Any:
 
 
 def frame_of(given: Any, values: FloatArray) -> Any:
-    """(n, k) values with the labels of a frame of pandas, or of the series that is its one row.
-
-    Everything else is an array: what has no labels gives none.
-    """
+    """(n, k) values with the labels of a pandas frame, or of the series that is its only row. Without labels
+    an array."""
     if not hasattr(type(given), "iloc"):
         return values
     if hasattr(type(given), "columns"):
@@ -93,7 +90,7 @@ def frame_of(given: Any, values: FloatArray) -> Any:
 
 
 def _in_order(items: dict[Any, Any]) -> Any:
-    """The values of a dictionary; a table of them where its keys are all the combinations of some indices."""
+    """The values of a dictionary; a table of them if its keys are all combinations of some indices."""
     keys, shape = _table(items)
     result = np.empty(len(items), dtype=object)
     for place, key in enumerate(keys):
@@ -102,7 +99,7 @@ def _in_order(items: dict[Any, Any]) -> Any:
 
 
 def _table(items: dict[Any, Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """The keys in the order of a table, and its shape; a list where they are no combinations of indices."""
+    """The keys in the order of a table, and its shape; a list if they are not all combinations of indices."""
     keys = list(items)
     sizes = {len(key) if isinstance(key, tuple) else 1 for key in keys}
     if len(sizes) != 1 or sizes == {1}:
@@ -125,15 +122,13 @@ def _common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 NUMBER = -1
-"""Stands for a column where there is a number instead of a variable."""
+"""Stands for a column if there is a number instead of a variable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slack:
-    """A variable that its tool made for a row and that the `Mip` does without.
-
-    Its value is constant + coefficients'x, and no less than `at_least`.
-    """
+    """A variable that the tool made for a row and that the `Mip` leaves out. Its value is constant +
+    coefficients'x, at least `at_least`."""
 
     key: Hashable
     name: str
@@ -143,26 +138,24 @@ class Slack:
     at_least: float = -np.inf
 
     def value(self, x: FloatArray) -> float:
-        """What it is at the point `x`."""
+        """Its value at the point `x`."""
         activity = np.dot(self.coefficients, x[np.asarray(self.columns, dtype=np.int64)])
         return max(float(self.constant + activity), self.at_least)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A model as it was at one moment; `keys[j]` is what column j is known by in its own tool.
-
-    Columns behind those are auxiliary (see `core/special_constraints.py`): no tool knows of them.
-    """
+    """A model as it was when it was read; `keys[j]` identifies column j in its tool. Columns after those are
+    auxiliary (see `core/special_constraints.py`) and unknown to the tool."""
 
     mip: Mip
     keys: tuple[Hashable, ...]
     indicators: tuple[Indicator, ...] = ()
-    """Its indicator constraints, which the `Mip` does not hold."""
+    """Its indicator constraints, which are not in the `Mip`."""
     slacks: tuple[Slack, ...] = ()
-    """Variables of the model that are no columns; their owner may ask for their values all the same."""
+    """Variables of the model that are not columns; their owner may ask for their values."""
     quadratics: tuple[QuadraticTerms, ...] = ()
-    """Of its objective and rows: the `Mip` has only what is linear in these."""
+    """The quadratic terms of objective and rows; the `Mip` has the linear ones."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:
@@ -171,113 +164,109 @@ class Reading:
 
     @cached_property
     def with_slacks(self) -> Reading:
-        """The same with slacks behind the columns, for those who ask for values of a `whole` point."""
+        """Names of the columns followed by the slacks, for values of a `whole` point."""
         if not self.slacks:
             return self
         return replace(self, keys=(*self.keys, *(slack.key for slack in self.slacks)), slacks=())
 
     def whole(self, x: FloatArray) -> FloatArray:
-        """The point of all variables: columns, then slacks; columns that dovetail added are left out."""
+        """The point of all variables: columns, then slacks, without columns that dovetail added."""
         return np.concatenate([x[: len(self.keys)], [slack.value(x) for slack in self.slacks]])
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Places in a whole point by name; slacks give way to columns of the same name."""
+        """Places in a whole point by name; columns take precedence over slacks of the same name."""
         names = [*map(self.mip.column_name, range(len(self.keys))), *(s.name for s in self.slacks)]
         return {name: j for j, name in reversed([*enumerate(names)])}
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a solve found, as far as a model can be told."""
+    """The solution of a solve, as far as a model can take it."""
 
     x: FloatArray | None
-    """A value for every column that was read, and maybe more behind them; None where no point was found."""
+    """A value for every column that was read, and possibly more after them; None without a solution."""
     objective: float | None
     status: str
     stop_reason: str
 
 
 class Ties(Protocol):
-    """What a tool's own functions ask about the predictors that its models have."""
+    """What a tool's own functions ask about the predictors attached to a model."""
 
     def refuse(self, parts: Iterable[Any]) -> None:
-        """A `ModelError` where the tool must not solve a model that has these parts (`enclosed`)."""
+        """Raise a `ModelError` if the tool must not solve a model that contains these parts (`enclosed`)."""
         ...
 
     def copied(self, parts: Iterable[Any], copy: Any) -> None:
-        """Note that `copy` was made of a model that has these parts: it has none of their predictors."""
+        """Note that `copy` is a copy of a model with these parts; it has none of their predictors."""
         ...
 
 
 class ForeignModel(ABC):
-    """What a file in `models/` offers for one tool.
-
-    What is not abstract serves tools whose variables are known by what they are, and that have no containers
-    of their own.
-    """
+    """The interface of a file in `models/` for one tool. Methods that are not abstract suit tools whose
+    variables are identified by their objects, without containers of their own."""
 
     tool: str
-    """How messages call its models."""
+    """What messages call its models."""
     heavy: tuple[type, ...] = ()
-    """Containers that keep the whole model alive: of these only what they hold is kept between solves."""
+    """Containers that keep the whole model alive; between solves only their contents are kept."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     @abstractmethod
     def read(self, *, rows: bool = True) -> Reading:
-        """The model as it is now; without rows where only columns matter."""
+        """The model as it is now; without rows if only columns matter."""
 
     @abstractmethod
     def key(self, variable: Any) -> Hashable:
-        """What a variable is known by; a `ModelError` for anything that is no variable of this model."""
+        """The key of a variable; a `ModelError` for anything that is no variable of this model."""
 
     @abstractmethod
     def watch(self, ties: Ties) -> None:
-        """From now on the tool asks `ties` before it solves this model, and tells it of copies."""
+        """From now on the tool asks `ties` before it solves this model, and reports copies."""
 
     @abstractmethod
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
-        """New variables in the owner's model, free or binary, in a container that tool's users expect."""
+        """Make new variables in the owner's model, free or binary, in a container that users of the tool
+        expect."""
 
     @abstractmethod
     def discard(self, created: Any) -> None:
-        """Take back what `create` made."""
+        """Remove what `create` made."""
 
     @abstractmethod
     def load(self, reading: Reading, answer: Answer) -> None:
-        """Let the model's own ways of reading a solution give the answer; its program stays as it is.
-
-        Variables removed since are left out. Without a point, what was loaded before is withdrawn where the
-        tool lets one. A `ModelError` says what the tool refuses.
-        """
+        """Make the model's own ways of reading a solution return this one; the program stays unchanged.
+        Variables removed since are left out. Without a solution an earlier one is withdrawn if the tool
+        allows it. A `ModelError` says what the tool refuses."""
 
     def unpack(self, given: Any) -> ObjectArray:
-        """The variables and numbers in a container of any kind this tool's users would pass, in its shape."""
+        """The variables and numbers in a container of any kind that users of the tool pass, in its shape."""
         return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def enclosed(self) -> Iterable[Any]:
-        """The model itself, and models inside it that predictors may have been tied to."""
+        """The model itself, and the models inside it that may have predictors."""
         return (self._model,)
 
     def moved(self, reading: Reading) -> bool:
-        """Whether variables may mean other columns now than when the model was read."""
+        """Whether variables may be other columns now than when the model was read."""
         return False
 
     def like(self, given: Any, values: FloatArray) -> Any:
-        """Values in a container like the one given; `unpack` has found as many variables in it."""
+        """Values in a container like the given one, of which `unpack` found as many variables."""
         return like(given, values)
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
-        """The (n, k) variables and numbers of a container as this tool's users hold them; `given` itself, as
-        it was passed, where the tool has no tables of variables."""
+        """The (n, k) variables and numbers of a container as users of the tool hold them; `given` itself if
+        the tool has no tables of variables."""
         return given
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where entries are found: columns, or numbers where `column` is NUMBER."""
+    """The places of entries: columns, or numbers where `column` is NUMBER."""
 
     column: IntArray
     number: FloatArray
@@ -328,14 +317,15 @@ class Origin:
         return self.model.like(given, places.values(x))
 
     def _holds_containers(self, given: dict[Any, Any]) -> bool:
-        """Whether a dictionary holds more than single variables: each part then comes back as it is."""
+        """Whether a dictionary holds more than single variables: then each part is answered in its own
+        form."""
         try:
             return bool(given) and self.model.unpack(list(given.values())).ndim > 1
         except RaggedError:
             return True
 
     def load(self, answer: Answer) -> None:
-        """Hand the answer to the model."""
+        """Hand the solution to the model."""
         self._require_in_place("solve it again")
         self.model.load(self.reading, answer)
 

@@ -9,11 +9,9 @@ if TYPE_CHECKING:
 
 
 def jacobian(values: Tensor, u: Tensor) -> Tensor:
-    """(n, q, d) the derivatives of values (n, q) by the inputs `u` (n, d) they were computed from.
-
-    Rows of a batch do not influence each other, so the gradient of a *sum* over the batch holds every
-    sample's own gradient. What does not depend on `u` has the derivative 0.
-    """
+    """(n, q, d) the derivatives of values (n, q) with respect to the inputs `u` (n, d). Rows of a batch are
+    independent, so the gradient of a *sum* over the batch holds the gradient of every sample. Values that do
+    not depend on `u` have derivative 0."""
     import torch
 
     slopes, outputs = [], values.shape[1]

@@ -1,7 +1,7 @@
-"""The host: a mixed-integer linear program, with no network in it.
+"""A mixed-integer linear program without networks (called the host of the predictors).
 
-min or max  cost'x + offset
-subject to  row_lower <= A x <= row_upper,  lower <= x <= upper,  x_j integer where integer[j]
+min or max cost'x + offset subject to row_lower <= A x <= row_upper, lower <= x <= upper, x_j integer where
+integer[j]
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ INFINITY = 1e20
 """Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""
 
 TOLERANCE, HAIR = 1e-6, 1e-9
-"""Rows, bounds and integers are held to the first, absolute, in the user's own units, when a point is judged
-(predictions relative to max(1, |value|)); engines hold what they are given to the second."""
+"""The absolute tolerance of the check for rows, bounds and integers, in the user's units (for predictions
+relative to max(1, |value|)), and the tolerance given to engines."""
 FINE = 1e3 * TOLERANCE
-"""Rows whose entries are smaller meet the tolerance on purpose; others only by a coincidence of digits."""
+"""Integer rows with smaller entries can meet the tolerance on purpose; others only by coincidence."""
 
 SMALLEST, LARGEST = 1e-9, 1e15
-"""HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
+"""HiGHS drops matrix entries below the first with only a warning, and refuses those above the second."""
 INFINITE_COST = 1e20
-"""From here on HiGHS takes a cost for infinite."""
+"""HiGHS treats costs from here on as infinite."""
 
 
 _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
-"""Matrices of programs, by id: read-only, so that programs derived from each other share them unseen."""
+"""Checked matrices by id. They are read-only, so that derived programs share them without another check."""
 
 
 class _Distinct(tuple[str, ...]):
-    """Names that were found to differ: programs derived from each other need not compare them again."""
+    """Names known to be distinct: derived programs need not compare them again."""
 
     __slots__ = ()
 
@@ -137,7 +137,8 @@ class Mip:
         _require_usable_entries(self)
 
     def _round_integer_bounds(self) -> None:
-        """Bounds of integers become whole: HiGHS's presolve draws false conclusions from others."""
+        """Round bounds of integers to whole numbers, because HiGHS's presolve draws false conclusions from
+        others."""
         low, high = whole_bounds(self.lower, self.upper)
         for name, whole, own in (("lower", low, self.lower), ("upper", high, self.upper)):
             limits = np.where(self.integer, whole, own) + 0.0
@@ -156,15 +157,15 @@ class Mip:
 
     @property
     def sign(self) -> float:
-        """1 when minimising, -1 when maximising: `sign * objective` is always to be made small."""
+        """1 when minimising, -1 when maximising: `sign * objective` is always minimised."""
         return 1.0 if self.sense == "min" else -1.0
 
     @cached_property
     def sides_as_checked(self) -> tuple[FloatArray, FloatArray]:
-        """The rows' limits; of rows that whole points cross in tiny steps, as far out as the check accepts.
+        """The limits of rows; for rows with small integer steps relaxed as far as the check accepts.
 
-        Such a row (over integers alone, with an entry below `FINE`) has whole points within the check's
-        tolerance of its limit. They count, so every search and every proof has to know them.
+        Such a row (over integers alone, with an entry below `FINE`) has integer points within the tolerance
+        of its limit. The check accepts them, so every search and every proof must include them.
         """
         small = np.abs(self.A.data) < FINE
         if not np.any(small):
@@ -183,8 +184,8 @@ class Mip:
         return replace(self, row_lower=row_lower, row_upper=row_upper)
 
     def loosened(self, columns: IntArray | slice = slice(None)) -> Mip:
-        """Rows and continuous columns as far out as the check accepts: every point that passes is in it; or
-        rows and some of the columns, where points are clipped to the others' bounds."""
+        """Rows and continuous columns relaxed as far as the check accepts, so that every point that passes
+        is included; or rows and some columns, if points are clipped to the bounds of the others."""
         room = np.zeros(self.n_columns)
         room[columns] = np.where(self.integer[columns], 0.0, TOLERANCE)
         return replace(
@@ -200,24 +201,24 @@ class Mip:
         return float(self.cost @ x) + self.offset
 
     def row_violation(self, X: FloatArray) -> FloatArray:
-        """How far rows are outside their limits at a point, or (T, rows) at each row of `X`.
+        """The violation of rows at a point, or (T, rows) at each row of `X`.
 
-        Signed: negative inside, minus the slack of the nearer limit. For searches to choose by; the check,
-        which judges, has its own.
+        Signed: negative inside, minus the slack of the nearer limit. For searches; the check has its own
+        computation.
         """
         activity = times(self.A, X)
         return np.maximum(self.row_lower - activity, activity - self.row_upper)
 
     def bound_violation(self, X: FloatArray) -> FloatArray:
-        """How far columns are outside their bounds at a point, or at each row of `X`; signed like rows."""
+        """The violation of bounds at a point, or at each row of `X`; signed like rows."""
         return np.maximum(self.lower - X, X - self.upper)
 
     def column_name(self, j: int) -> str:
-        """How messages call column j."""
+        """The name of column j in messages."""
         return self.names[j] if self.names is not None else f"x[{j}]"
 
     def row_name(self, i: int) -> str:
-        """How messages call row i."""
+        """The name of row i in messages."""
         return self.row_names[i] if self.row_names is not None else f"row[{i}]"
 
     def resolve(self, what: str, references: Any) -> IntArray:
@@ -226,7 +227,7 @@ class Mip:
 
     @cached_property
     def turned(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """A' and the sizes of its entries, made once: bounds from multipliers ask for them often."""
+        """The transpose of A and of |A|, made once, because bounds from multipliers need them often."""
         turned = sp.csr_array(self.A.T)
         return turned, sp.csr_array(abs(turned))
 
@@ -238,7 +239,7 @@ class Mip:
     def with_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
     ) -> Mip:
-        """The same program with more columns at its end, which cost nothing and are in no row."""
+        """The program with more columns at its end, without costs and entries."""
         more = len(names)
         return replace(
             self,
@@ -253,7 +254,7 @@ class Mip:
     def with_rows(
         self, rows: Any, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None
     ) -> Mip:
-        """The same program with more rows at its end; without `names` no row has a name any more."""
+        """The program with more rows at its end; without `names` the rows lose their names."""
         own = () if names is None else map(self.row_name, range(self.n_rows))
         return replace(
             self,
@@ -283,15 +284,13 @@ class Mip:
 
     @cached_property
     def _minimised(self) -> Mip:
-        """Made once: everything that searches or proves asks for it."""
+        """Made once, because every search and proof asks for it."""
         return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
 
 
 def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds of integers, made whole inwards.
-
-    Those between which no whole number lies are kept: that is infeasible, which is for a solve to say.
-    """
+    """Bounds of integers, rounded inwards. If no whole number lies between them they are kept, and the solve
+    finds the problem infeasible."""
     low, high = np.ceil(lower - TOLERANCE), np.floor(upper + TOLERANCE)
     empty = low > high
     if not np.any(empty):
@@ -325,7 +324,7 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
 
 
 def _intact(A: Any) -> Any:
-    """A copy of a sparse matrix whose indices were looked at: scipy's own code trusts them blindly."""
+    """A checked copy of a sparse matrix, because scipy trusts indices without a check."""
     A = A.copy()
     if A.format in ("csr", "csc", "bsr"):
         A.check_format(full_check=True)
@@ -337,7 +336,7 @@ def _intact(A: Any) -> Any:
 
 
 def _require_sides(rows: int, **sides: ArrayLike) -> None:
-    """Rows have both sides: which one is missing, and what says that there is no limit, is not guessed."""
+    """Both limits of rows are required: a missing one is not guessed."""
     for what, values in sides.items():
         if rows and isinstance(values, list | tuple) and not values:
             none = "-np.inf" if what == "row_lower" else "np.inf"

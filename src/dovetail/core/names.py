@@ -1,4 +1,4 @@
-"""Names that tell columns or rows apart, and the order of features as far as names tell it."""
+"""Names of columns and rows, and the order of features as far as names show it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dovetail.core.errors import PredictorError
 
 
 def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
-    """Of equal names the later get a number; None where nothing is named."""
+    """Make names distinct: later duplicates get a number. None if nothing has a name."""
     given = list(names)
     if not any(given):
         return None
@@ -33,7 +33,7 @@ def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def free_name(prefix: str, taken: Collection[str], first: int = 0) -> str:
-    """The prefix and the least number from `first` on with which it is not taken."""
+    """The prefix with the smallest number from `first` on that makes a free name."""
     return next(name for k in count(first) if (name := f"{prefix}{k}") not in taken)
 
 
@@ -61,10 +61,8 @@ class NumberedNames:
 
 
 class LazyNames(Sequence[str]):
-    """Names that are made when somebody asks for them: a million blocks need no million strings.
-
-    Whoever puts the parts together sees to it that no two labels are the same.
-    """
+    """Names made on access: a million blocks need no million strings. The caller ensures that labels are
+    distinct."""
 
     def __init__(self, *parts: NumberedNames | tuple[str, ...]) -> None:
         self.parts = tuple(part for part in parts if len(part))
@@ -88,7 +86,7 @@ class LazyNames(Sequence[str]):
         return (name for part in self.parts for name in part)
 
     def with_names(self, names: Sequence[str]) -> LazyNames:
-        """More names behind these; those that might be here already get a number."""
+        """More names after these; duplicates get a number."""
         given = {name for part in self.parts if isinstance(part, tuple) for name in part}
         labels = {part.label for part in self.parts if isinstance(part, NumberedNames)}
         fresh = (
@@ -99,7 +97,7 @@ class LazyNames(Sequence[str]):
 
 
 def in_short(name: str, most: int = 24) -> str:
-    """A name in one line of so many characters, whatever its owner put into it."""
+    """A name in one line of limited length, whatever it contains."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in name)
     return plain if len(plain) <= most else f"{plain[: most - 3]}..."
 
@@ -110,9 +108,8 @@ def label_of(name: str) -> str:
 
 
 def split_index(name: str) -> tuple[str, tuple[int | str, ...]]:
-    """A name and its indices, which are empty where it has none; whole numbers come as such.
-
-    Modelling tools write ``x[1,a]``, ``x[1, a]``, ``x(1, 2)`` or ``x_1_2``.
+    """A name without its indices, and the indices, integers as such; empty if there are none. Modelling
+    tools write ``x[1,a]``, ``x[1, a]``, ``x(1, 2)`` or ``x_1_2``.
 
     >>> split_index("plant[3,'north west']"), split_index("x_0_1"), split_index("cost")
     (('plant', (3, 'north west')), ('x', (0, 1)), ('cost', ()))
@@ -135,7 +132,7 @@ def _index(text: str) -> int | str:
 
 
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
-"""Whole numbers that a table might have as an index, as they are written: 07 is not 7."""
+"""Integers as they are written as an index: 07 is not 7."""
 
 
 def require_feature_order(block: str, what: str, given: Sequence[str], trained: Sequence[str] | None) -> None:
@@ -148,11 +145,10 @@ def require_feature_order(block: str, what: str, given: Sequence[str], trained: 
 
 
 def is_another_order(given: Sequence[str], trained: Sequence[str]) -> bool:
-    """Whether the names mean all features, in another order.
+    """Whether the names are those of all features in another order.
 
-    A feature may be called by a whole name (``heat``), by what a name begins with (``heat[3]``,
-    ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing
-    about the order.
+    A feature may be a whole name (``heat``), the beginning of a name (``heat[3]``, ``heat_oven``), or one of
+    its indices (``setting[heat,3]``). Other names say nothing about the order.
     """
     if all(name.isdigit() for name in trained):  # which any index may be
         return False
@@ -162,7 +158,7 @@ def is_another_order(given: Sequence[str], trained: Sequence[str]) -> bool:
 
 
 def features_in(name: str, known: Collection[str]) -> set[str]:
-    """Which features a name of a column may mean."""
+    """The features that the name of a column may refer to."""
     if name in known:
         return {name}
     _, index = split_index(name)
@@ -171,7 +167,7 @@ def features_in(name: str, known: Collection[str]) -> set[str]:
 
 
 def labels_of(table: Any) -> list[Any] | None:
-    """What a table calls its columns, if it has names for them; a series of pandas its entries."""
+    """The column labels of a table, if it has names for them; the entries of a pandas series."""
     if hasattr(type(table), "iloc"):
         return list(getattr(table, "columns", table.index))
     columns = getattr(table, "columns", None) if hasattr(type(table), "__array__") else None

@@ -1,4 +1,4 @@
-"""Looking at options: a value of the wrong kind is refused where it is given, not where it breaks."""
+"""Checks of options, where they are given."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def require_number(
 
 
 def time_limit_of(seconds: object) -> float:
-    """Of a `time_limit=`: seconds, infinity for None; anything else is refused."""
+    """A `time_limit=` in seconds, infinity for None; anything else is refused."""
     if seconds is None or seconds == float("inf"):
         return float("inf")
     require_number("time_limit (seconds; None or inf: no limit)", seconds, at_least=0.0)

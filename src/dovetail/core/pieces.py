@@ -1,4 +1,4 @@
-"""Large arrays piece by piece: what is made of a piece stays near the core, and nothing as large is made."""
+"""Large arrays processed piece by piece, so that intermediate results stay small and in the cache."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 NUMBERS = 1 << 15
-"""In a piece: a quarter of a megabyte in float64, of which a core's cache holds several."""
+"""Numbers in a piece: a quarter of a megabyte in float64, of which a core's cache holds several."""
 
 
 MANY = 1 << 24
-"""Numbers from which on several threads share the pieces, if they may: with fewer they would wait."""
+"""From this many numbers on several threads share the pieces, if allowed; with fewer they would wait."""
 LARGE = 8
-"""Pieces of one thread at a time: it holds Python's lock between two steps, and others wait for it."""
+"""Number of pieces that a thread takes at a time, because Python's lock is held between steps."""
 THREADS: ContextVar[int] = ContextVar("threads", default=1)
-"""That may be used; a solve sets it (see `run/environment.py`)."""
+"""Number of threads that may be used; set by a solve (`run/environment.py`)."""
 T = TypeVar("T")
 
 
 def each_piece(work: Callable[[slice], T], blocks: int, width: int) -> list[T]:
-    """What `work` makes of all pieces, in their order; by several threads where many numbers are worth it.
+    """The results of `work` for all pieces, in order; by several threads if there are many numbers.
 
     >>> from dovetail.core.pieces import each_piece
     >>> each_piece(lambda some: some.stop - some.start, 10_000, 9)
@@ -38,7 +38,7 @@ def each_piece(work: Callable[[slice], T], blocks: int, width: int) -> list[T]:
 
 
 def pieces(blocks: int, width: int, *, times: int = 1) -> Iterator[slice]:
-    """All blocks in their order, some at a time; `times` as many.
+    """All blocks in order, some at a time; `times` as many.
 
     >>> from dovetail.core.pieces import pieces
     >>> [(some.start, some.stop) for some in pieces(10_000, 9)]
@@ -50,5 +50,5 @@ def pieces(blocks: int, width: int, *, times: int = 1) -> Iterator[slice]:
 
 
 def piece_of(numbers: NDArray[Any], some: slice) -> NDArray[Any]:
-    """Of numbers that broadcast to (blocks, width): those of some blocks, or those that all have."""
+    """The numbers of some blocks, out of numbers that broadcast to (blocks, width)."""
     return numbers[some] if numbers.ndim and len(numbers) > 1 else numbers

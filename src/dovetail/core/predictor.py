@@ -1,9 +1,9 @@
-"""What dovetail needs of a predictor, and the register that turns foreign objects into one.
+"""The predictor contract, and the register that turns objects of other libraries into predictors.
 
-A *predictor* is a map from rows of features to rows of outputs, in three methods. `predict` is the truth:
-the object as its owner deploys it, in its own dtype. `snapshot` is the same map for gradients, in float64,
-with its parameters copied and frozen, so that the owner's object is never changed by a solve. `describe`
-says what is known of it. They may be called in any order, any number of times. A whole predictor:
+A *predictor* maps rows of features to rows of outputs. `predict` is the reference: the object as its owner
+deploys it, in its own dtype. `snapshot` is the same map in float64 for gradients, with parameters copied and
+frozen, so that a solve never changes the owner's object. `describe` says what is known about it. The methods
+may be called in any order, any number of times.
 
     >>> import numpy as np
     >>> import torch
@@ -49,7 +49,7 @@ class Predictor(Protocol):
     """A map from (n, d) inputs to (n, q) outputs whose rows do not influence each other."""
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """The owner's own answer for each row of `X`, as float64."""
+        """The owner's own answer to each row of `X`, as float64."""
         ...
 
     def snapshot(self, device: str) -> Forward:
@@ -57,35 +57,32 @@ class Predictor(Protocol):
         ...
 
     def describe(self, X: FloatArray) -> Description:
-        """What it is now; it may be evaluated at the probe points `X`, to look at itself."""
+        """The current description; the predictor may be evaluated at the probe points `X`."""
         ...
 
 
 @runtime_checkable
 class Limited(Protocol):
-    """A predictor that its owner may let be asked only so often. Optional: nobody then asks for what it would
-    not answer."""
+    """A predictor with a limited number of evaluations (optional)."""
 
     @property
     def evaluations_left(self) -> int | None:
-        """New rows that it may still be asked about; None: as many as one likes."""
+        """Number of new rows that may still be evaluated; None: unlimited."""
         ...
 
 
 @runtime_checkable
 class OnDevice(Protocol):
-    """A predictor that lives where torch's tensors do. Optional: rows that are there need not travel.
-
-    It leaves the rows that it is given alone, these and those of `predict`: nobody copies them before.
-    """
+    """A predictor that can be called with torch tensors on its own device (optional), so that rows need not
+    be moved. It never changes the rows it is given."""
 
     def predict_tensor(self, U: torch.Tensor) -> torch.Tensor:
-        """What `predict` says of float64 rows on its own device, in float64, left there."""
+        """The answers of `predict` to float64 rows on its own device, as float64 tensors there."""
         ...
 
 
 class EvaluationsSpentError(PredictorError):
-    """Raised by a predictor that its owner lets be asked only so often, when it was. A solve then ends."""
+    """Raised by a predictor whose evaluations are used up. The solve then ends."""
 
 
 Builder = Callable[[Any], object]
@@ -93,11 +90,11 @@ Builder = Callable[[Any], object]
 _register: list[tuple[Recogniser, Builder]] = []
 
 LONGEST = 8
-"""Builders may hand on to each other; more steps than this are taken for a circle."""
+"""Maximal number of builders that call each other; more count as a circle."""
 
 
 def register(recognises: Recogniser, build: Builder) -> None:
-    """Let `build` make predictors of the objects `recognises` accepts; the newest is asked first."""
+    """Let `build` make predictors of the objects that `recognises` accepts; the newest is asked first."""
     _register.insert(0, (recognises, build))
 
 
@@ -198,7 +195,7 @@ def _name(function: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Outer:
-    """What is made of a predictor's answers, as a predictor that reads some of the answers, then inputs."""
+    """A function of a predictor's answers, as a predictor that reads some of the answers, then inputs."""
 
     predictor: Predictor
     answers: IntArray
@@ -207,20 +204,20 @@ class Outer:
 
 @dataclass(frozen=True, eq=False)
 class Apart:
-    """The two."""
+    """The inner and the outer predictor."""
 
     inner: Predictor
     extra: int
-    """Inputs at the end that the inner one does not see."""
+    """Number of inputs at the end that the inner predictor does not read."""
     keep: bool
-    """Whether the inner one's own answers are outputs as well, the first ones."""
+    """Whether the inner predictor's answers are outputs too, the first ones."""
     outer: Outer
 
 
 @runtime_checkable
 class MadeOfTwo(Protocol):
-    """A predictor that can be taken apart."""
+    """A predictor that is a function of another predictor's answers."""
 
     def apart(self) -> Apart | None:
-        """The predictor inside and what is made of its answers, as two; None where nothing is inside."""
+        """The inner and the outer predictor; None if there is no inner one."""
         ...

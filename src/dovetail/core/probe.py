@@ -1,7 +1,5 @@
-"""Looking at a predictor before it is accepted: a few evaluations that catch what would ruin a solve.
-
-Shapes, NaN, chance, rows that influence each other, and which threshold a classifier means.
-"""
+"""Tests of a predictor before it is accepted: shapes, NaN, randomness, rows that influence each other, and
+the threshold of a classifier."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ from dovetail.networks.layers import Layer, evaluate
 
 PROBES = 16
 MORE_THAN_HALF = float(np.nextafter(0.5, 1.0))
-"""The least probability that estimators' own `predict` takes for the second class."""
+"""The smallest probability for which `predict` of estimators chooses the second class."""
 REACH = 10.0
-"""Where a column has no finite bound the probes stay within this distance of what bound there is, or of 0."""
+"""If a column has an infinite bound, probes stay within this distance of the finite bound, or of 0."""
 
 _log = logging.getLogger("dovetail")
 
@@ -43,7 +41,7 @@ def accept(
     threshold: float | None,
     epsilon: float,
 ) -> Block:
-    """The block, if the predictor behaves; otherwise an error that says how it does not."""
+    """The block, if the predictor passes the tests; otherwise an error that says what failed."""
     require_number(f"{name}: epsilon", epsilon, at_least=0.0)
     if threshold is not None:
         require_number(f"{name}: threshold", threshold)
@@ -79,7 +77,7 @@ def accept(
 
 
 def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArray) -> None:
-    """Refuse a column between whole numbers where the predictor knows none."""
+    """Refuse continuous columns for features that must be integer."""
     for feature in description.whole_features:
         columns = inputs[:, feature]
         lower, upper = mip.lower[columns], mip.upper[columns]
@@ -93,14 +91,14 @@ def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArr
 
 
 def described(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> Description:
-    """What a predictor says of itself and these inputs; how many outputs it has is known for sure."""
+    """The predictor's description for these inputs; the number of outputs is always known."""
     points = probe_points(mip, inputs)
     description = _describe(name, predictor, points, inputs)
     return replace(description, outputs=int(_evaluate(name, predictor, points).shape[1]))
 
 
 def _require_unchanged(block: Block, points: FloatArray) -> None:
-    """Refuse a predictor that was changed, after it was added, into one that does not fit any more."""
+    """Refuse a predictor that was changed after it was added, if it no longer fits."""
     values = _evaluate(block.name, block.predictor, points)
     if values.shape != (len(points), block.outputs.shape[1]):
         raise PredictorError(
@@ -110,10 +108,8 @@ def _require_unchanged(block: Block, points: FloatArray) -> None:
 
 
 def renewed(mip: Mip, block: Block) -> Block:
-    """The block with its predictor described as it is now: owners train theirs again between two solves.
-
-    The block itself where nothing has changed; an error where it does not fit any more.
-    """
+    """The block with the current description of its predictor, because owners train predictors between
+    solves. The same block if nothing changed; an error if the predictor no longer fits."""
     points = probe_points(mip, block.inputs)
     _require_unchanged(block, points)
     try:
@@ -128,7 +124,7 @@ def renewed(mip: Mip, block: Block) -> Block:
 def _fitting(
     name: str, predictor: Predictor, points: FloatArray, inputs: IntArray, outputs: int
 ) -> tuple[Predictor, Description]:
-    """The predictor, or the form of it that has so many outputs."""
+    """The predictor, or its other form with so many outputs."""
     first = _describe(name, predictor, points, inputs)
     if first.outputs not in (None, outputs):
         for form in map(as_predictor, first.other_forms):
@@ -160,7 +156,7 @@ def _tell_dtypes(description: Description) -> None:
 
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
-    """Seeded random points of the inputs' box, spread over the samples."""
+    """Seeded random points of the input box, distributed over the samples."""
     rng = np.random.default_rng(0)
     rows = inputs[np.linspace(0, len(inputs) - 1, count).astype(int)]
     points = rng.uniform(*within_reach(mip.lower[rows], mip.upper[rows]))
@@ -168,7 +164,7 @@ def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
 
 
 def within_reach(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The box, cut where it is infinite to a stretch of `REACH` from what bound there is, or around 0."""
+    """The box with infinite sides cut to `REACH` from the finite bound, or around 0."""
     low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - REACH, -REACH))
     high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + REACH, REACH))
     return low, high
@@ -176,7 +172,7 @@ def within_reach(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
 
 @contextmanager
 def _named(name: str, points: FloatArray) -> Iterator[None]:
-    """Errors raised within it name the block."""
+    """Errors raised inside name the block."""
     try:
         yield
     except PredictorError as reason:
@@ -189,7 +185,7 @@ def _named(name: str, points: FloatArray) -> Iterator[None]:
 
 
 def _advice(reason: Exception) -> str:
-    """What to check if the error is about sizes; a function's own error needs no advice."""
+    """What to check if an error is about sizes; other errors of a function need no advice."""
     sizes = ("shape", "dimension", "size", "feature", "broadcast", "index")
     told = any(word in str(reason).lower() for word in sizes)
     return ". inputs must have as many variables per sample as it has features." if told else ""
@@ -249,11 +245,9 @@ def _only_rounded(
     alone: FloatArray,
     elsewhere: FloatArray,
 ) -> bool:
-    """Whether no more than the network's own rounding is between the batches.
-
-    Where large terms cancel out, float32 may be off by more than any fixed part of the result; the float64
-    copy shows by how much. Without one, the largest result stands for the terms.
-    """
+    """Whether the difference between batches is only the network's rounding. Where large terms cancel, a
+    float32 result may be off by more than any fixed fraction; the float64 copy shows by how much. Without a
+    copy, the largest result stands for the terms."""
     if description.is_float64:
         return False
     copy = double_copy(predictor, description)
@@ -278,10 +272,8 @@ def _threshold(name: str, description: Description, values: FloatArray) -> float
 
 
 def class_threshold(description: Description, values: FloatArray) -> float | None:
-    """From where on a single value means class 1; None where values could be probabilities or logits.
-
-    What was trained to tell classes apart gives a tie to the first class: in trees whole leaves are ties.
-    """
+    """The value from which on the class is 1; None if values could be probabilities or logits. Classifiers
+    give a tie to the first class, and in trees whole leaves are ties."""
     if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
         return None
     if not description.ends_in_sigmoid:
@@ -290,12 +282,12 @@ def class_threshold(description: Description, values: FloatArray) -> float | Non
 
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
-    """Whether a block's predictor computes what its layers say (a hook, for one, may change it)."""
+    """Whether a block's predictor computes what its layers say (a hook may change that)."""
     return agrees(mip, block, lambda X: evaluate(layers, X))
 
 
 def agrees(mip: Mip, block: Block, values: Callable[[FloatArray], FloatArray], count: int = PROBES) -> bool:
-    """Whether a block's predictor says the same as a function, to rounding, at points of its box."""
+    """Whether a block's predictor equals a function, up to rounding, at points of its box."""
     points = probe_points(mip, block.inputs, count)
     ours, truth = values(points), block.predictor.predict(points)
     if ours.shape != truth.shape:

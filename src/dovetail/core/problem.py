@@ -1,8 +1,7 @@
-"""A host and the blocks tied to it: the whole problem a method solves.
+"""A `Mip` with predictors: the whole problem.
 
-    min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
-
-`stages` orders the predictors: a sample that reads an output of another one is asked after it.
+min or max cost'[x; y] over the rows, bounds and integers of the `Mip`, with y_b = f_b(x_b) for each block b.
+`stages` orders the predictors: a sample that reads an output of another one is evaluated after it.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ OutputType = Literal["regression", "classification"]
 
 NOBODY = -1
 MOST_SHOWN, MOST_LISTED = 3, 20
-"""Blocks that are shown in one line, and in a table."""
+"""Number of blocks that are shown in one line, and in a table."""
 
 
 class Problem:
-    """A `Mip` plus predictors over its columns.
+    """A `Mip` with predictors that connect its variables.
 
     >>> import numpy as np, dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, 1.0, -1.0], upper=[3.0, 3.0, 99.0], names=["a", "b", "y"]))
@@ -48,7 +47,7 @@ class Problem:
     """
 
     def __init__(self, mip: Mip | None = None, *, sense: Literal["min", "max"] | None = None) -> None:
-        """A problem over the columns of `mip`; with only a sense, over those of its templates."""
+        """A problem over the variables of `mip`; with `sense` alone, over those of its templates."""
         if not isinstance(mip, Mip) and (mip is not None or sense is None):
             raise ModelError(
                 f"Problem takes a dovetail.Mip, not {type(mip).__module__}.{type(mip).__qualname__}; "
@@ -62,14 +61,14 @@ class Problem:
         self.templates: tuple[Template, ...] = ()
         self.blocks: tuple[Block, ...] = ()
         self._predictors: dict[int, tuple[object, Predictor]] = {}
-        """Of objects that were given to `add_predictor`: one object, added n times, is one predictor."""
+        """Predictors by the object given to `add_predictor`: one object, added n times, is one predictor."""
         self._families: dict[str, tuple[FamilyColumns, FamilyColumns]] = {}
-        """Inputs and outputs of blocks, by name, that connect whole families of a template."""
+        """Inputs and outputs by block name, if the block connects whole families of a template."""
         self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int32)
-        """(columns,) the number of the block that writes each."""
+        """(columns,) the number of the block that writes each column."""
         self._read = np.zeros(self._program.n_columns, dtype=bool)
         self._shared = False
-        """Whether another problem has the same two arrays: they are copied before they change, then."""
+        """Whether another problem shares the two arrays, which are then copied before a change."""
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_predictors": {}}
@@ -263,7 +262,7 @@ class Problem:
         self.__dict__.pop("stages", None)
 
     def derived(self, mip: Mip, blocks: tuple[Block, ...]) -> Problem:
-        """Another problem over blocks that were accepted here, in whole or in part; it has no templates."""
+        """Another problem over some of the blocks that were accepted here, without templates."""
         other = Problem(mip)
         other.blocks = blocks
         for number, block in enumerate(blocks):
@@ -271,10 +270,9 @@ class Problem:
         return other
 
     def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:
-        """The same problem, its predictors described as they are now; itself where nothing has changed.
-
-        One that does not fit any more is refused. What is left when it is `over` stays as it was.
-        """
+        """The same problem with the current descriptions of its predictors; the same object if nothing
+        changed. A predictor that no longer fits is refused. When it is `over`, the remaining predictors stay
+        as they were."""
         blocks = tuple(block if over() else self._renewed(block) for block in self.blocks)
         return self if all(map(operator.is_, blocks, self.blocks)) else self.with_predictors(blocks)
 
@@ -288,7 +286,7 @@ class Problem:
         return block if again is few else replace(again, inputs=block.inputs, outputs=block.outputs)
 
     def with_predictors(self, blocks: tuple[Block, ...]) -> Problem:
-        """The same problem, templates and all; its own blocks, by name and columns, with other predictors."""
+        """The same problem, templates included, with other predictors for its blocks."""
         other = copy.copy(self)
         other.blocks, other._families = blocks, dict(self._families)
         other._shared = self._shared = True
@@ -296,13 +294,14 @@ class Problem:
         return other
 
     def uncoupled(self) -> Problem:
-        """The same with coupling rows that nothing limits: how a part of the blocks is checked by itself."""
+        """The problem without limits on its coupling rows, to check a part of the blocks by itself."""
         other = self.with_predictors(self.blocks)
         other._program = self._program.uncoupled()
         return other
 
     def _may_close_a_cycle(self, block: Block) -> bool:
-        """Only a block that writes what is read (by itself, or by earlier blocks) can close one."""
+        """Whether a block may close a cycle: only if it writes a column that is read, by itself or by an
+        earlier block."""
         read = self._read.copy()
         read[block.inputs] = True
         return bool(read[block.outputs].any())
@@ -325,10 +324,8 @@ class Problem:
         return np.flatnonzero(self._writer != NOBODY)
 
     def predict(self, x: FloatArray) -> FloatArray:
-        """`x` with every output column set to what its own predictor says, in topological order.
-
-        Where one predictor gives no number, those that read its output are not asked: they give none either.
-        """
+        """`x` with every output column set to its predictor's answer, in topological order. If a predictor
+        returns NaN, predictors that read this output are not called, and their outputs are NaN too."""
         x = x.copy()
         for stage in self.stages:
             for block, samples in stage:
@@ -403,7 +400,7 @@ def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ..
 
 
 def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Writer and reader of each link; the samples of all blocks are numbered in one sequence."""
+    """Writer and reader of each link; the samples of all blocks are numbered consecutively."""
     first = np.cumsum(counts) - counts
     writer = np.full(program.n_columns, -1, dtype=np.int64)
     for block, begin in zip(blocks, first, strict=True):
@@ -418,7 +415,7 @@ def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) 
 
 
 def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
-    """(count,) the length of the longest chain to each sample; -1 on a cycle and behind it."""
+    """(count,) the length of the longest chain to each sample; -1 on a cycle and after it."""
     waiting = np.bincount(reader, minlength=count)
     order = np.argsort(source, kind="stable")
     readers = reader[order]
@@ -435,7 +432,8 @@ def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
 
 
 def _on_a_cycle(source: IntArray, reader: IntArray, level: IntArray) -> int:
-    """A sample on a cycle: follow the writers back from a sample without a level until one repeats."""
+    """A sample on a cycle, found by following writers back from a sample without a level until one
+    repeats."""
     stuck = (level[source] < 0) & (level[reader] < 0)
     before = dict(zip(reader[stuck].tolist(), source[stuck].tolist(), strict=True))
     sample, seen = int(np.flatnonzero(level < 0)[0]), set[int]()

@@ -1,8 +1,8 @@
-"""Quadratic functions: what a model's quadratic terms are, and what a block of them computes.
+"""Quadratic functions: the quadratic terms of a model, and what a block of them computes.
 
-A `Mip` is linear. What is quadratic in a foreign model is read as `QuadraticTerms`; blocks compute it
-(`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` says of each what it is: whether it bends up
-or down, and what is tangent to it.
+A `Mip` is linear. Quadratic terms of another tool's model are read as `QuadraticTerms`; blocks compute them
+(`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` describes each: its curvature and its
+tangents.
 """
 
 from __future__ import annotations
@@ -17,26 +17,24 @@ from dovetail.core.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class QuadraticTerms:
-    """The sum of coefficients[k] x[left[k]] x[right[k]], to be added to a row, or to the objective."""
+    """The sum of coefficients[k] x[left[k]] x[right[k]], as part of a row or of the objective."""
 
     row: int | None
-    """Of the `Mip`, which has the row's linear part and limits; None: the objective."""
+    """The row of the `Mip` that has the linear part and the limits; None: the objective."""
     left: IntArray
     right: IntArray
     coefficients: FloatArray
 
     def moved(self, column: IntArray, row: IntArray) -> QuadraticTerms:
-        """The same where columns and rows have new places."""
+        """The same terms after columns and rows were renumbered."""
         place = None if self.row is None else int(row[self.row])
         return QuadraticTerms(place, column[self.left], column[self.right], self.coefficients)
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFunction:
-    """(z - centre)'Q (z - centre) + linear'z of those inputs z = x[places] that it reads; Q is symmetric.
-
-    A square of one input out of a thousand is a matrix of one number.
-    """
+    """(z - centre)'Q (z - centre) + linear'z of the inputs z = x[places] that it reads; Q is symmetric. A
+    square of one input out of a thousand needs a matrix of one number."""
 
     places: IntArray
     Q: FloatArray
@@ -45,7 +43,7 @@ class QuadraticFunction:
 
     @classmethod
     def form(cls, Q: FloatArray, centre: FloatArray | None = None) -> QuadraticFunction:
-        """Nothing but a form of all inputs, around its centre."""
+        """A quadratic form of all inputs around its centre."""
         nothing = np.zeros(len(Q))
         return cls(np.arange(len(Q)), Q, nothing if centre is None else centre, nothing)
 
@@ -74,10 +72,8 @@ class QuadraticFunction:
 
 
 def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """F and G with x'Qx = |F x|^2 - |G x|^2, by the directions in which a symmetric matrix does not mix.
-
-    Curvatures that are rounding, beside the largest, are none: a sum of squares multiplied out has some.
-    """
+    """F and G with x'Qx = |F x|^2 - |G x|^2, by the eigenvectors of a symmetric matrix. Eigenvalues within
+    rounding of the largest count as 0."""
     single = _single_square(Q)
     if single is not None:
         return single

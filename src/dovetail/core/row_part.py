@@ -1,8 +1,9 @@
-"""Consecutive rows and columns of a program as they were stated: a host's, or of a template in every block.
+"""Consecutive rows and columns of a program as they were stated, of the `Mip` or of a template in every
+block.
 
-A family of a million blocks is a few numbers and the user's own arrays. What rows and columns come to at a
-point is worked out part by part, from these arrays: no matrix is made, no vector over all columns is needed,
-and limits that are not there are not looked at.
+A family of a million blocks is a few numbers and the user's own arrays. Activities of rows and values of
+columns are computed part by part from these arrays, without a matrix or a vector over all columns, and
+infinite limits are skipped.
 """
 
 from __future__ import annotations
@@ -22,39 +23,40 @@ from dovetail.core.pieces import each_piece, piece_of
 from dovetail.core.template import Template
 
 CHUNK = 4096
-"""Blocks that are added up at once: sums of sums of so many lose a thousandth of what one long sum loses."""
+"""Number of blocks added up at once: nested sums of this size lose a thousandth of the accuracy that one
+long sum loses."""
 
 
 class RowPart(ABC):
-    """Some rows."""
+    """Consecutive rows."""
 
     def __init__(self, size: int, nonzeros: int, sides: tuple[FloatArray, FloatArray]) -> None:
         self.size = size
-        """How many rows."""
+        """Number of rows."""
         self.nonzeros = nonzeros
-        """Entries of the matrix that they stand for."""
+        """Number of matrix entries that they stand for."""
         self.sides = sides
-        """Lower and upper limits; they broadcast to (blocks, rows of one block)."""
+        """Lower and upper limits, which broadcast to (blocks, rows of one block)."""
 
     @abstractmethod
     def entries(self) -> Iterator[FloatArray]:
-        """All numbers in them; those that are the same for many may come once."""
+        """All coefficients; a coefficient shared by many rows may come once."""
 
     @abstractmethod
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
+        """(size,) the activities at a point, or with the `sizes` (absolute values) of the coefficients."""
 
     def beyond(self, x: FloatArray) -> FloatArray:
-        """(size,) how far they are outside their sides at a point; negative inside."""
+        """(size,) the violations at a point; negative inside."""
         return _outside(self.activity(x), *self.sides).ravel()
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
-        """The most of these, and which row of them it is."""
+        """The largest violation and its row."""
         return _most(self.beyond(x))
 
 
 class HostRows(RowPart):
-    """Rows of a host: nothing but its matrix is known. Its columns are the first."""
+    """Rows of the `Mip`, given by its matrix. Its columns come first."""
 
     def __init__(self, host: Mip) -> None:
         super().__init__(host.n_rows, int(host.A.nnz), (host.row_lower, host.row_upper))
@@ -65,17 +67,17 @@ class HostRows(RowPart):
         return abs(self.host.A)
 
     def entries(self) -> Iterator[FloatArray]:
-        """Of its matrix."""
+        """The entries of the matrix."""
         yield self.host.A.data
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """By its matrix."""
+        """Computed with the matrix."""
         A = self._sizes if sizes else self.host.A
         return np.asarray(A @ x[: self.host.n_columns])
 
 
 class _TemplateRows(RowPart):
-    """A row of a template, which stands for so many rows of each of its columns."""
+    """A row of a template, which stands for many rows."""
 
     def __init__(self, template: Template, row: RowArrays, times: int) -> None:
         nonzeros = sum(_times(entry, (1, row.width)) for entry in row.host.values())
@@ -91,7 +93,7 @@ class _TemplateRows(RowPart):
 
 
 class PrivateRows(_TemplateRows):
-    """A row of every block of a template."""
+    """A row within every block of a template."""
 
     def __init__(self, template: Template, row: RowArrays) -> None:
         super().__init__(template, row, template.count)
@@ -189,8 +191,7 @@ def column_sums(values: FloatArray) -> FloatArray:
 
 
 def _most(amounts: FloatArray) -> tuple[float, int]:
-    """The largest, and where; less than nothing where there is none. What is no number is the worst there is:
-    numpy's largest, too."""
+    """The largest value and its place; negative if there is none. NaN counts as the largest."""
     if not amounts.size:
         return -np.inf, 0
     at = int(np.argmax(amounts))
@@ -202,13 +203,13 @@ def _outside(activity: FloatArray, lower: FloatArray, upper: FloatArray) -> Floa
 
 
 def _times(entry: FloatArray, shape: tuple[int, int]) -> int:
-    """Numbers other than 0 in an array that is spread over a shape."""
+    """Number of nonzeros in an array that is broadcast to a shape."""
     return int(np.count_nonzero(entry)) * (shape[0] * shape[1] // max(1, entry.size))
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnPart:
-    """`shape` is (blocks, columns per block); the arrays broadcast to it."""
+    """Consecutive columns; `shape` is (blocks, columns per block), and the arrays broadcast to it."""
 
     first: int
     shape: tuple[int, int]
@@ -218,12 +219,12 @@ class ColumnPart:
     integer: BoolArray
 
     def of(self, x: np.ndarray) -> np.ndarray:
-        """Their (blocks, columns) values at a point: a view, where the point is one piece."""
+        """Their (blocks, columns) values at a point, a view if the point is one piece."""
         return x[self.first : self.first + self.shape[0] * self.shape[1]].reshape(self.shape)
 
     @property
     def costs(self) -> bool:
-        """Whether any of them does."""
+        """Whether any of them has a cost."""
         return bool(np.any(self.cost))
 
     @property
@@ -232,17 +233,17 @@ class ColumnPart:
         return bool(np.any(self.integer))
 
     def value(self, x: FloatArray) -> float:
-        """What they cost."""
+        """Their part of the objective."""
         mine = self.of(x)
         return float(self.cost * mine.sum()) if self.cost.ndim == 0 else float((self.cost * mine).sum())
 
     def outside(self, x: FloatArray) -> FloatArray:
-        """(blocks, columns) how far they are outside their bounds; negative inside."""
+        """(blocks, columns) the violations of their bounds; negative inside."""
         mine = self.of(x)
         return np.asarray(np.maximum(self.lower - mine, mine - self.upper))
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
-        """The most that a column is outside its bounds, and which it is."""
+        """The largest violation of a bound, and its column."""
         found = (-np.inf, self.first)
         for limit, sign in ((self.lower, -1.0), (self.upper, 1.0)):
             if np.all(limit == sign * np.inf):
@@ -257,7 +258,7 @@ class ColumnPart:
         return found
 
     def _beyond(self, mine: FloatArray, limit: FloatArray, sign: float, some: slice) -> tuple[slice, float]:
-        """The most that a column of a piece is beyond one limit."""
+        """The largest violation of one limit by a column of a piece."""
         part = mine[some]
         if limit.size == 1:
             return some, sign * (float(part.max() if sign > 0.0 else part.min()) - float(limit.ravel()[0]))
@@ -265,7 +266,7 @@ class ColumnPart:
         return some, float(apart.max() if sign > 0.0 else -apart.min())
 
     def fraction(self, x: FloatArray) -> Callable[[slice], FloatArray]:
-        """How far integers are from whole numbers, piece by piece."""
+        """The distance of integers from whole numbers, piece by piece."""
         mine = self.of(x)
 
         def apart(some: slice) -> FloatArray:
@@ -275,7 +276,7 @@ class ColumnPart:
         return apart
 
     def clip(self, x: FloatArray) -> None:
-        """Within bounds, in place, and integers whole; never -0, which rounding makes and people read."""
+        """Clip to the bounds in place and round integers; never -0."""
         each_piece(partial(self._clip, self.of(x)), *self.shape)
 
     def _clip(self, mine: FloatArray, some: slice) -> None:

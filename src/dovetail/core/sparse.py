@@ -1,4 +1,4 @@
-"""Where the entries of a sparse matrix stand, and products with many points at once."""
+"""Places of the entries of a sparse matrix, and products with many points at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 
 TILE = 64
-"""Columns that are transposed at a time: 64 doubles of a few thousand points stay in the cache."""
+"""Number of columns transposed at a time, so that they stay in the cache."""
 
 
 def row_of_entries(matrix: sp.csr_array) -> IntArray:
@@ -19,7 +19,7 @@ def row_of_entries(matrix: sp.csr_array) -> IntArray:
 
 
 def joined_ranges(first: IntArray, end: IntArray) -> IntArray:
-    """All numbers from first[i] up to, and without, end[i], one range after the other."""
+    """The concatenated ranges first[i] to end[i] (exclusive)."""
     lengths = end - first
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(int(lengths.sum())) + np.repeat(first - before, lengths))
@@ -32,10 +32,8 @@ def entries_of(matrix: sp.csr_array | sp.csc_array, i: int | np.integer[Any]) ->
 
 
 def sums_of_others(terms: FloatArray, rows: IntArray, count: int, endless: float = np.inf) -> FloatArray:
-    """(entries,) for each entry of a matrix the sum of the `terms` of the others of its row, of `count`.
-
-    It is `endless` where one of the others is not finite.
-    """
+    """(entries,) for each entry of a matrix the sum of `terms` over the other entries of its row, of which
+    there are `count`; infinite if one of the others is infinite (`endless`)."""
     infinite = ~np.isfinite(terms)
     finite = np.where(infinite, 0.0, terms)
     others = np.bincount(rows, infinite, count)[rows] - infinite
@@ -43,10 +41,8 @@ def sums_of_others(terms: FloatArray, rows: IntArray, count: int, endless: float
 
 
 def times(matrix: sp.csr_array, X: FloatArray) -> FloatArray:
-    """The matrix times a point, or (T, rows) times each row of `X`.
-
-    Transposing `X` is most of the work there: only columns that have entries are, and those in tiles.
-    """
+    """The matrix times a point, or (T, rows) times each row of `X`. Most of the work is transposing `X`, so
+    only columns with entries are transposed, in tiles."""
     if X.ndim == 1:
         return np.asarray(matrix @ X)
     has_entries = np.zeros(matrix.shape[1], dtype=bool)

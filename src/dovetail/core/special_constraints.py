@@ -1,9 +1,10 @@
-"""Constraints that modelling tools have beside rows, written with auxiliary columns, rows and indicators.
+"""Constraints of modelling tools other than linear ones, written with auxiliary columns, rows and
+indicators.
 
-Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools are brought
-into one form here. A row that a binary switches on is an `Indicator`: its big M is computed once all rows are
-known, and a row without a limit becomes a block instead (`reformulations/indicators.py`). Auxiliary columns
-come after the model's own, and no tool sees them.
+Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools get one form
+here. A row that a binary switches on is an `Indicator`: its big M is computed when all rows are known, and a
+row without a finite M becomes a block (`reformulations/indicators.py`). Auxiliary columns come after the
+model's own, and no tool sees them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from dovetail.core.mip import Mip
 
 Columns = Sequence[int]
 _Place = TypeVar("_Place")
-"""What stands in a row: a column here, or still a tool's own variable."""
+"""An entry of a row: a column, or still a variable of the tool."""
 
 
 @dataclass(eq=False)
 class SpecialConstraints:
-    """Collected one after the other, over the columns of `mip`."""
+    """Special constraints, collected one after the other, over the columns of `mip`."""
 
     mip: Mip
     indicators: list[Indicator] = field(default_factory=list)
@@ -39,7 +40,8 @@ class SpecialConstraints:
     _rows: list[tuple[Columns, Sequence[float], float, float, str]] = field(default_factory=list)
 
     def maximum(self, name: str, result: int, columns: Columns, constant: float, sign: float = 1.0) -> None:
-        """result = max(columns, constant); their minimum for a sign of -1. An infinite constant is none."""
+        """result = max(columns, constant), or their minimum for a sign of -1. An infinite constant is left
+        out."""
         chosen = []
         for column in columns:
             self._row(name, [result, column], [sign, -sign], 0.0, np.inf)
@@ -83,12 +85,12 @@ class SpecialConstraints:
             self._row(name, columns, entries, -np.inf, most)
 
     def parity(self, name: str, parts: Columns, odd: bool) -> None:
-        """An odd number of the parts is 1, or an even one: their sum is 2 k, or 2 k + 1."""
+        """An odd number of the parts is 1 (or an even number): their sum is 2 k + 1 or 2 k."""
         pairs = self._column(name, len(parts) / 2.0, integer=True)
         self._row(name, [*parts, pairs], [1.0] * len(parts) + [-2.0], float(odd), float(odd))
 
     def ordered(self, name: str, kind: int, columns: Columns) -> None:
-        """A special ordered set of type 1 or 2, its columns in their order."""
+        """A special ordered set of type 1 or 2, with its columns in order."""
         if kind == 1:
             self.at_most(name, columns, 1)
         elif kind == 2:
@@ -103,7 +105,7 @@ class SpecialConstraints:
         self._row(name, used, [1.0] * len(used), -np.inf, float(count))
 
     def neighbours(self, name: str, columns: Columns) -> None:
-        """At most two of the columns are not 0, and these follow each other."""
+        """At most two of the columns are not 0, and these are neighbours."""
         pairs = [self._binary(name) for _ in columns[1:]]
         if not pairs:
             return
@@ -112,7 +114,8 @@ class SpecialConstraints:
             self._row(name, *_within(self._used(name, column), pairs[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
 
     def piecewise(self, name: str, x: int, y: int, points: FloatArray, values: FloatArray) -> None:
-        """y is the piecewise-linear function of x through the points; the first and last piece go on."""
+        """y is the piecewise-linear function of x through the points; the first and last pieces extend
+        beyond them."""
         points, values = self._reaching(name, x, points, values)
         weights = [self._column(name, 1.0) for _ in points]
         pieces = [self._binary(name) for _ in points[1:]]
@@ -131,7 +134,7 @@ class SpecialConstraints:
     def _reaching(
         self, name: str, x: int, points: FloatArray, values: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The points with the ends of x's range among them, where these are outside."""
+        """The points, extended to the range of x."""
         mip = self.mip
         low, high = mip.lower[x], mip.upper[x]
         if not np.all(np.diff(points) > 0.0):
@@ -164,12 +167,12 @@ class SpecialConstraints:
         return float(upper[at] if sign > 0 else -lower[at])
 
     def _limit(self, name: str, column: int, sign: float, most: float) -> None:
-        """What follows from bounds, said as a row: nothing else gives a result its big M."""
+        """A bound that follows from the others, stated as a row so that the result gets a finite big M."""
         if np.isfinite(most) and self._most(column, sign) > most:
             self._row(name, [column], [sign], -np.inf, most)
 
     def _used(self, name: str, column: int) -> int:
-        """A binary that is 1 where the column is not 0: itself, where it is one."""
+        """A binary that is 1 if the column is not 0; the column itself if it is a binary."""
         mip = self.mip
         if mip.integer[column] and mip.lower[column] >= 0.0 and mip.upper[column] <= 1.0:
             return column
@@ -199,7 +202,7 @@ class SpecialConstraints:
         self._rows.append((columns, entries, lower, upper, name))
 
     def program(self) -> Mip:
-        """The program with everything appended but the indicators."""
+        """The program with everything appended except indicators."""
         if not self._rows:
             return self.mip
         own = self.mip

@@ -1,7 +1,7 @@
-"""The program of a problem as it was stated: a `Mip`, and templates that are not written out yet.
+"""The program of a problem as it was stated: a `Mip`, and templates that are not written out.
 
-What a solve of many blocks asks of a program is answered here part by part, from the users' own arrays. Who
-needs the matrix over all of it asks for `mip`.
+A solve of many blocks works on this form, part by part, on the user's own arrays. The matrix over all
+columns is made when `mip` is asked for.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dovetail.core.template import Template, column_names, columns_of, expanded,
 
 @dataclass(frozen=True, eq=False)
 class StatedProgram:
-    """Columns and rows that were said so far. It does not change: whoever adds to it gets another one."""
+    """The columns and rows stated so far. Immutable: adding returns a new object."""
 
     host: Mip | None
     own_sense: Literal["min", "max"]
-    """Of a program without a host."""
+    """The sense of a program without a `Mip`."""
     waiting: tuple[Template, ...] = ()
-    """What stands behind the host, in this order."""
+    """The templates after the `Mip`, in order."""
 
     @cached_property
     def mip(self) -> Mip:
@@ -43,7 +43,7 @@ class StatedProgram:
 
     @property
     def sense(self) -> Literal["min", "max"]:
-        """The host's, or its own."""
+        """The sense of the `Mip`, or its own."""
         return self.own_sense if self.host is None else self.host.sense
 
     @property
@@ -58,18 +58,18 @@ class StatedProgram:
 
     @property
     def n_columns(self) -> int:
-        """Of the host and all blocks, whether they are written out or not."""
+        """Number of columns of the `Mip` and of all blocks."""
         own = 0 if self.host is None else self.host.n_columns
         return own + sum(template.n_columns for template in self.waiting)
 
     @property
     def n_rows(self) -> int:
-        """Of the host and all blocks."""
+        """Number of rows of the `Mip` and of all blocks."""
         return sum(part.size for part in self.rows)
 
     @cached_property
     def nonzeros(self) -> int:
-        """Entries of the matrix that is or would be written out."""
+        """Number of nonzeros of the full matrix, whether it is made or not."""
         return sum(part.nonzeros for part in self.rows)
 
     @cached_property
@@ -84,20 +84,20 @@ class StatedProgram:
 
     @cached_property
     def names(self) -> Sequence[str] | None:
-        """Of the columns; made when somebody reads them."""
+        """Names of the columns, made when they are read."""
         return column_names(self.host, self.waiting) if self.waiting else self.mip.names
 
     @cached_property
     def row_names(self) -> Sequence[str] | None:
-        """Of the rows."""
+        """Names of the rows."""
         return row_names(self.host, self.waiting) if self.waiting else self.mip.row_names
 
     def column_name(self, j: int) -> str:
-        """How messages call column j."""
+        """The name of column j in messages."""
         return self.names[j] if self.names is not None else f"x[{j}]"
 
     def row_name(self, i: int) -> str:
-        """How messages call row i."""
+        """The name of row i in messages."""
         return self.row_names[i] if self.row_names is not None else f"row[{i}]"
 
     @cached_property
@@ -132,26 +132,27 @@ class StatedProgram:
         return sum(part.value(x) for part in self.columns if part.costs) + self.offset
 
     def objective_size(self, x: FloatArray) -> float:
-        """The sum of the sizes that the objective at `x` adds up, which its rounding grows with."""
+        """The sum of the absolute terms of the objective at `x`, which bounds its rounding error."""
         return float(sum(np.sum(np.abs(part.cost * part.of(x))) for part in self.columns if part.costs))
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """(rows,) what rows come to at `x`, or with the `sizes` of their entries in their place."""
+        """(rows,) the activities at `x`, or with the `sizes` (absolute values) of the entries."""
         return np.concatenate([np.empty(0), *(part.activity(x, sizes=sizes) for part in self.rows)])
 
     def clipped(self, x: FloatArray, *, own: bool = False) -> FloatArray:
-        """A copy within the columns' bounds, integers whole; the point itself, if it is one's `own`."""
+        """A copy clipped to the bounds, with integers rounded; the point itself if it may be changed
+        (`own`)."""
         x = x if own else np.array(x, dtype=np.float64)
         for part in self.columns:
             part.clip(x)
         return x
 
     def with_mip(self, mip: Mip) -> StatedProgram:
-        """The whole program replaced by one that has its columns, and more."""
+        """The program with its matrix replaced by one with the same columns and more."""
         return replace(self, host=mip, waiting=())
 
     def uncoupled(self) -> StatedProgram:
-        """The same with coupling rows of templates that nothing limits."""
+        """The program without limits on the coupling rows."""
         below, above = np.array(-np.inf), np.array(np.inf)
         waiting = []
         for template in self.waiting:
@@ -160,7 +161,7 @@ class StatedProgram:
         return replace(self, waiting=tuple(waiting))
 
     def with_template(self, template: Template) -> StatedProgram:
-        """The program with more blocks behind it; labels that are taken are refused."""
+        """The program with one more template; labels that are taken are refused."""
         columns, rows = self._labels()
         for kind, taken, own in (
             ("family", columns, [family.label for family in template.families.values()]),
@@ -175,7 +176,7 @@ class StatedProgram:
         return replace(self, waiting=(*self.waiting, template))
 
     def column(self, row: str, key: Hashable) -> int:
-        """A column that a coupling row names besides families, by name or index."""
+        """The column of the `Mip` that a coupling row names, by name or index."""
         if isinstance(key, Integral) and 0 <= key < self.n_columns:
             return int(key)
         named = self.host is not None and self.host.names is not None
@@ -185,7 +186,7 @@ class StatedProgram:
         return int(self.host.resolve(f"row {row}", key))
 
     def _labels(self) -> tuple[set[str], set[str]]:
-        """Names of all columns and rows, less their indices; those without names are called x and row."""
+        """Names of all columns and rows without their indices; those without names are called x and row."""
         columns, rows = set(), set()
         if self.host is not None:
             columns = {label_of(name) for name in self.host.names or ("x",)}

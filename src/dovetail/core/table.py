@@ -1,9 +1,9 @@
-"""A table of parts: all the methods, or engines, or predictors ... that there are, one line for each.
+"""A table of parts: all methods, engines, predictors, ..., one line for each.
 
-A line says how a part is called, where it is and what it is for. The part itself is imported when it is
-asked for, so that listing a family costs nothing, and a library that is not installed hurts only those who
-want it. `dovetail list`, the package's public names, shell completion, docs/parts.md and the messages about
-unknown names are derived from the tables; registering a part is adding its line.
+A line has the name of the part, its place and its purpose. A part is imported only when it is asked for, so
+that listing is cheap and a missing library affects only its users. `dovetail list`, the public names, shell
+completion, docs/parts.md and messages about unknown names are derived from the tables; registering a part
+adds a line.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from dovetail.core.errors import OptionError
 from dovetail.core.words import did_you_mean
 
 Made = TypeVar("Made")
-"""What the parts of a table are, once they are made."""
+"""The type of the parts of a table."""
 Recogniser = Callable[[object], bool]
-"""Says True to the objects meant, and False to any other."""
+"""Returns True for the objects that a part takes."""
 
 
 def of_class(*names: str) -> Recogniser:
-    """Recognise objects of the classes with these full names, and of classes derived from them.
-
-    A class is known by its module and name, so that no library is imported just to say that an object is not
-    one of its own.
-    """
+    """Recognise objects of the classes with these full names, and of derived classes. Classes are compared
+    by name, so that no library is imported for the comparison."""
 
     def recognises(foreign: object) -> bool:
         return any(f"{cls.__module__}.{cls.__qualname__}" in names for cls in type(foreign).__mro__)
@@ -41,28 +38,28 @@ class Part:
     """One line of a table."""
 
     name: str
-    """How users ask for it."""
+    """The name that users write."""
     source: str | Callable[..., Any]
-    """Where it is, as "module:Name", or what makes it, for a part that is there already."""
+    """The place as "module:Name", or a function that makes the part."""
     text: str
-    """What it is for, in one line."""
+    """Its purpose in one line."""
     library: str = ""
-    """The distribution it needs besides dovetail's own requirements, or whose version users ask for; several
-    that hold the same library with "or" between them."""
+    """The distribution that the part needs beyond dovetail's requirements; alternatives are separated by
+    "or"."""
     extra: str = ""
-    """The extra of dovetail that installs the library, where there is one."""
+    """The extra of dovetail that installs the library, if there is one."""
     recognises: Recogniser | None = None
-    """For families that are found by an object of a foreign library: is this one meant?"""
+    """For families selected by an object of a library: whether the part takes this object."""
 
     def load(self) -> Any:
-        """What stands at its source, imported now."""
+        """Import the part."""
         if not isinstance(self.source, str):
             return self.source
         module, _, name = self.source.partition(":")
         return attrgetter(name)(import_module(module))
 
     def availability(self) -> str:
-        """The version of the library that is installed, or how to install it; empty where none is needed."""
+        """The installed version of the library, or how to install it; empty if none is needed."""
         from importlib.metadata import PackageNotFoundError, version  # slow to import, for lists only
 
         if not self.library:
@@ -81,9 +78,9 @@ class Table(Mapping[str, Part], Generic[Made]):
 
     def __init__(self, family: str, title: str, *parts: Part, otherwise: str = "") -> None:
         self.family = family
-        """What messages call one of them: "method"."""
+        """What messages call a part: "method"."""
         self.title = title
-        """What lists call all of them."""
+        """What lists call the parts."""
         self._otherwise = otherwise
         self._parts = {part.name: part for part in parts}
 
@@ -97,7 +94,7 @@ class Table(Mapping[str, Part], Generic[Made]):
         return len(self._parts)
 
     def add(self, part: Part) -> None:
-        """Register one more part; a name that is taken is refused, not replaced."""
+        """Register one more part; a name that is taken is refused."""
         if not isinstance(part.name, str) or not part.name:
             raise OptionError(f"the name of a {self.family} is {part.name!r}; give a word.")
         if part.name in self._parts:
@@ -109,7 +106,7 @@ class Table(Mapping[str, Part], Generic[Made]):
         self._parts[part.name] = part
 
     def load(self, name: str) -> Callable[..., Made]:
-        """The class or function of that name; an error that lists what there is, if there is none."""
+        """The class or function of that name; unknown names raise an error that lists the known ones."""
         if name not in self._parts:
             known = ", ".join([*self._parts, *([self._otherwise] if self._otherwise else [])])
             meant = did_you_mean(name, self._parts) or "."
@@ -118,17 +115,17 @@ class Table(Mapping[str, Part], Generic[Made]):
         return loaded
 
     def make(self, name: str) -> Made:
-        """The part of that name with the options its name stands for."""
+        """The part of that name, with the options that the name stands for."""
         return self.load(name)()
 
     def recognised(self, foreign: object) -> str | None:
-        """The name of the first part that takes `foreign` for one of its own objects."""
+        """The name of the first part that takes the object `foreign`."""
         for part in self._parts.values():
             if part.recognises is not None and part.recognises(foreign):
                 return part.name
         return None
 
     def public_names(self) -> dict[str, str]:
-        """The classes of the parts, each with the module it is in."""
+        """The classes of the parts, with their modules."""
         places = (part.source.partition(":") for part in self._parts.values() if isinstance(part.source, str))
         return {name: module for module, _, name in places if "." not in name}

@@ -1,7 +1,7 @@
-"""A template: the same block many times, with data of its own for each, and rows that couple them.
+"""A template: many equal blocks with data of their own, and rows that couple them.
 
-It holds what was said, as arrays. Nothing here grows with the blocks but the users' own arrays; the program
-over all columns is made of it in template_expansion.py, for whoever needs that.
+It holds the arrays as they were stated. Nothing here grows with the number of blocks except the user's
+arrays; `expanded` makes the full program when it is needed.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Template:
     count: int
     families: Mapping[str, FamilyArrays]
     rows: tuple[RowArrays, ...]
-    """Each stands for `count * width` rows."""
+    """Each row stands for `count * width` rows."""
     coupling: tuple[RowArrays, ...]
     first_column: int
-    """Where its columns begin among all of the problem."""
+    """Index of its first column among all columns of the problem."""
 
     @property
     def n_columns(self) -> int:
-        """Of all its blocks."""
+        """Number of columns of all blocks."""
         return self.count * sum(family.width for family in self.families.values())
 
     def __getitem__(self, families: str | tuple[str, ...]) -> FamilyColumns:
-        """Columns of a family, or of several beside each other: what predictors and `Result.value` take."""
+        """The columns of a family, or of several side by side: what predictors and `Result.value` take."""
         names = families if isinstance(families, tuple) else (families,)
         for name in names:
             if name not in self.families:
@@ -81,7 +81,7 @@ class Template:
         return slice(first, first + self.count * family.width)
 
     def only(self, blocks: IntArray) -> Template:
-        """These blocks alone, without coupling rows, as the only columns of a problem."""
+        """These blocks alone, without coupling rows, as a problem of their own."""
         families, first = {}, 0
         for name, family in self.families.items():
             lower, upper, cost = (
@@ -95,7 +95,7 @@ class Template:
 
 @dataclass(frozen=True, eq=False)
 class FamilyColumns:
-    """Columns of a template's families in every block: an array of indices to those who want one."""
+    """The columns of some families in every block; converts to an array of indices."""
 
     template: Template
     families: tuple[str, ...]
@@ -122,7 +122,7 @@ class FamilyColumns:
 
 
 def whole_families(inputs: Any, outputs: Any) -> tuple[FamilyColumns, FamilyColumns] | None:
-    """Inputs and outputs of a predictor that are families of one template; None for other columns."""
+    """The inputs and outputs of a predictor if they are whole families of one template; otherwise None."""
     both = isinstance(inputs, FamilyColumns) and isinstance(outputs, FamilyColumns)
     return (inputs, outputs) if both and inputs.template is outputs.template else None
 
@@ -136,7 +136,8 @@ def read_template(
     first_column: int,
     column_of: Callable[[str, Hashable], int],
 ) -> Template:
-    """What was said, looked at; `column_of` finds the columns that coupling rows name besides families."""
+    """Check what was stated and make a template of it; `column_of` finds columns of the `Mip` that coupling
+    rows name."""
     if not isinstance(name, str):
         raise ModelError(f"name is {name!r}; give a string.")
     require_count("count (blocks of a template)", count, at_least=1)
@@ -182,7 +183,7 @@ def _read_rows(
 
 
 Place = tuple[str, int]
-"""A column of a block: its family, and where in that."""
+"""A column of a block: its family, and its place in the family."""
 
 
 def places_of(columns: FamilyColumns) -> list[Place]:
@@ -196,7 +197,8 @@ def column_of(array: FloatArray, k: int) -> FloatArray:
 
 
 def entries_of(template: Template, row: RowArrays, number: int) -> dict[Place, FloatArray]:
-    """Of one of the rows that were stated as one: (blocks,) or (1,) numbers by column, none all 0."""
+    """The coefficients of one stated row by column, (blocks,) or (1,) each; columns with zeros only are left
+    out."""
     found: dict[Place, FloatArray] = {}
     for name, entry in row.coefficients.items():
         width = template.families[name].width
@@ -208,11 +210,12 @@ def entries_of(template: Template, row: RowArrays, number: int) -> dict[Place, F
 
 
 Entries = tuple[IntArray, FloatArray]
-"""(rows, entries of a row): their columns and numbers; rows that were stated as one have equally many."""
+"""(rows, entries of a row) columns and coefficients; rows that were stated together have equally many
+entries."""
 
 
 def expanded(host: Mip | None, sense: Literal["min", "max"], templates: Sequence[Template]) -> Mip:
-    """The host and all blocks as one program; without a host, a program of the given sense."""
+    """The `Mip` and all blocks as one program; without a `Mip`, a program of the given sense."""
     cost = columns_of(host, templates, "cost")
     return Mip(
         cost=cost,
@@ -230,10 +233,8 @@ def expanded(host: Mip | None, sense: Literal["min", "max"], templates: Sequence
 
 
 def few_blocks(*columns: FamilyColumns, most: int = 16) -> tuple[Mip, tuple[IntArray, ...]]:
-    """Some blocks of a template as a program of their own, and where these columns are in it.
-
-    As many as a predictor is probed at, spread over the template: nobody writes all of it out for that.
-    """
+    """Some blocks of a template as a program of their own, and the places of these columns in it. A
+    predictor is probed on these blocks, so that the full program is not needed."""
     template = columns[0].template
     few = template.only(np.linspace(0, template.count - 1, most).astype(int))
     return expanded(None, "min", [few]), tuple(few[part.families].columns for part in columns)
@@ -263,7 +264,7 @@ def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> Floa
 def _spread_out(
     own: NDArray[Any] | None, stated: list[tuple[Any, tuple[int, int]]], dtype: type
 ) -> NDArray[Any]:
-    """The host's numbers, then the stated ones spread over their blocks; each is written once."""
+    """The numbers of the `Mip`, followed by those of the templates for every block."""
     first = 0 if own is None else len(own)
     whole: NDArray[Any] = np.empty(first + sum(blocks * width for _, (blocks, width) in stated), dtype=dtype)
     whole[:first] = [] if own is None else own
@@ -280,7 +281,7 @@ def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:
 
 
 def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp.csr_array:
-    """All rows, their entries in the order of the columns, so that nothing has to be sorted."""
+    """All rows with their entries in column order, so that nothing has to be sorted."""
     parts: list[Entries] = []
     for template in templates:
         parts += [_private(template, row) for row in template.rows]
@@ -311,7 +312,7 @@ def _private(template: Template, row: RowArrays) -> Entries:
 
 
 def _coupling(template: Template, row: RowArrays) -> Entries:
-    """A row over all blocks, or one for each column of their families; columns of the host come first."""
+    """A row over all blocks, or one for each column of its families; columns of the `Mip` come first."""
     host = sorted(row.host)
     indices = [np.broadcast_to(np.array(host, dtype=np.int64), (row.width, len(host)))]
     numbers = [np.broadcast_to(row.host[column], (1, row.width)).T for column in host]
@@ -327,7 +328,8 @@ def _in_order(template: Template, row: RowArrays) -> list[str]:
 
 
 def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, FloatArray]:
-    """(blocks, rows) or, of a summed row, (blocks, columns): columns of a family in a row, and numbers."""
+    """(blocks, rows), or (blocks, columns) for a summed row: the columns of a family in a row, and their
+    coefficients."""
     family = template.families[name]
     blocks, across = np.arange(template.count)[:, None], np.arange(family.width if row.summed else row.width)
     at = template.first_column + family.first + blocks * family.width + (across if family.width > 1 else 0)
@@ -362,7 +364,7 @@ def _names_of_rows(template: Template) -> Iterator[NumberedNames]:
 
 
 def _given(names: Sequence[str] | None, label: str, size: int) -> list[NumberedNames | tuple[str, ...]]:
-    """The host's own names; as messages call them where it has none."""
+    """The names of the `Mip`; default names if it has none."""
     if names is None:
         return [NumberedNames(label, (size,))]
     return list(names.parts) if isinstance(names, LazyNames) else [tuple(names)]

@@ -23,12 +23,12 @@ from dovetail.core.errors import PredictorError
 from dovetail.networks.arithmetic import FLOAT64, FORMATS, MORE, OURS, ULPS
 
 Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp", "minus exp"]
-"""What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score, "minus exp" is
--exp(-score), which rises too."""
+"""The function of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score; "minus exp" is
+-exp(-score), which is increasing."""
 
 CELLS, ROWS = 2**15, 2**12
-"""Samples times trees, and samples, that are looked at together: few trees for many samples, so that their
-nodes stay in the processor's cache."""
+"""Products of samples and trees, and samples, that are processed together, so that the nodes stay in the
+processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class TreeEnsemble:
     """Nodes of all trees in one list; a leaf is its own left and right child."""
 
     features: int
-    """How many there are."""
+    """Number of features."""
     feature: IntArray
-    """(nodes,) which one a split looks at; 0 at leaves."""
+    """(nodes,) the feature of each split; 0 at leaves."""
     threshold: FloatArray
     """(nodes,) the largest float64 that goes left; infinity at leaves."""
     left: IntArray
@@ -50,12 +50,12 @@ class TreeEnsemble:
     """(scores,)."""
     link: Link = "identity"
     dtype: Literal["float64", "float32"] = "float64"
-    """What its library adds up in."""
+    """The dtype in which its library adds up."""
     in_order: bool = False
-    """Whether it is known to add up tree after tree, from the base on: its sum can then be repeated to the
-    last bit, and rises with every leaf, since rounding does."""
+    """Whether the library is known to add up tree after tree, beginning with the base. Then its sum can be
+    repeated to the last bit, and is increasing in every leaf, because rounding is monotone."""
     categories: tuple[int, ...] = ()
-    """Features that are numbers of categories: they mean something at whole numbers only."""
+    """Features that are category numbers, defined at integers only."""
 
     def __post_init__(self) -> None:
         self._require_numbers()
@@ -88,7 +88,7 @@ class TreeEnsemble:
 
     @cached_property
     def parent(self) -> IntArray:
-        """(nodes,) the split above each; a root's is itself."""
+        """(nodes,) the parent of each node; a root is its own parent."""
         parent = np.arange(len(self.left))
         splits = np.flatnonzero(~self.is_leaf)
         parent[self.left[splits]] = parent[self.right[splits]] = splits
@@ -96,17 +96,17 @@ class TreeEnsemble:
 
     @property
     def trees(self) -> int:
-        """How many."""
+        """Number of trees."""
         return len(self.roots)
 
     @property
     def outputs(self) -> int:
-        """How many it gives."""
+        """Number of outputs."""
         return 2 if self.link == "both classes" else len(self.base)
 
     @cached_property
     def depth(self) -> int:
-        """Splits on the longest way from a root."""
+        """Number of splits on the longest path from a root."""
         level, depth = self.roots, 0
         while not np.all(self.is_leaf[level]):
             inner = level[~self.is_leaf[level]]
@@ -115,14 +115,14 @@ class TreeEnsemble:
 
     @cached_property
     def cuts(self) -> tuple[FloatArray, ...]:
-        """The thresholds of each feature, sorted, each once; those that no number passes left out."""
+        """The thresholds of each feature, sorted and distinct, without those that no number passes."""
         return tuple(
             np.unique(self.threshold[~self.is_leaf & (self.feature == j) & np.isfinite(self.threshold)])
             for j in range(self.features)
         )
 
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, trees) the leaf of each tree that each row of `X` falls into."""
+        """(n, trees) the leaf of each tree that each row of `X` reaches."""
         some = max(1, CELLS // max(1, len(X)))
         flat, begin = np.ravel(X), X.shape[1] * np.arange(len(X))[:, None]
         found = np.empty((len(X), self.trees), dtype=np.int64)
@@ -139,20 +139,20 @@ class TreeEnsemble:
         return np.stack([self.right, self.left], axis=1).ravel()
 
     def scores(self, X: FloatArray) -> FloatArray:
-        """(n, scores) base plus leaves, as the library adds them up, if that is known."""
+        """(n, scores) base plus leaves, added as the library does, if that is known."""
         parts = [self.summed(self.value[self.leaves(X[i : i + ROWS])]) for i in range(0, len(X), ROWS)]
         return np.concatenate([np.empty((0, len(self.base))), *parts])
 
     def values(self, X: FloatArray) -> FloatArray:
-        """(n, outputs) what it says of each row; links are computed in float64."""
+        """(n, outputs) the answers to each row; links are computed in float64."""
         return self.linked(self.scores(X))
 
     def linked(self, scores: FloatArray) -> FloatArray:
-        """(..., outputs) of (..., scores)."""
+        """(..., outputs) the link of (..., scores)."""
         return LINKS[self.link](scores)
 
     def summed(self, parts: FloatArray) -> FloatArray:
-        """(..., scores) base plus (..., trees, scores) values of leaves, as the library adds them up."""
+        """(..., scores) base plus (..., trees, scores) values of leaves, added as the library does."""
         if not self.in_order:
             return np.asarray(self.base + parts.sum(axis=-2))
         first = np.broadcast_to(self.base, (*parts.shape[:-2], 1, self.base.size))
@@ -161,16 +161,14 @@ class TreeEnsemble:
 
     @cached_property
     def sum_error(self) -> FloatArray:
-        """(scores,) how far the library's sum can be from `summed`."""
+        """(scores,) the largest difference between the library's sum and `summed`."""
         return np.zeros(self.base.size) if self.in_order else self.score_error
 
     @cached_property
     def score_error(self) -> FloatArray:
-        """(scores,) how far the library's own sum can be from the exact one.
-
-        In any order (Higham, 4.2): so many roundings of all sizes together. Tree after tree: one of what is
-        reached so far, each time.
-        """
+        """(scores,) the largest difference between the library's sum and the exact one. In any order
+        (Higham, 4.2): one rounding of all absolute values together per addition. Tree after tree: one
+        rounding of the partial sum per addition."""
         roundoff = FORMATS[self.dtype].roundoff + OURS
         least, most = (self.base + np.cumsum(ends, axis=0) for ends in self._leaf_range)
         reached = np.maximum(np.abs(least), np.abs(most))
@@ -181,7 +179,7 @@ class TreeEnsemble:
 
     @cached_property
     def tree_of(self) -> IntArray:
-        """(nodes,) the number of each one's tree."""
+        """(nodes,) the number of the tree of each node."""
         tree = np.empty(len(self.feature), dtype=np.int64)
         level, of = self.roots, np.arange(self.trees)
         while level.size:
@@ -195,7 +193,7 @@ class TreeEnsemble:
 
     @cached_property
     def _leaf_range(self) -> tuple[FloatArray, FloatArray]:
-        """(trees, scores) the least and the largest value of a leaf."""
+        """(trees, scores) the smallest and the largest value of a leaf."""
         leaves = self.is_leaf
         least = np.full((self.trees, len(self.base)), np.inf)
         most = -least
@@ -205,15 +203,13 @@ class TreeEnsemble:
 
     @property
     def widest_output_range(self) -> tuple[FloatArray, FloatArray]:
-        """(outputs,) what it can give at all, rounding included."""
+        """(outputs,) the range of all possible outputs, rounding included."""
         least, most = (self.summed(ends) for ends in self._leaf_range)
         return self.output_range(least, most)
 
     def output_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and largest outputs of (..., scores) `summed` between two bounds, rounding included.
-
-        Every link rises with its own score, and a softmax falls with the others.
-        """
+        """The range of outputs for `summed` between two (..., scores) bounds, rounding included. Every link
+        is increasing in its own score, and a softmax is decreasing in the others."""
         low, high = low - self.sum_error, high + self.sum_error
         if self.link == "softmax":
             least, most = _softmax_range(low, high)
@@ -227,14 +223,14 @@ class TreeEnsemble:
 
     @property
     def link_error(self) -> float:
-        """Relative to 1 + |value|: how far the library's link can be from ours. 1 - p has no more digits than
-        1 has."""
+        """Relative to 1 + |value|: the largest difference between the library's link and ours. 1 - p has no
+        more digits than 1."""
         if self.link == "identity":
             return 0.0
         return 2.0 * ULPS * (FORMATS[self.dtype].roundoff + FLOAT64.roundoff)
 
     def with_values(self, value: FloatArray, base: FloatArray, link: Link | None = None) -> TreeEnsemble:
-        """The same splits with other leaves."""
+        """The same splits with other values of leaves."""
         return replace(self, value=value, base=base, link=self.link if link is None else link)
 
 
@@ -244,7 +240,7 @@ def _softmax(scores: FloatArray) -> FloatArray:
 
 
 def _softmax_range(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each against the others at their other end."""
+    """The range of each class, with the other scores at their opposite ends."""
     least, most = np.empty(low.shape), np.empty(low.shape)
     for k in range(low.shape[-1]):
         for own, others, into in ((low, high, least), (high, low, most)):

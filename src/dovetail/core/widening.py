@@ -1,4 +1,4 @@
-"""By how much limits would have to give way for a point to keep within them."""
+"""By how much limits would have to be widened to admit a point."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dovetail.core.arrays import FloatArray, NameOf
 from dovetail.core.mip import TOLERANCE, Mip
 
 DIGITS = 6
-"""Of a limit that is suggested, rounded outwards: more would not be typed in again."""
+"""Digits of a suggested limit, rounded outwards."""
 
 
 @dataclass(frozen=True)
 class Widening:
-    """One limit of a row or a column, and where it would have to be."""
+    """One limit of a row or a column, and the value that would admit the point."""
 
     kind: str
     """"row" or "column"."""
@@ -28,7 +28,7 @@ class Widening:
 
     @property
     def amount(self) -> float:
-        """By how much."""
+        """The difference of the two."""
         return abs(self.needed - self.limit)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Widening:
 
 
 def widenings(mip: Mip, x: FloatArray) -> tuple[Widening, ...]:
-    """Every limit of rows and columns that `x` misses, the least missed first."""
+    """Every limit of rows and columns that `x` violates, the smallest violation first."""
     rows = _missed("row", mip.A @ x, mip.row_lower, mip.row_upper, mip.row_name)
     columns = _missed("column", x, mip.lower, mip.upper, mip.column_name)
     return tuple(sorted((*rows, *columns), key=lambda one: one.amount))
@@ -56,7 +56,7 @@ def _missed(
 
 
 def _outward(value: float, *, upwards: bool) -> float:
-    """The value to a few digits, on the wrong side of it only by less than the check forgives."""
+    """The value with few digits, rounded so that the point is admitted up to the tolerance of the check."""
     near = float(f"{value:.{DIGITS}g}")
     if abs(near - value) <= 0.5 * TOLERANCE or not math.isfinite(value):
         return near

@@ -1,4 +1,4 @@
-"""Words for messages: amounts, lists, the name that may be meant; and tables for notebooks."""
+"""Words for messages: amounts, lists, suggestions for misspelt names; and tables for notebooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def several(amount: int, one: str, more: str = "") -> str:
 
 
 def listed(items: Sequence[str], most: int = 3) -> str:
-    """The first few of them, and how many more there are.
+    """The first few items, and the number of the others.
 
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -33,16 +33,16 @@ ELSEWHERE = {
     "mipgap": "gap",
     "mip_gap": "gap",
 }
-"""What other solvers call an option, and what it is called here."""
+"""Option names of other solvers, and the name here."""
 MOST_WORDS = 20_000
-"""Words that are compared, at most: each takes some microseconds, and an error should not take seconds."""
+"""Maximal number of words to compare, so that an error does not take seconds."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """ "; did you mean 'cement'?", or nothing where no known word is like it.
+    """ "; did you mean 'cement'?", or an empty text if no known word is similar.
 
     >>> did_you_mean("timelimit", ["time_limit", "seed"])
     "; did you mean 'time_limit'?"
@@ -61,7 +61,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def with_suggestions(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, whose `TypeError` about an unknown keyword says which one was probably meant."""
+    """The function with a suggestion in its `TypeError` about an unknown keyword."""
     known = [
         name
         for name, parameter in signature(function).parameters.items()
@@ -80,7 +80,7 @@ def with_suggestions(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """What is known of one thing: a line of what and how much each.
+    """A table of names and texts about one object.
 
     >>> facts("Result", [("x<1>", "2")])
     '<table><caption>Result</caption><tr><th>x&lt;1&gt;</th><td>2</td></tr></table>'
@@ -90,7 +90,7 @@ def facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def grid(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Several things of one kind, a line for each."""
+    """A table with a line for each of several objects."""
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{lines}</table>"

@@ -1,1 +1,1 @@
-"""What a solve is: its context, clock, incumbent, progress, trace and result."""
+"""The parts of one solve: its context, clock, incumbent, progress, trace and result."""

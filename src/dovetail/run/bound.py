@@ -1,9 +1,7 @@
-"""A bound, and what stands behind it.
+"""A bound, the points it holds for, and the arithmetic that proved it.
 
-Three questions decide what may be said of a bound: what is its value, which points does it hold for, and
-whose arithmetic proved it. They travel together from the method that proves a bound to the result.
-
-The gap: how near a bound has to come to an objective before the point is called optimal.
+A bound carries its value, its scope and its support from the method that proves it to the result. `GapLimit`
+says how small the gap must be for a solution to be called optimal.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ from dovetail.report.gains import HAIR
 DEFAULT_GAP = 1e-4
 """Relative, as in Gurobi, HiGHS and CPLEX."""
 LAST_DIGIT = 1e-9
-"""Relative: what `gap=0` asks for. Sums of float64 numbers are not more exact than that."""
+"""Relative: the gap for `gap=0`, because sums of float64 numbers are not more exact."""
 
 
 class Scope(StrEnum):
     """Which points a bound holds for."""
 
     WRITTEN = "written"
-    """Points that meet the constraints exactly. A point that the check accepts may miss a constraint by 1e-6,
-    and then be better than the bound by what that 1e-6 is worth."""
+    """Points that satisfy the constraints exactly. A point that the check accepts may violate a constraint
+    by 1e-6, and then be better than the bound by what this violation gains."""
     CHECKED = "checked"
     """All points that the check accepts."""
 
@@ -39,7 +37,7 @@ class Support(StrEnum):
     PROOF = "proof"
     """Our own: multipliers of LPs, planes and intervals, rounded outward."""
     ENGINE = "engine"
-    """A MIP engine's word, less its tolerances: nobody has repeated its search tree."""
+    """A MIP engine's bound, less its tolerances, without a proof of our own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +46,11 @@ class Bound:
 
     value: float
     source: str = ""
-    """Which part proved the bound (`report/gains.py` has the words)."""
+    """The part that proved the bound (in words: `report/gains.py`)."""
     scope: Scope = Scope.CHECKED
     support: Support = Support.PROOF
     prices: FloatArray | None = None
-    """(rows,) multipliers of the problem's constraints, where the bound was proved at given ones."""
+    """(rows,) multipliers of the constraints, if the bound was proved at given multipliers."""
 
     def better_than(self, other: Bound) -> bool:
         """Whether the value is higher, or the same with better support."""
@@ -63,7 +61,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Estimate:
-    """About what no point is below, in minimisation form: a sample says so, nothing is proved."""
+    """An estimate of a bound from a sample, in minimisation form; not a proof."""
 
     value: float
     error: float
@@ -71,20 +69,17 @@ class Estimate:
 
 
 NO_BOUND = Bound(-math.inf)
-"""While nothing is proved."""
+"""The bound before anything is proved."""
 
 
 class BoundFaultError(DovetailError, AssertionError):
-    """A verified point is better than a bound that was called proven: some part of dovetail is wrong."""
+    """A verified point is better than a proven bound: some part of dovetail is wrong."""
 
 
 def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], float | None]) -> Bound:
-    """The bound beside a verified point of `value`: no more is proved of accepted points than that.
-
-    `noise` is what sums of the objective round. Beyond it only a bound of the constraints as written may be
-    undercut, by what the point `gained` by missing them (None: nobody knows); anything else is a
-    `BoundFaultError`.
-    """
+    """The bound in the presence of a verified point of `value`: at most this value. `noise` is the rounding
+    of the objective. Beyond it only a bound of the constraints as written may be undercut, by what the point
+    `gained` by violating them (None: unknown); anything else raises a `BoundFaultError`."""
     excess = bound.value - value
     if excess <= 0.0:
         return bound
@@ -100,7 +95,7 @@ def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], fl
 
 @dataclass(frozen=True)
 class GapLimit:
-    """A point is optimal where the gap is no larger; either of the two limits is enough."""
+    """The gap up to which a point is optimal; one of the two limits is enough."""
 
     relative: float = DEFAULT_GAP
     """|objective - bound| / |objective|, as `Result.gap` has it."""
@@ -109,13 +104,13 @@ class GapLimit:
 
     @property
     def of_engine(self) -> float:
-        """The relative gap that a MIP engine is asked for: half of it, since its tolerances take some too."""
+        """The relative gap for a MIP engine: half of ours, because its tolerances take a part."""
         return 0.5 * max(self.relative, LAST_DIGIT)
 
     def allowed(self, objective: float) -> float:
-        """How far from `objective` a bound may be."""
+        """The allowed distance of a bound from `objective`."""
         return max(max(self.relative, LAST_DIGIT) * abs(objective), self.absolute, HAIR)
 
     def met(self, objective: float, bound: float) -> bool:
-        """Whether a bound is as near as was asked for."""
+        """Whether a bound is close enough."""
         return abs(objective - bound) <= self.allowed(objective)

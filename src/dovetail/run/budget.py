@@ -1,4 +1,4 @@
-"""Time, memory and permission to go on: a deadline, a watch, and a flag that says why work must stop."""
+"""The budget of work: a deadline, a limit on memory, and a flag that says why work must stop."""
 
 from __future__ import annotations
 
@@ -35,39 +35,38 @@ class StopReason(StrEnum):
 
 
 MOST_RESERVED = 0.5
-"""Of all the time: with slow predictors or imports a short limit still has a search."""
+"""Fraction of the time that may be reserved: with slow predictors or imports a short limit still has a
+search."""
 
 
 class Clock(Protocol):
-    """The time of one of several computations that take turns (`run/turns.py`)."""
+    """The clock of one of several computations that take turns (`run/turns.py`)."""
 
     def now(self) -> float:
-        """Seconds, those of others left out."""
+        """Seconds, without the turns of others."""
         ...
 
     closed: bool
-    """Whether there are no more turns, so that the computation has to end."""
+    """Whether there are no more turns, so that the computation must end."""
 
     @property
     def slice(self) -> float:
-        """Seconds of its turn that are left, and a few at least."""
+        """Seconds left in its turn, at least a few."""
         ...
 
     def rest(self) -> None:
-        """Let others work, if it is their turn."""
+        """Let other computations work, if it is their turn."""
         ...
 
     def undivided(self) -> AbstractContextManager[None]:
-        """No rest inside."""
+        """No turn ends inside."""
         ...
 
 
 class Budget:
-    """Wall seconds left, whether memory is, and whether somebody asked to stop.
-
-    `part` gives a shorter budget for a piece of the work: it has a deadline of its own, and a watch over
-    memory if it is given one, but shares the flag, so that Ctrl-C stops every piece at once.
-    """
+    """The wall time and memory that are left, and whether a stop was requested. `part` makes a shorter
+    budget for a piece of work: with a deadline of its own, and a limit on memory if given, but with the same
+    flag, so that Ctrl-C stops all pieces."""
 
     def __init__(
         self,
@@ -79,12 +78,9 @@ class Budget:
         nodes: float = math.inf,
         clock: Clock | None = None,
     ) -> None:
-        """`clock`: of a computation that takes turns with others; the parts of its budget have it, too.
-
-        `spent` seconds have passed already; at most half of the time: what is left is for the work.
-
-        `nodes`: so many of search trees, counted in this process, end the budget as time does.
-        """
+        """`clock` belongs to a computation that takes turns with others, and is shared by the parts of its
+        budget. `spent` seconds have passed already, counted as at most half of the time. `nodes` of search
+        trees, counted in this process, end the budget as time does."""
         self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
         self._clock: Clock | None = parent._clock if clock is None and parent is not None else clock
@@ -98,26 +94,22 @@ class Budget:
         self._stopped_at = math.inf
 
     def __reduce__(self) -> tuple[type[Budget], tuple[float]]:
-        """What travels to another process is the time left; nobody can stop it there."""
+        """What travels to another process is the time left; the budget cannot be stopped there."""
         return Budget, (0.0 if self.over else self.left,)
 
     def reserve(self, seconds: float) -> None:
-        """Keep so much of the time back for what comes after the search: the last check of its point.
-
-        It may be called again when more is known of how long that takes.
-        """
+        """Keep a part of the time for the work after the search: the last check of its solution. May be
+        called again when that time is known better."""
         self._reserve = min(seconds, self._most_reserved)
 
     def part(self, seconds: float, *, memory: MemoryWatch | None = None, nodes: float = math.inf) -> Budget:
-        """A budget of at most `seconds`, and at most what is left here; `memory` and `nodes` end it too."""
+        """A budget of at most `seconds`, and at most what is left here; `memory` and `nodes` limit it too."""
         least = min(seconds, self.left)
         return Budget(least, parent=self, memory=memory or self._memory, nodes=min(nodes, self.nodes_left))
 
     def stop(self, reason: StopReason) -> None:
-        """Ask all work under this budget, and under its parents, to end.
-
-        The first reason stays, but for an interrupt: what a person asks for is not covered by a program.
-        """
+        """Ask all work under this budget and its parents to end. The first reason is kept, except that an
+        interrupt by a person replaces it."""
         if self._parent is not None:
             self._parent.stop(reason)
         elif self._stopped is None:
@@ -127,12 +119,12 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the budget was made."""
+        """Seconds since the budget began."""
         return self._now() - self._start
 
     @property
     def limit(self) -> float:
-        """Seconds in all."""
+        """Seconds in total."""
         return self._seconds
 
     @property
@@ -163,11 +155,11 @@ class Budget:
 
     @property
     def stopped(self) -> StopReason | None:
-        """Why somebody asked to stop, if anybody did."""
+        """Why a stop was requested, if it was."""
         return self._parent.stopped if self._parent is not None else self._stopped
 
     def in_turns(self, clock: Clock) -> Budget:
-        """The same for a computation that takes turns with others."""
+        """The same budget for a computation that takes turns."""
         return Budget(self.left, parent=self, memory=self._memory, clock=clock)
 
     @property
@@ -181,18 +173,18 @@ class Budget:
 
     @property
     def over(self) -> StopReason | None:
-        """Why the work must end now, or None while it may go on. It rests here while others have turns."""
+        """Why the work must end now, or None. The computation rests here while others have turns."""
         self.rest()
         return self.ended
 
     def rest(self) -> None:
-        """A place between two long steps where others may have their turn."""
+        """A place between two long steps where others may have a turn."""
         if self._clock is not None:
             self._clock.rest()
 
     @property
     def ended(self) -> StopReason | None:
-        """The same, without a rest: for work that goes on meanwhile."""
+        """The same as `over` without a rest."""
         if self.stopped:
             return self.stopped
         if self._memory is not None and self._memory.over:

@@ -40,18 +40,18 @@ from dovetail.run.engine import MipEngine, MipSession, Quadratic, least_seconds
 from dovetail.run.failures import expendable
 
 FAR = 2.0**-14
-"""Relative: a thousand roundings of float32, which is more than its networks add up to."""
+"""Relative: a thousand roundings of float32, more than its networks accumulate."""
 
 
 def nearly_met(mip: Mip, x: FloatArray) -> bool:
-    """Whether what is missed of rows is next to nothing of what their columns are."""
+    """Whether violations of rows are negligible relative to the values of their columns."""
     missed = mip.row_violation(x)
     return bool(np.all(missed <= np.maximum(TOLERANCE, FAR * (abs(mip.A) @ np.abs(x)))))
 
 
 def near_equations(mip: Mip, x: FloatArray, loose: BoolArray, rows: BoolArray) -> bool:
-    """Whether all that is missed of `rows` and bounds are equations and fixed columns, by next to nothing of
-    what the `loose` columns are."""
+    """Whether all violated `rows` and bounds are equations and fixed columns, violated by a negligible
+    amount relative to the values of `loose` columns."""
     sizes = np.where(loose, np.abs(x), 0.0)
     missed, outside = mip.row_violation(x), mip.bound_violation(x)
     faults, beyond = rows & (missed > TOLERANCE), outside > TOLERANCE
@@ -63,10 +63,9 @@ def near_equations(mip: Mip, x: FloatArray, loose: BoolArray, rows: BoolArray) -
 
 
 def onto_rows(mip: Mip, x: FloatArray, room: FloatArray, rows: BoolArray) -> FloatArray | None:
-    """`x` with each column moved by no more than its `room`, inside its bounds and onto these rows.
-
-    None where one needs more. Each row that is missed is met by itself, its columns moving in the ratio of
-    their rooms: where a column is in several of them, the caller has to look whether all are met.
+    """`x` with each column moved by at most its `room`, within bounds, onto these rows; None if a row needs
+    more. Each violated row is met separately, its columns moving in the ratio of their rooms; if a column is
+    in several of them, the caller checks whether all are met.
 
     >>> mip = Mip([0.0, 0.0], A=[[1.0, 1.0]], row_lower=2.0, row_upper=2.0)
     >>> onto_rows(mip, np.array([1.5, 0.49]), np.array([0.0, 0.02]), np.array([True])).tolist()
@@ -95,22 +94,22 @@ def _fixed(mip: Mip) -> BoolArray:
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
 MIP_SHARE = 0.1
-"""Of the time left, and no more than that, for one such MIP."""
+"""Fraction of the time left for one such MIP, and the largest number of seconds."""
 IMPROVING_SHARE = 0.02
-"""Of the time left: a point that passes is made cheaper by an LP only where that takes no longer."""
+"""Fraction of the time left: an LP improves a passing point only if it takes no longer."""
 
 
 CLEARLY = 1e-5
-"""Relative: what is missed by less is left to an LP, whose tolerance is a tenth of it."""
+"""Relative: smaller violations are left to an LP, whose tolerance is a tenth of this."""
 
 
 class Completed(NamedTuple):
-    """A whole point."""
+    """A completed point."""
 
     x: FloatArray
     violation: Violation
     moved: bool = False
-    """Whether outputs were moved within their predictors' rounding, to meet an equation."""
+    """Whether outputs were moved within their predictors' rounding to meet an equation."""
 
 
 class Completion:
@@ -127,17 +126,17 @@ class Completion:
         threads: int,
         steady: bool,
     ) -> None:
-        """With `steady` only points count that hold however the predictors round."""
+        """With `steady`, only points count that pass for every rounding of the predictors."""
         self._problem, self._program = problem, problem.stated
         self._checker, self._engine, self._budget = checker, engine, budget
         self._seed, self._steady = seed, steady
         self.threads = threads
-        """That repairs are loaded with, when the first one is needed."""
+        """The number of threads of repairs, when the first one is loaded."""
         self._bounds_of_repairs: dict[int, RepairBounds] = {}
 
     @cached_property
     def _host(self) -> Mip:
-        """What a repair solves, written out: points that pass need none."""
+        """The program of a repair, written out when the first repair is needed."""
         return self._problem.mip.minimised()
 
     @cached_property
@@ -149,17 +148,14 @@ class Completion:
 
     @cached_property
     def _fixed(self) -> BoolArray:
-        """(columns,) what the first repair keeps."""
+        """(columns,) the columns that the first repair keeps."""
         return self._tied | self._program.integer
 
     def complete(
         self, candidate: FloatArray, may_be_best: Callable[[FloatArray], bool], *, own: bool
     ) -> Completed:
-        """The point, and how far it is from satisfying the problem.
-
-        A completed point that `may_be_best` rules out is not looked at in float64. `own`: the candidate may
-        change.
-        """
+        """The completed point and its violation. A completed point that `may_be_best` rules out is not
+        evaluated in float64. `own`: the candidate may be changed."""
         columns = self._program.n_columns
         if np.shape(candidate) != (columns,):
             raise OptionError(
@@ -201,27 +197,28 @@ class Completion:
 
     @cached_property
     def _loose(self) -> BoolArray:
-        """(columns,) outputs; what another block reads would change its answer, and is none of them."""
+        """(columns,) outputs, without those that another block reads, because a change would change its
+        answer."""
         loose = np.zeros(self._program.n_columns, dtype=bool)
         loose[self._problem.outputs] = True
         loose[self._problem.inputs] = False
         return loose
 
     def _within_rounding(self, x: FloatArray) -> FloatArray | None:
-        """The point with outputs moved onto equations that no repair can change and that only the
-        predictors' rounding keeps it from: a value within that is the predictor's own."""
+        """The point with outputs moved onto equations that no repair can change, if only the predictors'
+        rounding keeps it from them."""
         if not near_equations(self._host, x, self._loose, self._closed_rows):
             return None
         moved = onto_rows(self._host, x, self._room(x), self._closed_rows)
         return moved if moved is not None and self._settled(moved) else None
 
     def _room(self, x: FloatArray) -> FloatArray:
-        """(columns,) what the outputs at a point may change by: their predictors' rounding."""
+        """(columns,) by how much the outputs at a point may change: the rounding of their predictors."""
         return np.where(self._loose, self._checker.allowance(x)[0], 0.0)
 
     def _resolved_within_rounding(self, x: FloatArray) -> Completed | None:
-        """The same by an LP, for equations that other columns are in as well: chains of networks in less
-        than float64, each of which reads, through rows, what another one has rounded."""
+        """The same by an LP, for equations that contain other columns too: chained networks in lower
+        precision, each of which reads, through rows, a rounded output of another."""
         blocks = self._problem.blocks
         if np.all(self._fixed) or all(block.description.is_float64 for block in blocks):
             return None
@@ -241,7 +238,7 @@ class Completion:
 
     @cached_property
     def _improvable(self) -> bool:
-        """Some column that the blocks and integers leave open carries cost."""
+        """Whether a column outside the blocks and integers has a cost."""
         for part in self._program.columns:
             open_costs = (part.lower < part.upper) & ~part.integer & (part.cost != 0.0)
             if np.any(open_costs) and np.any(open_costs & ~part.of(self._tied)):
@@ -250,16 +247,16 @@ class Completion:
 
     @property
     def has_time_for_an_lp(self) -> bool:
-        """Whether an LP over all columns takes a small part of the time left."""
+        """Whether an LP over all columns takes only a small part of the time left."""
         return least_seconds(self._program) <= IMPROVING_SHARE * self._budget.left
 
     @cached_property
     def _closed_rows(self) -> BoolArray:
-        """Rows that touch only inputs and outputs: no repair can change them."""
+        """Rows over inputs and outputs alone: no repair can change them."""
         return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
 
     def _settled(self, x: FloatArray) -> bool:
-        """False when what the repairs keep already breaks a bound or a row."""
+        """False if the columns that repairs keep already violate a bound or a row."""
         host = self._host
         kept = self._tied
         if np.any(host.bound_violation(x)[kept] > TOLERANCE):
@@ -272,7 +269,7 @@ class Completion:
 
     @cached_property
     def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:
-        """Sessions, the columns each keeps, its seconds, and the most of the time left that it may use."""
+        """Sessions with the columns that each keeps, its seconds, and its share of the time left."""
         nothing = np.empty(0, dtype=np.int64)
         host = self._host
         load = self._engine.load
@@ -287,7 +284,7 @@ class Completion:
         return repairs
 
     def _repair_bounds(self, number: int) -> RepairBounds:
-        """What tells of a repair that it would find nothing."""
+        """Bounds that show that a repair would find nothing."""
         if number not in self._bounds_of_repairs:
             self._bounds_of_repairs[number] = RepairBounds(self._host, self._repairs[number][1])
         return self._bounds_of_repairs[number]
@@ -300,7 +297,7 @@ class Completion:
         x: FloatArray,
         room: FloatArray | float = 0.0,
     ) -> FloatArray | None:
-        """The other columns anew; those that are kept may change by their `room`."""
+        """Solve for the other columns; those that are kept may change by their `room`."""
         host = self._host
         lower, upper = np.where(kept, x - room, host.lower), np.where(kept, x + room, host.upper)
         objective = Quadratic.linear(host.cost, host.offset)
@@ -315,7 +312,7 @@ class Completion:
 
 
 class RepairBounds:
-    """Of one program, and the columns of it that stay."""
+    """Bounds for one program with fixed columns."""
 
     def __init__(self, host: Mip, kept: BoolArray) -> None:
         self._host, self._kept = host, kept
@@ -324,7 +321,7 @@ class RepairBounds:
         self._row, self._column, self._a = entries.row[mine], entries.col[mine], entries.data[mine]
 
     def exclude(self, x: FloatArray) -> bool:
-        """Whether no values of the open columns will do beside those that `x` has in the others."""
+        """Whether no values of the open columns fit the values of the fixed columns in `x`."""
         host = self._host
         fixed = host.A @ np.where(self._kept, x, 0.0)
         low, high = host.row_lower - fixed, host.row_upper - fixed
@@ -343,6 +340,6 @@ class RepairBounds:
         return bool(np.any(missed) or np.any(crossed))
 
     def _terms(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least and the most that each entry comes to."""
+        """The smallest and the largest value of each term."""
         ends = self._a * lower[self._column], self._a * upper[self._column]
         return np.minimum(*ends), np.maximum(*ends)

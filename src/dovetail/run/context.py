@@ -1,7 +1,7 @@
-"""What a method is given, and what it gives back.
+"""The input and output of a method.
 
-A method looks for points and offers them to the incumbent; it does not judge them,
-pack results or catch signals: `dovetail.solve` does that once, for all methods.
+A method searches for points and offers them to the incumbent. `dovetail.solve` checks them, packs results
+and handles signals, once for all methods.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Restrict = Callable[[FloatArray], FloatArray]
 
 
 class Archive:
-    """Points with their outputs as the networks have them, feasible or not.
+    """Points with the outputs of the networks, feasible or not.
 
-    Keeping all of them would cost memory in every solve, so that it is done only while `keeps` is True. For a
-    problem with more columns there is a `restricted` archive, which hands its points on to the original.
+    Points are kept only while `keeps` is True, to save memory. A problem with more columns has a
+    `restricted` archive, which passes its points on to the original.
     """
 
     def __init__(self, original: Archive | None = None, restrict: Restrict = lambda z: z) -> None:
         self._original, self._restrict, self._keeps = original, restrict, False
         self.points: list[FloatArray] = []
-        """Of a restricted archive none: its points belong to the original."""
+        """Empty for a restricted archive: its points belong to the original."""
 
     @property
     def keeps(self) -> bool:
@@ -61,14 +61,15 @@ class Archive:
 
 @dataclass(frozen=True)
 class _Failed:
-    """The result of work that failed."""
+    """A result that stands for failed work."""
 
     reason: Exception
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: a value for every column, and prices from an earlier solve; either may be missing."""
+    """Where a search begins: a value for every column, and multipliers of an earlier solve; either may be
+    missing."""
 
     x: FloatArray | None = None
     multipliers: Multipliers | None = None
@@ -88,42 +89,41 @@ class SolveContext:
     threads: int = 1
     device: str | None = None
     cluster: Cluster | None = None
-    """Where blocks may live besides this process."""
+    """Workers that may hold blocks, if there are any."""
     hear: Callable[[], None] = lambda: None
-    """Take what concurrent solves have found: asked between two parts of a method."""
+    """Fetch what concurrent solves have found; called between two parts of a method."""
     relaxed: Problem | None = None
-    """What bounds are proved of, over the same columns, if not of the problem itself (see `Reformulated`)."""
+    """The problem that bounds are proved for, over the same columns, if it differs (see `Reformulated`)."""
     archive: Archive = field(default_factory=Archive)
-    """Points that methods have been at, for those that begin with them."""
+    """Points visited by methods, for methods that begin with them."""
     _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
     _whole: SolveContext | None = field(default=None, repr=False)
-    """The context that this one has a part of the time of."""
+    """The context of which this one has a share of the time."""
     _rewritten: list[dict[Callable[..., object], Any]] = field(default_factory=list, repr=False)
-    """What was worked out for rewritten problems of the same solve."""
+    """Results for rewritten problems of the same solve."""
 
     @property
     def over(self) -> StopReason | None:
-        """Why nothing more is to be done: proved, or stopped, or out of time; None while it goes on."""
+        """Why the solve is over: proved, stopped or out of time; None while it continues."""
         return over(self.incumbent, self.budget)
 
     def part(self, share: float) -> SolveContext:
-        """The same with a share of the time left; what is worked out once stays shared."""
+        """The same context with a share of the time left; shared results stay shared."""
         return self.turn(share * self.budget.left)
 
     def turn(self, seconds: float, nodes: float = math.inf) -> SolveContext:
-        """The same for so many seconds and nodes of search trees; these count alike on any machine."""
+        """The same context for so many seconds and nodes of search trees; nodes count alike on any
+        machine."""
         return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
     def in_turns(self, clock: Clock) -> SolveContext:
-        """The same for a computation that takes turns with others."""
+        """The same context for a computation that takes turns."""
         return replace(self, budget=self.budget.in_turns(clock), _whole=self._whole or self)
 
     def once(self, work: Callable[[SolveContext], T]) -> T:
-        """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
-
-        It gets the whole context, lest what one method asks for ends with that method's time. Where it failed
-        it is not tried again: all who ask get the same exception.
-        """
+        """The result of `work` for this problem, computed on first use and shared by all methods. `work`
+        gets the whole context, so that a result does not end with one method's time. Failed work is not
+        repeated: all callers get the same exception."""
         if work not in self._kept:
             try:
                 with self.budget.undivided():
@@ -137,24 +137,24 @@ class SolveContext:
         return cast(T, kept)
 
     def keep(self, work: Callable[[SolveContext], T | None], made: T) -> None:
-        """Let `once(work)` be this."""
+        """Set the result of `once(work)`."""
         self._kept[work] = made
 
     def rewritten(self, problem: Problem, **changes: Any) -> SolveContext:
-        """The same solve over another problem, of which nothing is worked out yet."""
+        """The same solve over another problem, without shared results."""
         kept: dict[Callable[..., object], Any] = {}
         self._rewritten.append(kept)
         return replace(self, problem=problem, _kept=kept, _whole=None, **changes)
 
     def close(self) -> None:
-        """The solve is over: what was made for it goes, some of which holds this context in turn."""
+        """End the solve: shared results are dropped, because some of them hold this context."""
         for kept in (self._kept, *self._rewritten):
             kept.clear()
 
 
 @dataclass(frozen=True)
 class MethodOutcome:
-    """Why a method stopped and what it leaves behind besides the incumbent."""
+    """Why a method stopped, and what it found besides the incumbent."""
 
     stop_reason: StopReason
     iterations: int
@@ -162,16 +162,16 @@ class MethodOutcome:
     residual: float | None = None
     multipliers: Multipliers | None = None
     engine: str = ""
-    """What solved its MIPs, by name; "" for none or several."""
+    """The name of the engine of its MIPs; "" for none or several."""
     yielded: bool = False
-    """Whether it left its time to others and would have more to do."""
+    """Whether the method left its time to others and could continue."""
     written: WrittenModel | None = None
     closed: bool = False
-    """Whether its proof has come to its end: what is left of a gap, no more of it would take away."""
+    """Whether its proof is complete, so that it cannot close the remaining gap any further."""
     infeasible: bool = False
-    """Whether it is proved that no point passes, what predictors say included."""
+    """Whether infeasibility is proved, predictors included."""
     doubt: str = ""
-    """Why there may be no point, though that is not proved: said where none is found in the end."""
+    """Why there may be no solution, without a proof; used if none is found."""
 
 
 class Method(Protocol):
@@ -179,18 +179,18 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """How logs and results call it."""
+        """The name in logs and results."""
         ...
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Offer points to `context.incumbent` until the budget is over or nothing is left to do."""
+        """Offer points to `context.incumbent` until the budget is over or the work is done."""
         ...
 
 
 @runtime_checkable
 class Prepared(Protocol):
-    """A method that imports libraries of its own. Optional: it does so before the clock starts."""
+    """A method that imports libraries of its own before the clock starts (optional)."""
 
     def prepare(self) -> None:
-        """Import them, or say which is missing."""
+        """Import the libraries, or say which one is missing."""
         ...

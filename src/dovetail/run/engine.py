@@ -38,7 +38,7 @@ class MipStatus(StrEnum):
 
     OPTIMAL = "optimal"
     LIMIT = "limit"
-    """A time, node or accuracy limit was met; there may be a point and there may be a bound."""
+    """A time, node or accuracy limit was reached; there may be a point and a bound."""
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
 
@@ -67,27 +67,27 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class MipAnswer:
-    """What an engine said, with the value recomputed from its point."""
+    """An engine's answer, with the value recomputed from its point."""
 
     status: MipStatus
     x: FloatArray | None
     value: float
     """The objective at `x` in float64; infinity without a point."""
     bound: float
-    """What the engine says no point can be below; -infinity where it says nothing."""
+    """The engine's bound; -infinity without one."""
 
     @property
     def exact(self) -> bool:
-        """True when the engine claims to have met the gap it was asked for."""
+        """Whether the engine claims to have reached the requested gap."""
         return self.status is MipStatus.OPTIMAL
 
 
 Heard = Callable[[MipAnswer], None]
-"""Told what an engine knows while it still works."""
+"""Called with what an engine knows while it works."""
 
 
 class MipSession(Protocol):
-    """An engine with a program in it."""
+    """An engine with a loaded program."""
 
     def solve(
         self,
@@ -116,12 +116,12 @@ class MipSession(Protocol):
 
 
 class MipEngine(Protocol):
-    """A way to solve programs."""
+    """A MIP solver."""
 
     name: str
 
     def refuses(self, mip: Mip, columns: IntArray) -> str | None:
-        """Why this engine cannot take `mip` with weights on `columns`, or None if it can."""
+        """Why the engine cannot take `mip` with weights on `columns`, or None."""
         ...
 
     def load(self, mip: Mip, columns: IntArray, *, seed: int = 0, threads: int = 1) -> MipSession:
@@ -138,11 +138,9 @@ def certified(
     bound: float,
     bounds: Bounds | None = None,
 ) -> MipAnswer:
-    """The engine's point as an answer, after looking at it: finite, feasible, integers rounded.
-
-    A point that claims to be a solution and is not is an `EngineError`; the bound is
-    dropped when it lies above the point's own value, which no true bound can.
-    """
+    """The engine's answer after a check of its point: finite, feasible, integers rounded. A point that fails
+    the check raises an `EngineError`; a bound above the point's own value is dropped, because it cannot be
+    valid."""
     lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
     if not np.all(np.isfinite(x)):
         raise EngineError(f"{engine} returned a point that is not finite.")
@@ -165,11 +163,9 @@ def certified(
 
 
 def within_cutoff(answer: MipAnswer, cutoff: float) -> MipAnswer:
-    """What an engine that left out points dearer than `cutoff` may say.
-
-    Its bound is one of the points that it looked at: of all points the smaller of it and the cutoff is.
-    INFEASIBLE says that no point costs `cutoff` or less; HiGHS calls a dearer one optimal instead.
-    """
+    """The answer of an engine that ignored points above `cutoff`. Its bound covers only the points that it
+    examined, so the bound is at most the cutoff. INFEASIBLE means that no point costs `cutoff` or less;
+    HiGHS calls a more expensive one optimal instead."""
     if cutoff == np.inf:
         return answer
     beyond = answer.status is MipStatus.OPTIMAL and answer.value > cutoff
@@ -179,11 +175,11 @@ def within_cutoff(answer: MipAnswer, cutoff: float) -> MipAnswer:
 
 
 PER_NONZERO = 2.5e-6
-"""Seconds that HiGHS takes to load, presolve and solve an LP in which there is next to nothing to decide
-(water, 10,000 samples: 450,000 entries, 1.1 s). Others take longer."""
+"""Seconds per nonzero that HiGHS takes to load, presolve and solve an easy LP (water, 10,000 samples:
+450,000 entries, 1.1 s)."""
 
 
 def least_seconds(program: Mip | StatedProgram) -> float:
-    """What an LP over all rows takes at the least: whoever cannot spare that should not ask for one."""
+    """The least time of an LP over all rows."""
     nonzeros = program.nonzeros if isinstance(program, StatedProgram) else int(program.A.nnz)
     return PER_NONZERO * nonzeros

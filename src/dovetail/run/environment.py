@@ -1,7 +1,7 @@
-"""What is set around a solve and put back after it: threads, gradients, signals.
+"""State of the process that a solve sets and restores: threads, gradients, signals.
 
-Other threads see nothing of this but `termination`. Signal handlers belong to the main thread; gradient
-modes and the number of OpenMP's threads belong to the thread that sets them.
+Other threads notice only `termination`. Signal handlers belong to the main thread; gradient modes and the
+number of OpenMP threads belong to the thread that sets them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dovetail.run.budget import Budget, StopReason
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -54,7 +54,7 @@ def threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def gradients() -> Iterator[None]:
-    """Gradients work inside, even where the caller has switched them off."""
+    """Gradients work inside, even if the caller has switched them off."""
     import torch
 
     with torch.inference_mode(False), torch.enable_grad():
@@ -62,13 +62,13 @@ def gradients() -> Iterator[None]:
 
 
 TERMINATED = 128 + signal.SIGTERM
-"""The status of a process that ends because of SIGTERM, as shells count it: 143."""
+"""The exit status of a process that ends because of SIGTERM, as shells count it: 143."""
 SAME_REQUEST = 0.5
-"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process, and another at
-once to the process's group. They mostly arrive as one (12 of 12 times), but nothing guarantees that."""
+"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process and another at
+once to its group; they usually arrive as one (12 of 12 times), but nothing guarantees that."""
 
 termination = threading.Event()
-"""Set by a SIGTERM during a solve or a sweep. The process should end: the next solve in it does that."""
+"""Set by a SIGTERM during a solve or a sweep: the next solve ends the process."""
 
 
 class Interrupts:
@@ -86,7 +86,7 @@ class Interrupts:
 
     def __init__(self, *, at_once: bool = False) -> None:
         self.heard = 0
-        """Signals of both kinds."""
+        """Number of signals received, of both kinds."""
         self.terminated = False
         """Whether one of them was SIGTERM."""
         self._at_once = at_once
@@ -118,11 +118,11 @@ class Interrupts:
 
     @property
     def seconds(self) -> float:
-        """Since the solve was called."""
+        """Seconds since the solve was called."""
         return time.perf_counter() - self._began
 
     def stop(self, budget: Budget) -> None:
-        """From now on an interrupt stops `budget`; at once if there was one before."""
+        """From now on an interrupt stops `budget`; an earlier one stops it at once."""
         self._budget = budget
         if self.heard:
             budget.stop(StopReason.INTERRUPT)
@@ -156,14 +156,14 @@ class Interrupts:
 
 
 def _interrupts_of(handler: Any) -> Interrupts | None:
-    """The solve that a handler of signals belongs to, if any does."""
+    """The solve that a signal handler belongs to, if any."""
     owner = getattr(handler, "__self__", None)
     return owner if isinstance(owner, Interrupts) else None
 
 
 def _may_be_replaced(number: int, before: Any) -> bool:
-    """Whether a solve may set its own handler: a signal that is ignored, a handler set from C, and any user's
-    handler of SIGTERM are left alone."""
+    """Whether a solve may set its own handler: ignored signals, handlers set from C, and a user's handler of
+    SIGTERM are left alone."""
     if _interrupts_of(before) is not None:
         return True
     return before is signal.SIG_DFL or (number == signal.SIGINT and callable(before))

@@ -33,14 +33,14 @@ from dovetail.core.words import listed, several
 _log = logging.getLogger("dovetail")
 
 LONGEST = 200
-"""Characters of an error that are repeated."""
+"""Largest number of characters of an error that are repeated."""
 USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
-"""The attributes of an exception that the user's code raised, and of one that was counted."""
+"""Attributes of an exception: raised by the user's code; already counted."""
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
-"""What torch says of it on CPUs and GPUs, as a `RuntimeError`."""
+"""Torch's words for a lack of memory on CPUs and GPUs, in a `RuntimeError`."""
 AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
 HOME = str(Path(__file__).parents[1]) + os.sep
-"""Parts of the paths of torch's code and of dovetail's."""
+"""Parts of the paths of torch's and dovetail's code."""
 
 
 VARIABLE = "DOVETAIL_STRICT"
@@ -48,7 +48,7 @@ VARIABLE = "DOVETAIL_STRICT"
 
 @dataclass(frozen=True)
 class Failure:
-    """A part that failed, and what it said the first time.
+    """A part that failed, with its first error message.
 
     >>> str(Failure("branching", "MemoryError", "none left"))
     'branching (MemoryError: none left)'
@@ -66,14 +66,14 @@ class Failure:
 
 
 class Failures:
-    """What failed in one solve, by part and kind of error."""
+    """The failures of one solve, by part and kind of error."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._known = dict[tuple[str, str], Failure]()
 
     def add(self, part: str, error: Exception) -> None:
-        """Count a failure; the first one of its kind is said."""
+        """Count a failure; the first one of its kind is logged."""
         key = part, type(error).__name__
         if key in self._known:
             self._known[key] = replace(self._known[key], times=self._known[key].times + 1)
@@ -86,7 +86,7 @@ class Failures:
 
 
 def in_words(failures: Sequence[Failure]) -> str:
-    """For the message of a result; "" where nothing failed."""
+    """The failures in words for a result's message; "" without failures."""
     if not failures:
         return ""
     named = listed([*map(str, failures)])
@@ -98,7 +98,7 @@ _solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=No
 
 @contextmanager
 def counted(say: Callable[[str], None]) -> Iterator[Failures]:
-    """While a solve is running: its failures, each of which is told to `say` once."""
+    """Collects failures while a solve is running; each is told to `say` once."""
     failures = Failures(say)
     token = _solve.set(failures)
     try:
@@ -108,10 +108,8 @@ def counted(say: Callable[[str], None]) -> Iterator[Failures]:
 
 
 class expendable:
-    """A part that the solve can do without: `with expendable("hints"): ...`.
-
-    Its exceptions of the given kinds (all, unless said) end here, and the code after it goes on.
-    """
+    """A part that the solve can do without: `with expendable("hints"): ...`. Exceptions of the given kinds
+    (by default all) end here, and the code after it continues."""
 
     def __init__(self, name: str, *kinds: type[Exception]) -> None:
         self._name, self._kinds = name, kinds or (Exception,)
@@ -129,12 +127,12 @@ class expendable:
 
 
 def reaches_the_user(error: Exception) -> bool:
-    """Whether no part may end with this exception: it is the user's, or strict mode raises it."""
+    """Whether an exception must reach the user: it is the user's own, or strict mode raises it."""
     return is_users(error) or (strict() and not isinstance(error, EngineError))
 
 
 def note(name: str, error: Exception) -> None:
-    """Count an exception that a part ended with; the same one is counted once."""
+    """Count an exception that ended a part; the same exception is counted once."""
     if getattr(error, NOTED, False):
         return
     setattr(error, NOTED, True)
@@ -148,7 +146,7 @@ def note(name: str, error: Exception) -> None:
 
 
 class users_code:
-    """Around a call into the user's predictor: what it raises is the user's."""
+    """Around a call of the user's predictor: its exceptions are the user's."""
 
     def __enter__(self) -> None:
         pass
@@ -161,12 +159,12 @@ class users_code:
 
 
 def mark(error: Exception) -> None:
-    """Say that the user's code raised it; the mark travels to other processes with the exception."""
+    """Mark an exception as the user's; the mark travels to other processes."""
     setattr(error, USERS, True)
 
 
 def is_users(error: BaseException) -> bool:
-    """Whether an exception comes from the user's code, and is not about memory."""
+    """Whether an exception comes from the user's code and is not a lack of memory."""
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(said in str(error) for said in NO_MEMORY)
     ):
@@ -175,8 +173,9 @@ def is_users(error: BaseException) -> bool:
 
 
 def _in_users_gradient(error: BaseException) -> bool:
-    """Within a gradient torch calls Python code only for autograd functions, hooks and modules that are
-    evaluated again: they are the user's, unless dovetail's own code is among them."""
+    """Whether an exception comes from the user's code inside a gradient. Torch calls Python code there only
+    for autograd functions, hooks and modules that are evaluated again; they are the user's unless dovetail's
+    code is among them."""
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
     begin = next((i for i, file in enumerate(files) if AUTOGRAD in file), len(files))
     inside = [file for file in files[begin:] if TORCH not in file]
@@ -184,5 +183,5 @@ def _in_users_gradient(error: BaseException) -> bool:
 
 
 def strict() -> bool:
-    """Whether faults of dovetail's own parts are raised; asked each time, so that tests may switch it."""
+    """Whether faults of dovetail's own parts are raised; read each time, so that tests can switch it."""
     return os.environ.get(VARIABLE, "") not in ("", "0")

@@ -27,24 +27,24 @@ from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.failures import users_code
 
 BEGIN, END = 0.5, 1.0
-"""Seconds after the end within which a call may still begin, and should be done: the last points that an
-engine found still come through the incumbent's check, and a limit is met within two seconds."""
+"""Seconds after the end within which a call may still begin, and should end: the last points of an engine
+still pass the check, and a limit is kept within two seconds."""
 BEHIND = "_dovetail_predictor_behind_the_guard"
-"""The attribute of a guarded predictor that holds its owner's."""
+"""The attribute of a guarded predictor that holds the owner's predictor."""
 COMPUTED = ("layers", "program", "quadratic", "trees")
-"""What descriptions have that is worked out when it is asked for: for a solve, once."""
+"""Fields of descriptions that are computed on request: once per solve."""
 COUNT = "_dovetail_count"
-"""The attribute of a guarded predictor that counts rows which are evaluated without asking it."""
+"""The attribute of a guarded predictor that counts rows evaluated without calling it."""
 
 
 def unguarded(predictor: Predictor) -> Predictor:
-    """The owner's own: for other processes, whose clock is another."""
+    """The owner's predictor, for other processes, which have another clock."""
     behind: Predictor = getattr(predictor, BEHIND, predictor)
     return behind
 
 
 def counter(predictor: Predictor) -> Callable[[int], None]:
-    """Where those count their rows who have a network's layers by heart; nowhere in other processes."""
+    """The counter of rows for code that evaluates a network's layers itself; none in other processes."""
     count: Callable[[int], None] = getattr(predictor, COUNT, _uncounted)
     return count
 
@@ -54,7 +54,7 @@ def _uncounted(rows: int) -> None:
 
 
 def arrived(block: Block) -> Block:
-    """A block in another process, where no clock is looked at: what its predictor raises is marked there."""
+    """A block in another process, without a clock; its exceptions are marked there."""
     if hasattr(block.predictor, BEHIND):  # it has never left
         return block
     return replace(block, predictor=Guard(Budget()).of(block.predictor))
@@ -62,13 +62,13 @@ def arrived(block: Block) -> Block:
 
 @dataclass(frozen=True)
 class _Refused:
-    """The answer of a predictor that refuses to answer."""
+    """Stands for the answer of a predictor that refuses."""
 
     reason: DovetailError
 
 
 def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call; its result, or its refusal, is kept."""
+    """The call with its result, or its refusal, cached."""
 
     @cache
     def kept(*arguments: Any) -> Any:
@@ -87,7 +87,7 @@ def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _StandIn:
-    """A predictor that has no room for other methods (`__slots__`, say), as an object that has."""
+    """A stand-in for a predictor that takes no new attributes (`__slots__`, for example)."""
 
     def __init__(self, predictor: Predictor) -> None:
         self._behind = predictor
@@ -97,26 +97,23 @@ class _StandIn:
 
 
 BATCH_EFFORT, ROW_EFFORT = 1e-4, 1.1e-6
-"""Seconds of asking a predictor, and of each row (see `Work.effort`)."""
+"""Effort in seconds of a predictor call, and of each row (see `Work.effort`)."""
 
 
 class Guard:
-    """Stands before the predictors of a problem; it does not hold the problem, which holds it.
-
-    So a solve's networks and rows are free when the last name of them goes, not when Python next looks for
-    cycles, which it may do after hundreds of solves.
-    """
+    """Watches the predictors of a problem. It holds no reference to the problem, so that a solve's networks
+    and rows are freed at once when the last reference goes."""
 
     def __init__(self, budget: Budget, copying: float = 0.0) -> None:
         self._budget, self._copying = budget, copying
-        """Seconds that the copy of a predictor is expected to take, before one was made."""
+        """Seconds that copying a predictor is expected to take, before the first copy."""
         self.armed = True
-        """Without it everything passes: the last check is done whatever the time."""
+        """Without it every call passes: the last check is made whatever the time."""
         self.evaluations = 0
-        """Samples that predictors and their copies were asked about in this process."""
+        """Samples evaluated by predictors and their copies in this process."""
 
     def guarded(self, problem: Problem) -> Problem:
-        """The same problem, its predictors guarded."""
+        """The same problem with guarded predictors."""
         copies = {id(block.predictor): self.of(block.predictor) for block in problem.blocks}
         said = {id(block.predictor): self._cached_parts(block.description) for block in problem.blocks}
         blocks = tuple(
@@ -130,7 +127,7 @@ class Guard:
         return problem.with_predictors(blocks)
 
     def of(self, predictor: Predictor) -> Predictor:
-        """A shallow copy whose methods look at the clock; a stand-in where it cannot be had."""
+        """A shallow copy whose methods watch the clock; a stand-in if no copy can be made."""
         try:
             # three: one that holds its own methods would hold itself; what a copy asks is guarded as well
             plain, copied, twin = (copy.copy(predictor) for _ in range(3))
@@ -150,15 +147,13 @@ class Guard:
         return guarded
 
     def _cached_parts(self, description: Description) -> dict[str, Any]:
-        """What a predictor says when it is asked, by the fields of its description: it is asked once."""
+        """The description with its computed fields cached."""
         calls = {name: getattr(description, name) for name in COMPUTED}
         return {name: _cached(self._watched(call)) for name, call in calls.items() if call is not None}
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The call, which answers one row for each that it is given.
-
-        A copy that asks the predictor itself, as those of plain functions do, is not counted besides.
-        """
+        """The call, counted by its rows. A copy that calls the predictor itself, as those of plain functions
+        do, is not counted again."""
 
         def counted(rows: Any) -> Any:
             before = self.evaluations
@@ -174,7 +169,7 @@ class Guard:
         work.count(effort=BATCH_EFFORT + ROW_EFFORT * rows)
 
     def _guarded(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
-        """The call into the user's code, watched; what it raises is the user's."""
+        """A call of the user's code with the clock watched; its exceptions are marked as the user's."""
 
         def asked(*arguments: Any) -> Any:
             with users_code():
@@ -183,7 +178,7 @@ class Guard:
         return self._watched(asked, seconds)
 
     def _watched(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
-        """The call, refused when it could not end in time; it takes as long as it took the last time."""
+        """The call, refused if it could not end in time, judged by its last duration."""
 
         def watched(*arguments: Any) -> Any:
             nonlocal seconds

@@ -26,19 +26,20 @@ from dovetail.run.trace import add_gain
 from dovetail.run.work import Stopwatch
 
 FEW_SAMPLES, ALONE_SHARE, ALONE_SECONDS = 64, 0.02, 0.1
-"""Samples with classes in less than float64 are evaluated one by one for each better point: so many, while
-that takes no more than a part of the time and a little."""
+"""Samples with classes in lower precision are evaluated one by one for each better point: so many, within a
+share of the time and a few seconds."""
 
 
 UNMOVED = 1e-5
-"""Of the objective: the loss that a point without moved outputs is worth."""
+"""Relative to the objective: the acceptable loss for a point without moved outputs."""
 CUTOFF_ROOM = 5e-7
-"""Of the objective: an engine that meets rows within its tolerances must still find the point it is given."""
+"""Relative to the objective: an engine that meets rows within tolerances must still find the point it is
+given."""
 ROUNDING = 1e-13
-"""Of the sizes that an objective adds up: what sums of some thousand products round."""
+"""Relative to the sizes that an objective adds up: the rounding of sums of thousands of products."""
 MOST_ROUNDING = 1e-3
-"""Of the objective: float32 networks of up to six layers left gaps of 5e-6 to 2e-4 open. A float16 network
-may leave more, and then a gap is a gap."""
+"""Relative to the objective: float32 networks of up to six layers left gaps of 5e-6 to 2e-4 open. A larger
+gap of a float16 network is called a gap."""
 
 
 class Incumbent:
@@ -61,31 +62,31 @@ class Incumbent:
         self.objective = float("nan")
         self.source = ""
         self.violation: Violation | None = None
-        """Of the best point, as it was checked."""
+        """The violation of the best point, as it was checked."""
         self.incumbents: list[Gain] = []
         self.bounds: list[Gain] = []
-        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
+        """Improvements of incumbent and bound with their sources, for the trace (`Monitor.follow`)."""
         self.moved = False
         """Whether outputs of the best point were moved within their predictors' rounding."""
         self.proof = NO_BOUND
         """The best bound that any part proved."""
         self.estimate: Estimate | None = None
-        """Of the best bound, by a sample; it counts where nothing is proved."""
+        """An estimate of the best bound from a sample; it counts if nothing is proved."""
         self.gained_by_missing: Callable[[FloatArray], float | None] = lambda x: None
-        """What a point gains by missing constraints, or None (`linearised/sensitivity.py`)."""
+        """The gain of a point from violating constraints, or None (`linearised/sensitivity.py`)."""
         self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
-        """What the predictors' rounding may do to the objective at a point, or None."""
+        """The effect of the predictors' rounding on the objective at a point, or None."""
         self._known: dict[str, tuple[FloatArray, float | None]] = {}
-        """By question, the point that was last asked about, and the answer."""
+        """The last point and answer for each question."""
         self._explained: tuple[FloatArray | None, Bound] = None, NO_BOUND
         """The point and the bound whose gap rounding explains."""
         self.gap, self._target = gap, target
         self.nearest: Violation | None = None
-        """Of the refused candidates, the violation of the one that came nearest."""
+        """The smallest violation of a refused candidate."""
         self.nearest_x: FloatArray | None = None
         """That candidate, completed."""
         self.on_change: Callable[[], None] = lambda: None
-        """Called when the best point or the bound is another."""
+        """Called when incumbent or bound improve."""
         self._problem, self._program = problem, problem.stated
         self._checker = Checker(problem)
         self.completion = Completion(
@@ -94,39 +95,39 @@ class Incumbent:
         self._budget, self._stopwatch = budget, stopwatch
         self._alone_seconds = 0.0
         self._steady = steady
-        """Whether only points count that hold however the predictors round."""
+        """Whether only points count that pass for every rounding of the predictors."""
 
     @property
     def as_given(self) -> FloatArray | None:
-        """The best verified point over the columns of the problem as it was given."""
+        """The best verified point over the columns of the original problem."""
         return self.x
 
     @property
     def bound(self) -> float:
-        """What no point can be below, in minimisation form; minus infinity while nothing is proved."""
+        """The best bound, in minimisation form; minus infinity before anything is proved."""
         return self.proof.value
 
     @property
     def proved(self) -> bool:
-        """The best point is as near to the bound as the caller asked for."""
+        """Whether the gap is as small as requested."""
         bound = self._program.sign * self.bound
         return self.x is not None and (self.gap.met(self.objective, bound) or self.within_rounding)
 
     @property
     def cutoff(self) -> float:
-        """What the best point costs, in minimisation form, and a hair more; infinity while there is none."""
+        """The best objective, in minimisation form, plus a small margin; infinity without a point."""
         if self.x is None:
             return np.inf
         return float(self._program.sign * self.objective + CUTOFF_ROOM * abs(self.objective) + HAIR)
 
     @property
     def allowed_gap(self) -> float:
-        """How far from the best objective the bound may be."""
+        """The allowed distance of the bound from the best objective."""
         return self.gap.allowed(self.objective)
 
     @property
     def on_target(self) -> bool:
-        """The best point is as good as the caller asked for."""
+        """Whether the best point reaches the target."""
         if self.x is None or self._target is None:
             return False
         beyond = self._program.sign * (self.objective - self._target)
@@ -134,16 +135,16 @@ class Incumbent:
 
     @property
     def rows_only(self) -> bool:
-        """Whether the bound is one of rows, bounds and integers alone, and the networks may change it."""
+        """Whether the bound ignores the predictors."""
         return bool(self._problem.blocks) and self.proof.source in ROWS_ONLY and not self.proved
 
     @property
     def proven_bound(self) -> float | None:
-        """The bound in the user's sense; None while nothing is proved."""
+        """The bound in the user's sense; None before anything is proved."""
         return float(self._program.sign * self.bound) if np.isfinite(self.bound) else None
 
     def raise_bound(self, bound: Bound) -> None:
-        """Take a bound that is better than the one so far."""
+        """Keep a bound that is better than the best one."""
         if bound.better_than(self.proof):
             self.proof = bound
             self._reconcile()
@@ -152,7 +153,7 @@ class Incumbent:
             self.on_change()
 
     def estimate_bound(self, estimate: Estimate) -> None:
-        """Take an estimate in the place of the one before."""
+        """Replace the estimate."""
         self.estimate = estimate
 
     def _reconcile(self) -> None:
@@ -169,11 +170,11 @@ class Incumbent:
             self.proof = reconciled(bound, value, noise, self._gained_here)
 
     def _gained_here(self) -> float | None:
-        """What the best point gains by missing constraints."""
+        """The gain of the best point from violating constraints."""
         return self._known_here("gained", self.gained_by_missing)
 
     def _known_here(self, name: str, ask: Callable[[FloatArray], float | None]) -> float | None:
-        """What was asked of the best point, once."""
+        """A cached answer about the best point."""
         assert self.x is not None
         x, answer = self._known.get(name, (None, None))
         if x is not self.x:
@@ -182,11 +183,11 @@ class Incumbent:
         return answer
 
     def settle(self) -> None:
-        """A proof has come to its end: find out whether it is the predictors' rounding that it left open.
+        """Called when a proof is complete: find out whether the remaining gap is the predictors' rounding.
 
-        A bound holds however a float32 network rounds, so that what rounding is worth has been taken off it.
-        A bound that would meet the best point without that is as good as any that can be proved. What
-        rounding is worth is known near the best point only, so that a large gap is never put down to it.
+        A bound holds for every rounding of a float32 network, so the worth of rounding was subtracted. A
+        bound that would meet the best point without this is as good as any provable bound. The worth of
+        rounding is known near the best point only, so a large gap is never explained by it.
         """
         bound = self.proof
         if self.x is None or self.proved or not np.isfinite(bound.value):
@@ -206,16 +207,13 @@ class Incumbent:
         return x is not None and x is self.x and bound is self.proof
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
-        """Complete and check a candidate, keep it if it is the best; `own`: nobody else has it, and it may
-        change.
-
-        Returns its objective in the user's sense, or NaN if it was refused.
-        """
+        """Complete and check a candidate and keep it if it is the best; `own`: the candidate may be changed.
+        Returns its objective in the user's sense, or NaN if it was refused."""
         x = self.admit(candidate, source, own=own)
         return float("nan") if x is None else self._program.objective(x)
 
     def admit(self, candidate: FloatArray, source: str, *, own: bool = False) -> FloatArray | None:
-        """The same, returning the completed point, or None if it was refused."""
+        """The same, but returns the completed point, or None if it was refused."""
         begin = perf_counter()
         with self._stopwatch.measure("check"):
             x, violation, moved = self.completion.complete(candidate, self._may_be_best, own=own)
@@ -240,22 +238,20 @@ class Incumbent:
         return x
 
     def _refuse(self, x: FloatArray, violation: Violation) -> None:
-        """Remember the refused candidate that came nearest."""
+        """Remember the refused candidate with the smallest violation."""
         if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
             self.nearest, self.nearest_x = violation, x
 
     @property
     def _classes_may_turn(self) -> bool:
-        """Whether some class may be another where its sample is evaluated alone, and asking takes no time.
-
-        The last check asks so of every answer: a point that it would refuse must not push out a good one.
-        """
+        """Whether a class may change if its sample is evaluated alone, if this is quick to find out. The
+        last check tests it for every answer, so a point that would fail must not replace a good one."""
         blocks = [b for b in self._problem.blocks if b.classifies and not b.description.is_float64]
         few = 0 < sum(block.samples for block in blocks) <= FEW_SAMPLES
         return few and self._alone_seconds <= ALONE_SHARE * self._budget.seconds + ALONE_SECONDS
 
     def _alone(self, x: FloatArray) -> Violation:
-        """The violation where samples are evaluated one by one as well."""
+        """The violation with samples evaluated one by one too."""
         begin = perf_counter()
         try:
             return self._checker.violation(x, one_by_one=True)
@@ -264,15 +260,15 @@ class Incumbent:
 
     @property
     def steady(self) -> bool:
-        """Whether the best point holds however its predictors round; True while there is none."""
+        """Whether the best point passes for every rounding of its predictors; True without a point."""
         return self.x is None or self._checker.violation(self.x, one_by_one=True).steady()
 
     def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
+        """(columns,) by how much each output may change elsewhere, and the lead that its class needs."""
         return self._checker.allowance(x)
 
     def accept_steadier(self, x: FloatArray, loss: float) -> bool:
-        """Take a point that holds however its predictors round for one that may not, at so small a loss."""
+        """Replace the best point by one that passes for every rounding, if the loss is small."""
         objective = self._program.objective(x)
         violation = self._checker.violation(x, one_by_one=True)
         worse = self._program.sign * (objective - self.objective)
@@ -286,7 +282,7 @@ class Incumbent:
         return True
 
     def _improves(self, objective: float, moved: bool = False) -> bool:
-        """Whether a point is better; one whose outputs were not moved is worth a small loss."""
+        """Whether a point is better; a point without moved outputs may be slightly worse."""
         sign = self._program.sign
         need = 1e-9 + UNMOVED * (float(moved) - float(self.moved))
         return self.x is None or sign * objective < sign * self.objective - need * abs(
@@ -294,7 +290,8 @@ class Incumbent:
         )
 
     def _may_be_best(self, x: FloatArray) -> bool:
-        """Only such points are asked in float64 and a hair away: of others rows and bounds will do."""
+        """Whether a point may become the best. Only such points are evaluated in float64 and at rows
+        nearby."""
         return self._improves(self._program.objective(x))
 
 
@@ -302,7 +299,7 @@ Change = Callable[[FloatArray], FloatArray]
 
 
 def _of_original(name: str) -> Any:
-    """What the original has under this name, whatever the columns: see `Incumbent`."""
+    """An attribute of the original incumbent that does not depend on columns."""
     return property(lambda lifted: getattr(lifted._original, name))
 
 
@@ -310,14 +307,14 @@ class LiftedIncumbent:
     """The incumbent of the original, over the columns of a reformulated problem."""
 
     def __init__(self, original: AnyIncumbent, lift: Change, restrict: Change, carried: Change) -> None:
-        """`lift` and `restrict` take points there and back; `carried` takes there what each column has."""
+        """`lift` and `restrict` map points to the original and back; `carried` maps values of columns."""
         self._original, self._lift, self._restrict, self._carried = original, lift, restrict, carried
         self._lifted: tuple[FloatArray, FloatArray] | None = None
-        """The original's point that was lifted last, and what it became."""
+        """The last lifted point of the original, and the result."""
 
     @property
     def x(self) -> FloatArray | None:
-        """The best verified point so far, lifted once."""
+        """The best verified point, lifted once."""
         x = self._original.x
         if x is None:
             return None
@@ -327,7 +324,7 @@ class LiftedIncumbent:
 
     @property
     def nearest_x(self) -> FloatArray | None:
-        """The refused candidate that came nearest, lifted."""
+        """The refused candidate with the smallest violation, lifted."""
         x = self._original.nearest_x
         return None if x is None else self._lift(x)
 
@@ -347,16 +344,16 @@ class LiftedIncumbent:
     estimate: Estimate | None = _of_original("estimate")
 
     def settle(self) -> None:
-        """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
+        """Called when a proof is complete: find out whether the remaining gap is the predictors' rounding."""
         self._original.settle()
 
     def raise_bound(self, bound: Bound) -> None:
-        """A bound of the reformulated problem is one of the original; its rows may be others, and so may be
-        what missing them by a tolerance is worth."""
+        """A bound of the reformulated problem is a bound of the original. Its rows may differ, and so may
+        the gain from violating them within tolerances."""
         self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
 
     def estimate_bound(self, estimate: Estimate) -> None:
-        """One of the reformulated problem is one of the original."""
+        """An estimate for the reformulated problem is one for the original."""
         self._original.estimate_bound(estimate)
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
@@ -364,22 +361,22 @@ class LiftedIncumbent:
         return self._original.offer(self._restrict(candidate), source)
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
-        """Complete and check a candidate as the original does."""
+        """Complete and check a candidate like the original."""
         x = self._original.admit(self._restrict(candidate), source)
         return None if x is None else self._lift(x)
 
     def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of the original's columns; those that were appended are exact."""
+        """The rounding of the original's columns; appended columns are exact."""
         change, lead = self._original.rounding(self._restrict(x))
         return self._carried(change), self._carried(lead)
 
 
 AnyIncumbent = Incumbent | LiftedIncumbent
-"""What methods see of the incumbent, over the columns of the problem that they were given."""
+"""The incumbent as methods see it, over the columns of their problem."""
 
 
 def over(incumbent: AnyIncumbent, budget: Budget) -> StopReason | None:
-    """Why nothing more is to be done, by any method; None while there is."""
+    """Why the solve is over for all methods; None while it continues."""
     if incumbent.proved:
         return StopReason.PROVED
     return StopReason.TARGET if incumbent.on_target else budget.over

@@ -1,7 +1,7 @@
-"""Memory: what this process holds, and what the machine can still give it.
+"""Memory of this process, and the memory that the machine can still give.
 
-Linux tells what is held now. Other systems tell the most that was ever held, and not what is free; where
-the standard library has no `resource` (Windows), nothing is told.
+Linux reports current use. Other systems report only the maximum, and not what is free; without the module
+`resource` (Windows) nothing is known.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from pathlib import Path
 
 GB = 1e9
 ROOM = 0.1
-"""Of all memory, this stays free: for other processes, and for what is still taken until work has ended."""
+"""Fraction of all memory that stays free, for other processes and for work that is ending."""
 UNLIMITED = 2.0**60
-"""Bytes; a control group without a limit says more than this (version 1), or "max" (version 2)."""
+"""Bytes; a control group without a limit reports more than this (version 1), or "max" (version 2)."""
 
 
 LOOK_SECONDS = 0.05
-"""From look to look. One takes a ten-thousandth of a second; between two, SCIP takes megabytes."""
+"""Seconds between measurements. One takes a ten-thousandth of a second; in between SCIP may take
+megabytes."""
 
 
 def resident(proc: Path = Path("/proc")) -> float | None:
-    """GB of memory this process holds, or None where nobody says."""
+    """GB of memory of this process, or None if not known."""
     try:
         pages = int((proc / "self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / GB
@@ -44,10 +45,8 @@ def _most_ever() -> float | None:
 
 
 def spare(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """GB this process may still take if a tenth of all is to stay free, or None where nobody says.
-
-    Of the machine's memory, and of that of the control groups the process is in: a container's limit is one.
-    """
+    """GB that this process may still take if a tenth of all memory is to stay free, or None if not known.
+    Limits of control groups (containers) count too."""
     left = [free - ROOM * total for free, total in (*_machine(proc), *_control_groups(proc, groups))]
     return min(left) / GB if left else None
 
@@ -63,7 +62,7 @@ def _machine(proc: Path) -> Iterator[tuple[float, float]]:
 
 
 def _control_groups(proc: Path, groups: Path) -> Iterator[tuple[float, float]]:
-    """The same of every group this process is in, and of the groups these are in."""
+    """The same for every control group of this process and its parents."""
     try:
         memberships = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
     except OSError:
@@ -83,7 +82,7 @@ def _control_groups(proc: Path, groups: Path) -> Iterator[tuple[float, float]]:
 
 
 def _control_group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[tuple[float, float]]:
-    """Bytes free and in all of one group; pages of files that nobody reads now count as free."""
+    """Free and total bytes of one group; cached file pages count as free."""
     try:
         total, used = float((folder / limit).read_text()), float((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
@@ -95,35 +94,31 @@ def _control_group(folder: Path, limit: str, usage: str, cache: str) -> Iterator
 
 
 def give_back() -> None:
-    """Hand freed memory to the system, where the C library (glibc) keeps it for later.
-
-    After a model of a million rows that is as much as was freed, and whoever measures next would count it.
-    """
+    """Return freed memory to the system, where the C library (glibc) keeps it. After a model of a million
+    rows this matters to the next measurement."""
     trim = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 class MemoryWatch:
-    """Says when this process holds more than `limit` GB, or when the machine has no more to give.
-
-    Once over, it stays over: what is given back later was missing when it was asked for.
-    """
+    """Says when this process holds more than `limit` GB, or when the machine has no more memory. Once over,
+    the watch stays over."""
 
     def __init__(self, limit: float | None = None) -> None:
         self._limit = math.inf if limit is None else limit
         self._next_look = -math.inf
         self._exceeded = False
         self.held: float | None = None
-        """GB at the last look; None where this system does not say."""
+        """GB at the last measurement; None if the system does not report it."""
         self.peak: float | None = None
-        """The most of them at any look."""
+        """The largest measurement."""
         self.allowed = self._limit
-        """GB this process may hold at most, by the limit and by the machine, at the last look."""
+        """GB that this process may hold at most, by the limit and by the machine, at the last measurement."""
         self.look()
 
     def look(self) -> None:
-        """Look now."""
+        """Measure now."""
         self._next_look = time.perf_counter() + LOOK_SECONDS
         self.held, left = resident(), spare()
         if self.held is None:
@@ -135,19 +130,19 @@ class MemoryWatch:
 
     @property
     def over(self) -> bool:
-        """Whether there was too much at some time; looks, if the last look was a while ago."""
+        """Whether the limit was exceeded at any time; measures if the last measurement is old."""
         if not self._exceeded and time.perf_counter() >= self._next_look:
             self.look()
         return self._exceeded
 
     @property
     def left(self) -> float:
-        """GB that may still be taken, as of the last look; infinity where nobody says."""
+        """GB that may still be taken, at the last measurement; infinity if not known."""
         return max(0.0, self.allowed - (self.held or 0.0))
 
     @property
     def bound_by_machine(self) -> bool:
-        """Whether it is the machine that allows no more, not the limit."""
+        """Whether the machine, not the limit, allows no more."""
         return self.allowed < self._limit
 
     def __str__(self) -> str:

@@ -21,18 +21,18 @@ from dovetail.run.incumbent import Incumbent
 from dovetail.run.trace import Row, Trace
 
 ALL_ROUNDS, PACE = 20, 1.0
-"""So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
+"""Number of rounds with residuals that are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
-"""So many changes are printed with at least so many seconds between them; later ones as rounds are."""
+"""Number of changes that are printed with at least so many seconds between them; later ones like rounds."""
 SECTION, UNDER = "-- ", "   "
-"""What lines about a part begin with, and those that go on with it."""
+"""Prefixes of the lines that begin a part, and of continued lines."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
-"""Seconds without a change until a row shows that work is going on; twice as many until the next, and so on,
-but no more than the second."""
+"""Seconds without a change until a line shows that work continues; the interval doubles up to the second
+number."""
 
 
 SECONDS = 0.25
-"""Between two ticks: often enough to be seen moving, seldom enough to cost nothing."""
+"""Seconds between two ticks of the live line."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Event:
 
     row: Row
     x: FloatArray | None
-    """A copy of the best verified point so far."""
+    """A copy of the best verified solution so far."""
     objective: float
-    """Its objective; NaN while there is none."""
+    """Its objective; NaN without a solution."""
     bound: float | None
     _budget: Budget
 
@@ -65,7 +65,8 @@ Callback = Callable[[Event], object]
 
 
 class Monitor:
-    """Keeps the trace, writes the log and calls the callback. As a context manager it shows signs of life."""
+    """Keeps the trace, writes the log and calls the callback. As a context manager it shows that work
+    continues."""
 
     def __init__(
         self,
@@ -84,13 +85,13 @@ class Monitor:
         self._parts: list[SolvePart] = []
         self._lock = RLock()
         self._seen = State(0.0, "", math.nan, None, False, 0)
-        """What the last row said."""
+        """The state in the last line."""
         self._prepared: State | None = None
-        """What changed last while no part was at work."""
+        """The last change while no part was at work."""
         self._rows, self._row_at, self._silence = 0, 0.0, FIRST_SILENCE
         self._began = self._told_interrupt = False
         self.failure: Exception | None = None
-        """What the callback raised, if it did: the search ends, and `solve` raises it again."""
+        """The exception of the callback, if any: the search ends, and `solve` raises it again."""
 
     def __enter__(self) -> Monitor:
         if not self._journal.silent:
@@ -99,7 +100,7 @@ class Monitor:
         return self
 
     def __exit__(self, *trouble: object) -> None:
-        """Nothing that the solve leaves behind tells it any more, or it would hold what it tells of."""
+        """Detach the monitor from the incumbent, which would otherwise hold it."""
         if self._incumbent is not None:
             self._incumbent.on_change = lambda: None
         try:
@@ -111,16 +112,16 @@ class Monitor:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody reads the log."""
+        """Whether there is no log."""
         return self._journal.silent
 
     @property
     def log_failure(self) -> str:
-        """Why the log ended before the solve did, if it did."""
+        """Why the log ended before the solve, if it did."""
         return self._journal.failure
 
     def follow(self, incumbent: Incumbent, evaluations: Callable[[], int] = lambda: 0) -> None:
-        """From now on log and events show what this incumbent knows, and how often predictors were asked."""
+        """Report this incumbent and this count of evaluations from now on."""
         self._incumbent, self._evaluations = incumbent, evaluations
         incumbent.on_change = self._changed
         self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
@@ -128,7 +129,7 @@ class Monitor:
 
     @property
     def bound(self) -> float | None:
-        """What is proved so far, in the user's sense."""
+        """The best proven bound, in the user's sense."""
         return None if self._incumbent is None else self._incumbent.proven_bound
 
     @property
@@ -138,33 +139,33 @@ class Monitor:
 
     @property
     def evaluations(self) -> int:
-        """Samples that predictors were asked about so far."""
+        """Samples evaluated by predictors so far."""
         return self._evaluations()
 
     @property
     def part_name(self) -> str:
-        """What is at work; "" before and after."""
+        """The part at work; "" before and after."""
         return self._parts[-1].name if self._parts else ""
 
     # ---- lines
 
     def say(self, text: str = "", style: str = "") -> None:
-        """A text of the log, wrapped and indented: under the line of its part, if one is at work."""
+        """Write a text, wrapped and indented below the line of its part."""
         body = text.lstrip(" ")
         indent = UNDER if self._parts else " " * (len(text) - len(body))
         self._journal.say(body, indent, indent + "  ", style)
 
     def fact(self, label: str, text: str, style: str = "") -> None:
-        """A line with a label, as the first and the last lines have it."""
+        """Write a labelled line, as in the header and the summary."""
         self._journal.write(lambda width: fact(label, text, width), style)
 
     def write(self, rendering: Rendering) -> None:
-        """Lines that are made for the width that they have."""
+        """Write lines that depend on the width of the log."""
         self._journal.write(rendering)
 
     @contextmanager
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
-        """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
+        """While `name` is at work: a line at its beginning, table lines, and a line with its result."""
         part = SolvePart(name, residuals)
         try:
             with self.turn(part, why):
@@ -174,7 +175,7 @@ class Monitor:
 
     @contextmanager
     def turn(self, part: SolvePart, why: str = "") -> Iterator[None]:
-        """While a part is at work, once or again: a line at its first turn, and rows."""
+        """One turn of a part: a line at its first turn, and table lines."""
         self._began = True
         self._journal.explain(RESIDUALS if part.residuals else PARTS)
         self._show_prepared(part.residuals)
@@ -195,7 +196,7 @@ class Monitor:
             part.add(before, after, len(self.trace) - rounds)
 
     def ended(self, part: SolvePart) -> None:
-        """The line that says what a part brought in all its turns."""
+        """Write the line with the result of all turns of a part."""
         came = self.trace.incumbents
         first = came[0].value if came else math.nan
         self._journal.say(part.summary(self._state(), first), SECTION, UNDER, "section")
@@ -219,7 +220,7 @@ class Monitor:
                 self._budget.stop(StopReason.CALLBACK)
 
     def close(self) -> None:
-        """Print what was not due before, and what the star means if there was one."""
+        """Print what is pending, and explain the star if there was one."""
         self._catch_up()
         inexact = sum(not row.exact for row in self.trace)
         if inexact and any(row.residuals for row in self.trace):
@@ -269,21 +270,21 @@ class Monitor:
                 self._show_change(state)
 
     def _show_prepared(self, residuals: bool) -> None:
-        """Print what was found while no part was at work, at its own time, above the part that begins."""
+        """Print what was found before the part that begins."""
         with self._lock:
             if self._prepared is not None and not residuals:
                 self._show_change(self._prepared)
             self._prepared = None
 
     def _show_change(self, state: State) -> None:
-        """Print a row, if it says anything new."""
+        """Print a line if it says anything new."""
         seen = self._seen
         bound_is_known = _same(state.bound, seen.bound) and state.rows_only == seen.rows_only
         if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
             self._print(state)
 
     def _catch_up(self) -> None:
-        """Print what was not due before: the last iteration with a residual, or the last change."""
+        """Print what is pending: the last iteration with a residual, or the last change."""
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
             if last is None or not self._shows_residuals(last):
@@ -298,7 +299,7 @@ class Monitor:
         self._row_at, self._seen = state.elapsed, state
 
     def _shows_residuals(self, row: Row) -> bool:
-        """Whether the iteration is one of a part that is read by its residuals."""
+        """Whether the iteration belongs to a part with residuals."""
         return bool(row.residuals) and (not self._parts or self._parts[-1].residuals)
 
     def _columns(self, state: State) -> tuple[LogColumn, ...]:
@@ -306,7 +307,7 @@ class Monitor:
         return RESIDUALS if residuals else PARTS
 
     def _tick(self) -> None:
-        """Update the live line, and print a row after a long silence."""
+        """Update the live line, and print a line after a long silence."""
         if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
             self._told_interrupt = True
             self.say(
@@ -331,7 +332,7 @@ def _same(one: float | None, other: float | None) -> bool:
 
 
 class Ticker:
-    """Calls a function again and again, from a thread of its own, between `start` and `stop`."""
+    """Calls a function periodically from a thread of its own, between `start` and `stop`."""
 
     def __init__(self, call: Callable[[], None], seconds: float = SECONDS) -> None:
         self._call, self._seconds = call, seconds
@@ -339,12 +340,12 @@ class Ticker:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin; a process that ends does not wait for it."""
+        """Begin. The thread does not keep the process alive."""
         self._thread = threading.Thread(target=self._run, name="dovetail-log", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; when this returns, no call is under way."""
+        """End; afterwards no call is running."""
         self._end.set()
         if self._thread is not None:
             self._thread.join()
@@ -364,7 +365,7 @@ ENDS = {
     StopReason.CALLBACK: "stopped by the callback",
     StopReason.ERROR: "ended by an error",
 }
-"""Why a part ended, where that is worth a word: mostly it has done what it could."""
+"""Why a part ended, if it was not simply done."""
 
 
 @dataclass
@@ -375,19 +376,19 @@ class SolvePart:
     residuals: bool = False
     """Whether its rows show residuals."""
     note: str = ""
-    """What the method says of itself at its end."""
+    """The method's own summary at its end."""
     stop_reason: StopReason | None = None
     begun: bool = False
     seconds: float = 0.0
     rounds: int = 0
-    """On record."""
+    """Number of rounds."""
     _before: State | None = None
-    """Incumbent and bound before the first turn that made them better."""
+    """Incumbent and bound before the first turn that improved them."""
     _after: State | None = None
     """The same after the last such turn."""
 
     def add(self, before: State, after: State, rounds: int) -> bool:
-        """Put a turn on record; whether it made the incumbent or the bound better."""
+        """Record a turn; whether it improved the incumbent or the bound."""
         self.begun = True
         self.seconds, self.rounds = self.seconds + after.elapsed - before.elapsed, self.rounds + rounds
         known = self._before, self._after
@@ -397,7 +398,7 @@ class SolvePart:
         return gained
 
     def summary(self, now: State, first: float = math.nan) -> str:
-        """What it brought; `first` is the objective of the first point of all."""
+        """What the part achieved; `first` is the objective of the first solution of the solve."""
         said = [
             several(self.rounds, "round"),
             *_gains_in_words(self._before or now, self._after or now, first),
@@ -409,7 +410,7 @@ class SolvePart:
 
 
 def _gains_in_words(before: State, now: State, first: float) -> list[str]:
-    """What a part achieved; the lack of any point is said instead of "no gain"."""
+    """What a part improved; "no solution yet" takes precedence over "no gain"."""
     better = gain(before, now, first)
     if math.isnan(now.incumbent):
         return [*([better] if better else []), "no solution yet"]
@@ -417,7 +418,7 @@ def _gains_in_words(before: State, now: State, first: float) -> list[str]:
 
 
 def gain(before: State, now: State, first: float = math.nan) -> str:
-    """What became better, "" where nothing did."""
+    """What improved; "" if nothing did."""
     better = []
     if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
         several_came = math.isnan(before.incumbent) and number(first) != number(now.incumbent)

@@ -67,10 +67,8 @@ def decision_values(block: Block, raw: Tensor) -> Tensor:
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Linear limits on one sample's own inputs and values: lower <= on_inputs u + on_values v <= upper.
-
-    Shapes: on_inputs (n, m, d), on_values (n, m, q), lower and upper (n, m); a sample with
-    fewer than m rows has free ones in their place. `names` holds the n x m names for messages.
-    """
+    Shapes: on_inputs (n, m, d), on_values (n, m, q), lower and upper (n, m); a sample with fewer than m rows
+    has free ones instead. `names` are the n x m names for messages."""
 
     on_inputs: Tensor
     on_values: Tensor
@@ -96,7 +94,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class NetworkBlock:
-    """What does not change between iterations for one block."""
+    """The part of a network step that does not change between iterations, for one block."""
 
     name: str
     forward: Forward
@@ -106,21 +104,21 @@ class NetworkBlock:
     """The network ends in a sigmoid: values are its logits, recovered from the probability."""
     threshold: float
     spread: Tensor
-    """(q,) the length that values are measured in; for classes what logits are divided by."""
+    """(q,) the unit of values; for classes the divisor of logits."""
     lower: Tensor
     upper: Tensor
     scale: Tensor
-    """(n, d) length of a unit step in each input: box widths, or ones where nothing is scaled."""
+    """(n, d) the length of a unit step in each input: box widths, or ones without scaling."""
     rows: Rows | None
     surrogate: Surrogate = "scaled-probability"
-    """What stands for a class."""
+    """What replaces a class."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     kept: dict[str, Any] = field(default_factory=dict)
-    """What a sub-solver keeps from one iteration to the next."""
+    """What a sub-solver keeps between iterations."""
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """The device of the tensors."""
         return self.lower.device
 
     def take(self, which: Tensor) -> NetworkBlock:
@@ -141,7 +139,7 @@ class NetworkBlock:
         return relative_logit(raw, self.threshold, self.probability)
 
     def outputs(self, values: Tensor) -> Tensor:
-        """(n, q) outputs as gradients see them."""
+        """(n, q) outputs in differentiable form."""
         import torch
 
         if not self.classifies:
@@ -170,7 +168,8 @@ def _log_odds(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class AugmentedTerms:
-    """What changes with each iteration: one block's multiplier and proximal terms, in objective units."""
+    """The part of a network step that changes with each iteration: one block's multiplier and proximal
+    terms, in objective units."""
 
     x: Tensor
     """(n, d) the MIP's inputs, the centre of the proximal term 1/2 |u - x|_W^2."""
@@ -207,7 +206,7 @@ class AugmentedTerms:
 
 @dataclass(frozen=True, eq=False)
 class NetworkAnswer:
-    """The copies a sub-solver ends with."""
+    """The copies that a sub-solver returns."""
 
     u: Tensor
     values: Tensor
@@ -221,7 +220,7 @@ class NetworkAnswer:
 
 
 class NnSolver(Protocol):
-    """A way to solve network steps."""
+    """A sub-solver of network steps."""
 
     def refuses(self, block: NetworkBlock) -> str | None:
         """Why this sub-solver cannot take `block`, or None if it can."""

@@ -1,4 +1,4 @@
-"""A kernel that may not be there, or may not work on this machine: used until it fails, and told of."""
+"""A kernel that may be missing or fail on this machine: it is used until it fails, and reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class OptionalKernel(Generic[T]):
-    """What `load` returns, or None wherever it is asked for what is not there.
+    """Calls what `load` returns; returns None where the kernel is missing.
 
     >>> from dovetail.run.optional_kernel import OptionalKernel
     >>> halved = OptionalKernel("halving", lambda: lambda x: 6 / x)
@@ -21,14 +21,14 @@ class OptionalKernel(Generic[T]):
 
     def __init__(self, what: str, load: Callable[[], Callable[..., T] | None]) -> None:
         self.what, self.trouble, self.used = what, "", False
-        """In words; why it is not used any more; whether it was ever."""
+        """Its description; why it is not used any more; whether it was used."""
         try:
             self._call = load()
         except ImportError:
             self._call, self.trouble = None, f"{what}: no Triton"
 
     def __call__(self, *arguments: Any, **named: Any) -> T | None:
-        """Its answer; None where others have to do the same by other means."""
+        """The kernel's answer; None if the caller has to compute it otherwise."""
         if self._call is None:
             return None
         try:
@@ -43,12 +43,12 @@ class OptionalKernel(Generic[T]):
         return answer
 
     def give_up(self, reason: str) -> None:
-        """Others do the same from now on."""
+        """Stop using the kernel."""
         self._call, self.trouble, self.used = None, f"{self.what}: {reason}", False
 
 
 def in_words(kernels: Sequence[OptionalKernel[Any]]) -> str:
-    """Which were used, and why others were not; "" where there is nothing to tell."""
+    """The kernels that were used, and why others were not; "" if there is nothing to report."""
     used = [kernel.what for kernel in kernels if kernel.used]
     troubles = [kernel.trouble for kernel in kernels if kernel.trouble]
     said = f"{' and '.join(used)} in one kernel" if used else ""

@@ -27,35 +27,35 @@ from dovetail.core.template import FamilyColumns, Place, Template, column_of, en
 from dovetail.run.record import read, sayable
 
 MOST_ASKED = 100_000
-"""Samples whose class is asked for once more, and that a file gets the values of."""
+"""Largest number of samples whose class is evaluated again and stored in a file."""
 
 MOST_ENTRIES = 5_000_000
-"""Of the matrix: a look at more of them takes longer than anybody waits after the time is over."""
+"""Largest number of matrix entries that are examined after the end of a solve."""
 
 MOST_COLUMNS = 100_000_000
-"""That a file is believed: a few letters may claim any number, and each would take 32 bytes."""
+"""Largest number of columns accepted from a file, because each takes 32 bytes."""
 
 FLAGS = ("integer", "read", "written")
-"""What is yes or no of each column; 1 and 0 in a file."""
+"""Boolean fields of each column; 1 and 0 in a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Untouched:
-    """The samples of a classification block when nothing is done (see `run/problem_facts.py`)."""
+    """The samples of a classification block without any decision (see `run/problem_facts.py`)."""
 
     inputs: IntArray
     """(n, d) columns."""
     outputs: IntArray
     """(n, q) columns."""
     values: FloatArray
-    """(n, d) of the inputs; NaN where the rows do not say."""
+    """(n, d) the inputs; NaN if the rows do not determine them."""
     classes: FloatArray
-    """(n, q) of the outputs there, by the predictor; NaN where nobody asked."""
+    """(n, q) the classes there, by the predictor; NaN if not evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockFacts:
-    """One block: what it ties, and what its samples were before."""
+    """One block: the columns that it connects, and its samples without any decision."""
 
     name: str
     predictor: str
@@ -64,12 +64,12 @@ class BlockFacts:
     n_outputs: int
     classifies: bool
     features: tuple[str, ...] = ()
-    """What the predictor calls its inputs, if it does."""
+    """The predictor's feature names, if it has any."""
     untouched: Untouched | None = None
 
 
 class Limits(NamedTuple):
-    """What a file says of each column: (columns,) each."""
+    """Facts about each column in a file: (columns,) each."""
 
     lower: FloatArray
     upper: FloatArray
@@ -78,12 +78,12 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ProblemFacts:
-    """Sense, size and limits of a problem, and which of its columns predictors read and write."""
+    """Sense, size and limits of a problem, and the columns that predictors read and write."""
 
     sense: str
     n_rows: int
     limits: StatedProgram | Limits
-    """Of the columns; a stated program makes vectors over ten million blocks when somebody reads them."""
+    """Limits of the columns; very large problems make these vectors on access."""
     inputs: tuple[IntArray, ...]
     """Columns that blocks read."""
     outputs: tuple[IntArray, ...]
@@ -92,7 +92,7 @@ class ProblemFacts:
 
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
-        """Of a problem as it is now; `ask` its predictors for the classes of untouched samples."""
+        """The facts of a problem; `ask` its predictors for the classes of untouched samples."""
         program = problem.stated
         inputs, outputs = (tuple(getattr(b, name) for b in problem.blocks) for name in ("inputs", "outputs"))
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
@@ -115,12 +115,12 @@ class ProblemFacts:
 
     @cached_property
     def read(self) -> BoolArray:
-        """(columns,) whether it is an input of some block."""
+        """(columns,) whether each is an input of a block."""
         return self._among(self.inputs)
 
     @cached_property
     def written(self) -> BoolArray:
-        """(columns,) whether it is an output."""
+        """(columns,) whether each is an output."""
         return self._among(self.outputs)
 
     def _among(self, columns: tuple[IntArray, ...]) -> BoolArray:
@@ -130,7 +130,7 @@ class ProblemFacts:
         return found
 
     def to_record(self) -> dict[str, Any]:
-        """As JSON has it: what is the same for many columns is written once."""
+        """As JSON; values shared by many columns are written once."""
         return {
             "sense": self.sense,
             "n_rows": self.n_rows,
@@ -142,7 +142,7 @@ class ProblemFacts:
 
     @classmethod
     def from_record(cls, record: Any, columns: int | None) -> ProblemFacts | None:
-        """What `to_record` wrote, of so many columns; a `ValueError` for anything else."""
+        """Read what `to_record` wrote, for so many columns; a `ValueError` for anything else."""
         if record is None:
             return None
         columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
@@ -171,7 +171,7 @@ def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
 
 
 def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
-    """None where the rows give no starting value."""
+    """None if the rows give no starting value."""
     if problem.stated.nonzeros > MOST_ENTRIES or block.samples > MOST_ASKED:
         return None
     values = untouched_inputs(problem, block)
@@ -185,7 +185,7 @@ def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
 
 
 def _classes(block: Block, values: FloatArray) -> FloatArray:
-    """Classes are extra information: a predictor that fails here does not fail the solve."""
+    """The classes; a predictor that fails here does not fail the solve."""
     try:
         said = block.predictor.predict(values)
     except Exception:
@@ -221,7 +221,7 @@ def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
 
 
 NEAR = 1e-9
-"""Relative: the two ends of an interval came by two divisions, and are then the same value."""
+"""Relative: two ends of an interval that differ by less are the same value."""
 
 
 def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
@@ -248,7 +248,7 @@ def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
 
 
 def _stated_inputs(problem: Problem, inputs: FamilyColumns) -> FloatArray:
-    """The same for families of a template that is not written out, from the rows of its blocks."""
+    """The same for families of a template that is not written out."""
     template, places = inputs.template, places_of(inputs)
     pairs = [
         pair for b in problem.blocks if (pair := problem.families_of(b)) and pair[0].template is template
@@ -274,7 +274,7 @@ def _stated_inputs(problem: Problem, inputs: FamilyColumns) -> FloatArray:
 
 
 def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolArray:
-    """(blocks,) or (1,): whether all these columns of a row may be 0, or are not in it."""
+    """(blocks,) or (1,): whether all these columns of a row may be 0."""
     free = np.ones(1, dtype=bool)
     for (name, k), entry in entries.items():
         family = template.families[name]
@@ -284,7 +284,7 @@ def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolAr
 
 
 def _single(least: FloatArray, most: FloatArray) -> FloatArray:
-    """The single value of each interval that has only one; NaN for others."""
+    """The value of each interval that has only one; NaN for others."""
     known = np.isfinite(least) & (np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least)))
     return np.where(known, least, np.nan)
 

@@ -41,17 +41,17 @@ from dovetail.run.failures import is_users, mark
 from dovetail.version import __version__
 
 Recipe = Callable[[], object]
-"""What makes one object."""
+"""The description of one object that another process makes."""
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 PROGRAM = "import sys; from dovetail.run.processes import serve; serve(int(sys.argv[1]))"
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""There is a process for every core."""
+"""Environment of a process with one thread, because there is a process for every core."""
 PATIENCE = 5.0
-"""Seconds for a process that has closed its pipe to end."""
+"""Seconds until a process that has closed its pipe must have ended."""
 LOOK_SECONDS = 1.0
-"""Between two looks at processes; answers and ends are heard at once, unless a process leaves a child that
+"""Seconds between two looks at processes; answers and ends are noticed at once, unless a child of a process
 holds its pipe."""
 
 
@@ -67,19 +67,19 @@ class CannotTravel(Exception):
 
 
 class Line(Protocol):
-    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
-    line does where there can be none."""
+    """The connection to one worker, for one message at a time. All methods except `end` raise `Lost` if the
+    worker is gone."""
 
     def begin(self) -> None:
-        """Send the recipes; the reply is that of `Desk.make`."""
+        """Send the recipes; the reply comes from `Desk.make`."""
         ...
 
     def send(self, letter: bytes) -> None:
-        """To `Desk.answer`."""
+        """Send a message to `Desk.answer`."""
         ...
 
     def receive(self, seconds: float) -> bytes | None:
-        """The reply, or None where there is none after so many seconds."""
+        """The reply, or None without one after so many seconds."""
         ...
 
     def end(self) -> None:
@@ -88,7 +88,7 @@ class Line(Protocol):
 
 
 def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
-    """The letter that makes objects elsewhere."""
+    """The message with which a worker makes its objects."""
     try:
         return dumps(recipes)
     except Exception as reason:
@@ -96,13 +96,14 @@ def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
 
 
 def read_reply(reply: bytes) -> tuple[bool, Any]:
-    """Whether it is an answer, and it; else what was raised there. A pickle of a process that we started."""
+    """Whether it is an answer, and the answer; otherwise the exception raised there. The pickle comes from a
+    process that we started."""
     answered, answer = pickle.loads(reply)
     return answered, answer
 
 
 def answer_of(reply: bytes) -> Any:
-    """What was answered; what was raised there is raised here."""
+    """The answer; an exception of the worker is raised here."""
     answered, answer = read_reply(reply)
     if not answered:
         raise answer
@@ -110,7 +111,7 @@ def answer_of(reply: bytes) -> Any:
 
 
 def made_there(reply: bytes) -> tuple[int, str]:
-    """The process that has made its objects, and its version of dovetail; or why it has not."""
+    """The worker's process and version of dovetail after it made its objects; or why it did not."""
     made, answer = read_reply(reply)
     if made:
         pid, version = answer
@@ -121,7 +122,7 @@ def made_there(reply: bytes) -> tuple[int, str]:
 
 
 class Process:
-    """A `Line` to a process that is started here."""
+    """A `Line` to a process started here."""
 
     def __init__(self, recipes: Sequence[Recipe], *, program: bool = False) -> None:
         if not sys.executable:
@@ -145,7 +146,7 @@ class Process:
         there.close()  # else the end of the process would not be heard
 
     def begin(self) -> None:
-        """The recipes are as large as the data: the letter is not kept."""
+        """Send the recipes without keeping them, because they are as large as the data."""
         self.send(pickle.dumps(self._program))
         self.send(pickled(self._recipes, pickle.dumps))
 
@@ -157,7 +158,8 @@ class Process:
             raise self._lost() from None
 
     def receive(self, seconds: float) -> bytes | None:
-        """A closed pipe is a process that has ended; a child of the process may hold the pipe open."""
+        """The reply; a closed pipe means that the process has ended, although a child may hold the pipe
+        open."""
         ended = self._process.poll() is not None
         try:
             if self.pipe.poll(0.0 if ended else seconds):
@@ -171,7 +173,7 @@ class Process:
         return None
 
     def end(self) -> None:
-        """Now, whatever it does."""
+        """End the process now."""
         self._process.kill()
         self._process.wait()
         self.pipe.close()
@@ -249,7 +251,7 @@ def pooled(
 
 
 def begin(line: Line) -> None:
-    """A worker that is gone by now is missed when its reply is waited for."""
+    """A worker that is gone by now is noticed when its reply is awaited."""
     with suppress(Lost):
         line.begin()
 
@@ -260,15 +262,13 @@ def _give(process: Process, task: object) -> None:
 
 
 def _differentiable(work: Callable[[Task], Answer]) -> Callable[[Task], Answer]:
-    """Tasks may train networks, and a `Desk` computes without gradients."""
+    """Tasks may train networks, while a `Desk` computes without gradients."""
     return gradients()(work)
 
 
 def end_with(descriptor: int) -> None:
-    """End this process as soon as nobody holds the other end of a pipe, whatever it computes.
-
-    The one who started it may have been killed, and a process that computes does not read.
-    """
+    """End this process as soon as the other end of a pipe is closed, whatever it computes, because its
+    starter may have been killed."""
     if not hasattr(select, "poll"):  # Windows: the process ends when it next reads
         return
 
@@ -282,7 +282,7 @@ def end_with(descriptor: int) -> None:
 
 
 def serve(descriptor: int) -> None:
-    """What a process does, until its pipe is closed."""
+    """The main loop of a worker, until its pipe is closed."""
     for number in (signal.SIGINT, signal.SIGTERM):  # they are for the one who started us
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "win32":
@@ -307,7 +307,8 @@ def serve(descriptor: int) -> None:
 
 
 def _import_program(data: dict[str, Any]) -> None:
-    """As `multiprocessing` does: a program that starts processes while it is imported is refused."""
+    """Import the main program as `multiprocessing` does; a program that starts processes during this import
+    is refused."""
     process: Any = multiprocessing.current_process()
     process._inheriting = True
     try:
@@ -317,17 +318,17 @@ def _import_program(data: dict[str, Any]) -> None:
 
 
 class Desk:
-    """Where one worker answers."""
+    """The worker's side of a connection."""
 
     def __init__(self) -> None:
         self._objects: list[Any] = []
 
     def make(self, recipes: bytes) -> bytes:
-        """Make the objects; answers with the process and the version of dovetail here."""
+        """Make the objects; answers with the process and the version of dovetail."""
         return self._reply(self._made, recipes)
 
     def answer(self, letter: bytes) -> bytes:
-        """What the objects say."""
+        """The answers of the objects."""
         return self._reply(self._asked, letter)
 
     def _made(self, recipes: bytes) -> tuple[int, str]:
@@ -354,7 +355,7 @@ class Desk:
 
 
 def _portable(trouble: Exception) -> Exception:
-    """The exception if it can be pickled, else its text; the mark of a user's exception is kept."""
+    """The exception if it can be pickled, otherwise its text; the mark of a user's exception is kept."""
     users = is_users(trouble)  # a traceback, which may tell, does not travel
     try:
         pickle.loads(pickle.dumps(trouble))
@@ -366,27 +367,28 @@ def _portable(trouble: Exception) -> Exception:
 
 
 Arguments = Sequence[tuple[Any, ...] | None]
-"""For every object; None for one that is not asked."""
+"""Arguments for every object; None for one that is not called."""
 POLL_SECONDS = 0.05
-"""Between two looks at the clock while nobody answers; an answer is heard at once."""
+"""Seconds between two looks at the clock while no answer comes; answers are noticed at once."""
 GRACE_SECONDS = 1.0
-"""After the end of the time: an answer that is on its way is waited for."""
+"""Seconds after the end of the time in which answers are still accepted."""
 MOST_LOSSES = 3
-"""Of one worker: what kills it so often is its own work, memory for instance."""
+"""Losses of one worker after which it is given up, because its own work kills it, by lack of memory for
+example."""
 
 
 @dataclass
 class Traffic:
-    """How many bytes went to the workers and came back, by the call they were for."""
+    """Number of bytes sent to the workers and received, by kind of call."""
 
     calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    """To all workers at once counts as one."""
+    """A call to all workers at once counts as one."""
     sent: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
     def total(self) -> int:
-        """Bytes in all, both ways."""
+        """Bytes in total, both ways."""
         return sum(self.sent.values()) + sum(self.received.values())
 
     def per_call(self, call: str) -> float:
@@ -395,7 +397,7 @@ class Traffic:
 
 
 class LocalWorkers:
-    """All objects in this process, asked one after the other."""
+    """All objects in this process, called one after the other."""
 
     count, losses = 1, 0
 
@@ -404,7 +406,7 @@ class LocalWorkers:
         self._objects = [make() for make in recipes]
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
-        """Nothing travels, and nobody has to be waited for."""
+        """Call the objects directly."""
         asked = zip(self._objects, arguments, strict=True)
         return [None if mine is None else getattr(made, call)(*mine) for made, mine in asked]
 

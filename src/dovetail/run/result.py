@@ -65,38 +65,38 @@ class WrittenModel:
     end: ModelEnd
     writing_seconds: float
     solving_seconds: float | None = None
-    """The solver's own, checks of its points not counted; None where it never began."""
+    """Seconds of the solver without checks of its points; None if it never began."""
     memory_gb: float | None = None
-    """The most memory this process held meanwhile, all that was there before included; None where the system
-    does not say."""
+    """The most memory of this process meanwhile, including what was used before; None if the system does not
+    report it."""
     variables: int | None = None
-    """As built; None where it was not finished."""
+    """Number of variables; None if the model was not finished."""
     constraints: int | None = None
     said: str | None = None
-    """The solver's last word; None where it never began, or did not end when it was asked to."""
+    """The solver's last status; None if it never began or did not end when asked to."""
 
 
 LIBRARIES = ("numpy", "scipy", "torch", "highspy", "piqp", "pyscipopt")
-"""Those whose arithmetic an answer may rest on; the last one where it is there."""
+"""Libraries whose arithmetic may matter to a result; the last one only if installed."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The call of one solve, as it would be written, and where it was made."""
+    """The call of one solve as a line of Python, and the machine."""
 
     method: str
-    """As it would be written: what is not said is the default."""
+    """The method as a line of Python, without defaults."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """All options of the method, defaults too."""
+    """All options of the method, with defaults."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Those of `dovetail.solve` that decide what comes of it."""
+    """The options of `dovetail.solve` that influence the result."""
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: str = ""
-    """Its kind; no name of any machine."""
+    """The kind of machine; no names."""
 
     @classmethod
     def of(cls, method: object, options: Mapping[str, object]) -> Settings:
-        """Of a call that is made here and now."""
+        """The settings of a call made now."""
         said = {name: _written(value) for name, value in options.items()}
         machine = f"{platform.machine()}, {platform.system()}, {cores()} cores"
         return cls(_call(method), _options_of(method), said, _versions(), machine)
@@ -131,7 +131,7 @@ def _parts(method: object) -> tuple[Field[Any], ...]:
 
 
 def _written(value: object) -> str:
-    """As Python would write it, without addresses, which differ from run to run."""
+    """The value as Python code, without addresses, which differ from run to run."""
     if is_dataclass(value) and type(value).__module__.startswith("dovetail."):
         return _call(value)
     return "..." if value is ... else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
@@ -149,13 +149,13 @@ def _versions() -> dict[str, str]:
 
 
 IN_FILES = {"extrapolations": "outside"}
-"""Fields that have another name in a file."""
+"""Fields with another name in a file."""
 TIMES = ("incumbents", "bounds", "turns")
-"""Parts of the trace that are lists of their own in a file; earlier versions wrote none of the last."""
+"""Parts of the trace that are separate lists in a file; earlier versions wrote none of the last."""
 APART = ("trace", "facts", "origin", "certifying")
 """Fields that are written in a way of their own, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
-"""Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
+"""Number of values in the one-line form and in the table of a result; `values` has all."""
 
 
 class Status(StrEnum):
@@ -169,25 +169,25 @@ class Status(StrEnum):
     """
 
     OPTIMAL = "optimal"
-    """A bound meets the point's re-evaluated objective within the gap asked for, 1e-4 unless said."""
+    """A bound meets the objective within the requested gap, 1e-4 by default."""
     FEASIBLE = "feasible"
     """The solution is verified; a better one may exist."""
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
     NO_SOLUTION = "no_solution"
-    """No point passed the check; nothing is proved."""
+    """No candidate passed the check; nothing is proved."""
     ERROR = "error"
 
 
 class BoundKind(StrEnum):
-    """What stands behind a bound."""
+    """The support of a bound."""
 
     PROVEN = "proven"
-    """A proof of ours."""
+    """Proved by our own arithmetic."""
     ENGINE = "engine"
-    """The word of HiGHS or SCIP, less its tolerances: nobody has repeated its search tree."""
+    """Reported by HiGHS or SCIP, less tolerances; the search tree was not repeated."""
     ESTIMATE = "estimate"
-    """Nothing is proved: a sample of many blocks says about where the bound is (`bound_error`)."""
+    """Estimated from a sample of many blocks (`bound_error`); nothing is proved."""
     NONE = "none"
 
 
@@ -207,7 +207,7 @@ class Multipliers:
     inputs: Mapping[str, FloatArray]
     outputs: Mapping[str, FloatArray]
     rho: float
-    """The penalty they were found with; a later solve begins with its own."""
+    """The penalty at the end; a later solve begins with its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,12 +243,12 @@ class Result:
     message: str
     profile: Profile = field(default_factory=Profile)
     engine: str = ""
-    """What solved the MIP steps, by name; "" for none or several."""
+    """The engine of the MIP steps; "" for none or several."""
     names: Sequence[str] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
-    """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    """Inputs outside the range of their training data, the farthest first; needs `data=`."""
     source: str = ""
-    """What found the point (`dovetail.report.gains` has it in words)."""
+    """What found the solution (in words: docs/log.md)."""
     bound_source: str = ""
     """What proved the bound."""
     bound_error: float | None = None
@@ -257,23 +257,23 @@ class Result:
     """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and
     what rounding of the predictors explains beyond it."""
     evaluations: int = 0
-    """Samples that predictors and their copies were asked about; other processes' are not counted."""
+    """Samples evaluated by predictors and their copies; other processes are not counted."""
     work: Work = field(default_factory=Work)
-    """Nodes of search trees and linear programs; those of other processes are not counted."""
+    """Nodes of search trees and linear programs; other processes are not counted."""
     hints: tuple[str, ...] = ()
-    """What to try next, as far as the run shows it; the most promising first."""
+    """What to try next, as far as the run shows it; the most promising hint first."""
     failures: tuple[Failure, ...] = ()
-    """Parts of dovetail that failed, and that the solve went on without; the message names them, too."""
+    """Parts of dovetail that failed while the solve continued; the message names them, too."""
     written: WrittenModel | None = None
-    """What became of the model that "big-m" wrote; None for methods that write none."""
+    """The model that "big-m" wrote; None for other methods."""
     facts: ProblemFacts | None = field(default=None, repr=False)
-    """What a reader wants to know of the problem itself."""
+    """Facts about the problem, for the page."""
     settings: Settings | None = field(default=None, repr=False)
-    """How to have the same result again."""
+    """How to repeat the solve."""
     origin: Origin | None = field(default=None, repr=False)
-    """The foreign model that was solved, if it was one; a result read from a file has none."""
+    """The model of another tool that was solved; None for others and for results read from a file."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
-    """What makes the certificate when it is asked for; a result read from a file has none."""
+    """Makes the certificate on request; None for results read from a file."""
 
     @property
     def gap(self) -> float | None:
@@ -347,7 +347,7 @@ class Result:
         return None if self.names is None else {name: j for j, name in enumerate(self.names)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the model that was solved: most tools' models cannot be pickled or copied."""
+        """Everything except the model, because models of most tools cannot be pickled or copied."""
         return {**self.__dict__, "origin": None, "certifying": None}
 
     def __repr__(self) -> str:
@@ -363,7 +363,7 @@ class Result:
 
     @property
     def _objective_in_words(self) -> str:
-        """The objective in words; the point of an unbounded problem has none."""
+        """The objective in words; the solution of an unbounded problem has none."""
         if self.objective is not None:
             return f"{self.objective:.8g}"
         return "no solution" if self.x is None else "without limit"
@@ -446,11 +446,11 @@ def _read(record: Any) -> Result:
 
 
 SHOWN = 8
-"""Values that are shown where somebody looks at all of them."""
+"""Number of values shown in a short form."""
 
 
 class Values(Mapping[str, Any]):
-    """Values by name: one column's by its own name, a family's by what stands before its indices.
+    """Values by name: variables by their names, families by the part before the indices.
 
     >>> import numpy as np
     >>> values = Values(np.array([1.0, 2.0, 3.0]), ["x[0,a]", "x[1,a]", "cost"])
@@ -468,7 +468,7 @@ class Values(Mapping[str, Any]):
         return int(self._x.size)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of all columns, in their order; without names they are called x[0], x[1], ..."""
+        """The names of all variables in order; without names x[0], x[1], ..."""
         return iter(self._names) if self._names is not None else (f"x[{j}]" for j in range(len(self)))
 
     def __getitem__(self, name: str) -> Any:
@@ -484,7 +484,7 @@ class Values(Mapping[str, Any]):
 
     @cached_property
     def families(self) -> dict[str, dict[Any, float]]:
-        """Columns that differ in their indices only: by what they have in common, then by index."""
+        """Variables that differ in indices only: by the common part of the name, then by index."""
         found: dict[str, dict[Any, float]] = {}
         for name, value in zip(self, self._x.tolist(), strict=True):
             label, index = split_index(name)
@@ -500,12 +500,12 @@ class Values(Mapping[str, Any]):
         return f"<Values: {self.in_short()}>"
 
     def in_short(self, most: int = SHOWN) -> str:
-        """The first few in one line."""
+        """The first few values in one line."""
         shown, rest = self.shown(most)
         return ", ".join([*(f"{in_short(name)} = {value}" for name, value in shown), rest]).rstrip(", ")
 
     def shown(self, most: int = SHOWN) -> tuple[list[tuple[str, str]], str]:
-        """Names and values of the first few columns that are not 0, and what is left, in words."""
+        """Names and values of the first few variables that are not 0, and the number of the others."""
         places = np.flatnonzero(self._x)
         names = self._names or NumberedNames("x", (len(self),))
         shown = [(names[j], f"{self._x[j]:.6g}") for j in places[:most].tolist()]

@@ -1,4 +1,4 @@
-"""What happened, iteration by iteration."""
+"""The record of a solve, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dovetail.core.words import grid, several
 from dovetail.report.gains import Gain
 
 MOST_LISTED = 12
-"""Iterations in a table for notebooks."""
+"""Number of iterations in a table for notebooks."""
 
 
 @dataclass(frozen=True)
 class Residual:
-    """How far one coupling is from agreement, in the coordinates the method works in."""
+    """The distance of one coupling from agreement, in the method's coordinates."""
 
     block: str
     kind: str
@@ -25,7 +25,7 @@ class Residual:
     primal: float
     """Largest |u - x| or |f(u) - y|."""
     dual: float
-    """Largest change the copies made since the last iteration, in the same coordinates, times rho."""
+    """Largest change of the copies since the last iteration, in the same coordinates, times rho."""
 
 
 @dataclass(frozen=True)
@@ -34,32 +34,32 @@ class Row:
 
     iteration: int
     objective: float
-    """Of the completed MIP iterate; NaN where it was refused."""
+    """Of the completed MIP iterate; NaN if it was refused."""
     incumbent: float
-    """Of the best verified point so far; NaN while there is none."""
+    """Of the best verified solution so far; NaN without one."""
     source: str
-    """What improved the incumbent in this iteration: "" for nothing."""
+    """What improved the incumbent in this iteration; "" for nothing."""
     rho: float
     lagrangian: float
-    """Augmented Lagrangian L(x_k, u_k, lambda_{k-1}), before the multipliers move (minimised); for a method
-    without multipliers the function it minimises, for big-M SCIP's own objective."""
+    """The augmented Lagrangian L(x_k, u_k, lambda_{k-1}) before the dual update (minimised); for a method
+    without multipliers the function that it minimises, for big-M SCIP's objective."""
     merit: float
-    """The same function after they moved, L(x_k, u_k, lambda_k): the merit of the paper's proof."""
+    """The same function after the dual update, L(x_k, u_k, lambda_k): the merit of the paper's proof."""
     mip_seconds: float
     nn_seconds: float
     check_seconds: float
     elapsed: float
     exact: bool
-    """False where the MIP step ended at a limit."""
+    """False if the MIP step ended at a limit."""
     residuals: tuple[Residual, ...] = field(default=())
     bound: float | None = None
-    """What is proved so far: nothing better exists; None while nothing is."""
+    """The best proven bound so far; None without one."""
     proof: str = ""
-    """What improved the bound in this iteration: "" for nothing."""
+    """What improved the bound in this iteration; "" for nothing."""
     part: str = ""
-    """Which part of the solve made it: a phase of the default method, or the method's own name."""
+    """The part of the solve: a part of the default method, or the method's name."""
     evaluations: int = 0
-    """Samples that predictors were asked about since the solve began."""
+    """Samples evaluated by predictors since the solve began."""
 
     @property
     def primal(self) -> float:
@@ -84,12 +84,12 @@ class Row:
 
 
 UNSEEN = 1.0 / 500.0
-"""Of the time since the start: two gains nearer than that are one step on every chart, so that one is kept.
-Branch and bound may raise its bound a thousand times a second."""
+"""Fraction of the time since the start: of two improvements closer than that only the later one is kept,
+because no chart shows both. Branch and bound may raise its bound a thousand times a second."""
 
 
 def add_gain(gains: list[Gain], gain: Gain) -> None:
-    """Put a gain on record; the last one gives way if it cannot be told apart from the one before it."""
+    """Record an improvement; it replaces the last one if a chart could not show both."""
     if len(gains) > 1:
         before, last = gains[-2:]
         apart = last.seconds - before.seconds > UNSEEN * last.seconds
@@ -121,9 +121,9 @@ class Trace:
 
     rows: list[Row] = field(default_factory=list)
     incumbents: list[Gain] = field(default_factory=list)
-    """Every better point, iterations or none."""
+    """Every improvement of the incumbent."""
     bounds: list[Gain] = field(default_factory=list)
-    """Every better proven bound."""
+    """Every improvement of the proven bound."""
     turns: list[PartTurn] = field(default_factory=list)
     """Which part worked when; turns of one part that follow each other are one."""
 
