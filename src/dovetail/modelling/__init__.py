@@ -1,6 +1,6 @@
-"""Predictors attached to a model that stays in the tool it was written in.
+"""Predictors attached to a model of another tool.
 
-`add_predictor_constr` only notes what is attached to what (and refuses what cannot work): the owner's model
-gets no row, and no variable unless outputs have to be made. Each solve takes a snapshot of the model, so
-that whatever was changed since is seen.
+`add_predictor_constr` records the connection (and refuses what cannot work). The model gets no constraint,
+and variables only if outputs must be made. Each solve takes a snapshot of the model, so that later changes
+count.
 """

@@ -1,4 +1,4 @@
-"""`add_predictor_constr`: note what is attached to what, or refuse what cannot work."""
+"""`add_predictor_constr`: records a connection, or refuses what cannot work."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def add_predictor_constr(
 
 
 def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: Any) -> Description:
-    """What the predictor says of rows; where it wants samples of the shape of the inputs, it gets those."""
+    """The predictor's description; a predictor that takes samples of the shape of the inputs gets those."""
     try:
         return trial.described(new)
     except PredictorError:
@@ -131,7 +131,7 @@ def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: 
 def _attach(
     trial: Trial, new: Attachment, foreign: ForeignModel, description: Description, asked: PeerOutputType
 ) -> Any:
-    """Accept `new`; the outputs that were made for it, if none were given."""
+    """Accept the attachment; returns the outputs that were made for it, if none were given."""
     classifies = new.output_type == "classification"
     if new.outputs is None:
         assert description.outputs is not None
@@ -152,19 +152,19 @@ def _attach(
 
 
 def _loaded(predictor: Any) -> Any:
-    """What is in the file, if a path was given, whatever code it runs: its owner trusts it."""
+    """The contents of a file, if a path was given; it may run code, because its owner trusts it."""
     if not isinstance(predictor, (str, Path)):
         return predictor
     return PREDICTORS["file"].load()(predictor, trust=True)
 
 
 def _without_model(foreign: ForeignModel, given: Any) -> Any:
-    """What a container holds, where the container itself would keep its model alive."""
+    """The contents of a container that would keep its model alive."""
     return foreign.unpack(given) if isinstance(given, foreign.heavy) else given
 
 
 def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> None:
-    """A `dovetail.Problem` holds its blocks itself, and the columns of their numbers too."""
+    """A `dovetail.Problem` stores its blocks and the columns of fixed features itself."""
     reading = foreign.read()
     inputs, outputs = sample_places(foreign, reading, new)
     first, mip = problem.mip.n_columns, with_numbers(problem.mip, [inputs])
@@ -188,24 +188,24 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
 
 
 class Trial:
-    """The model's columns and all that is attached so far, to see whether one more fits."""
+    """The model's columns and all earlier attachments, to test whether one more fits."""
 
     def __init__(self, foreign: ForeignModel, registry: Registry, own: tuple[Block, ...] | None) -> None:
-        """`own` are the blocks of a `dovetail.Problem`, which has them without being asked."""
+        """`own` are the blocks of a `dovetail.Problem`."""
         self._foreign, self._registry, self._own = foreign, registry, own
         self._reading = foreign.read(rows=False)
 
     def _keys(self, entries: ObjectArray) -> set[Hashable]:
-        """What the variables in an array are known by."""
+        """The keys of the variables in an array."""
         return {self._foreign.key(entry) for entry in entries.flat if not isinstance(entry, (Real, np.bool_))}
 
     def keys_of(self, new: Attachment) -> tuple[set[Hashable], set[Hashable]]:
-        """What its inputs and its outputs are known by."""
+        """The keys of the attachment's inputs and outputs."""
         outputs = self._foreign.unpack(new.outputs)
         return self._keys(input_entries(self._foreign, new)), self._keys(outputs)
 
     def attach(self, new: Attachment) -> None:
-        """Accept `new`, or raise what is wrong with it."""
+        """Accept the attachment, or raise an error."""
         inputs, outputs = self._found(new, sample_places)
         read, written = self.keys_of(new)
         involved = self._registry.involves(read, written)
@@ -213,17 +213,17 @@ class Trial:
         new.add_to(problem, columns, outputs.column)
 
     def has_continuous_outputs(self, new: Attachment) -> bool:
-        """Whether any column that was given for an output may be between two integers."""
+        """Whether any output column is continuous."""
         _, outputs = self._found(new, sample_places)
         return not bool(np.all(self._reading.mip.integer[outputs.column]))
 
     def described(self, new: Attachment) -> Description:
-        """What the predictor says of itself, before outputs and their kind are chosen."""
+        """The predictor's description, before outputs are chosen."""
         problem, columns = self._problem(self._found(new, input_places), ())
         return probe.described(new.name, new.predictor, problem.mip, columns)
 
     def attach_with_fresh_outputs(self, new: Attachment, outputs_per_sample: int) -> tuple[int, int]:
-        """Accept `new` with new columns as its outputs, and say how many it needs."""
+        """Accept the attachment with new columns as outputs; returns their shape."""
         problem, columns = self._problem(self._found(new, input_places), ())
         shape = len(columns), outputs_per_sample
         outputs = OwnModel(problem).create(shape, binary=new.output_type == "classification", name=new.name)
@@ -231,7 +231,7 @@ class Trial:
         return shape
 
     def _found(self, new: Attachment, find: Callable[[ForeignModel, Reading, Attachment], Found]) -> Found:
-        """What `find` finds among the columns, or among those that only rows know."""
+        """The result of `find` among the model's columns, or among columns that only rows know."""
         try:
             return find(self._foreign, self._reading, new)
         except ModelError:
@@ -239,7 +239,7 @@ class Trial:
             return find(self._foreign, self._reading, new)
 
     def _problem(self, inputs: Places, before: Sequence[Attachment]) -> tuple[Problem, IntArray]:
-        """The columns with earlier blocks over them, and where the new inputs are."""
+        """The columns with the earlier blocks, and the places of the new inputs."""
         host = self._reading.mip
         if self._own is not None:
             mip = with_numbers(host, [inputs])
@@ -255,35 +255,35 @@ class Trial:
 
 
 RELU_FORMULATIONS = ("mip", "smooth", "soft")
-"""gurobi-machinelearning's ways to write ReLU out, the last of them a curve near it; ReLU is meant by all."""
+"""gurobi-machinelearning's ReLU formulations, the last ones smooth approximations; all mean ReLU here."""
 
 FORMULATIONS = ("bigm", "l1", "l2", "leaf", "leafs", "paths", "sos")
-"""The peers' ways to write networks, trees and clusters out; all mean the predictor."""
+"""Formulations of the peers for networks, trees and clusters; all mean the predictor itself."""
 
 WRITING_OPTIONS = frozenset(
     {"formulation", "bigm", "relu_formulation", "soft_relu_beta", "pwl_attributes", "verbose", "no_record"}
 ) | {"no_debug", "safety_floor", "float_type"}
-"""These say how to write a network out, which dovetail does not."""
+"""Options of formulations, which are ignored."""
 
 PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
 
 OWN_OPTIONS = frozenset(
     {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust"}
 )
-"""What `add_predictor_constr` itself takes, for those who have misspelled it."""
+"""The options of `add_predictor_constr`, for suggestions."""
 
 PREDICT_FUNCTIONS: dict[str, OutputType | None] = {"predict": None, "predict_proba": "regression"}
-"""The classes of a classifier (numbers of all others), or its probabilities."""
+"""Values of `predict_function`: classes (or values), or probabilities."""
 
 PeerOutputType = OutputType | Literal["probability_1", "probability"] | None
-"""None: what the predictor is; "probability_1": a classifier's probability of its second class;
-"probability": those of all its classes, or whatever numbers it gives for them."""
+"""None: the predictor's default; "probability_1": a classifier's probability of its second class;
+"probability": the probabilities of all classes."""
 
 _log = logging.getLogger("dovetail")
 
 
 def require_known(peer_options: dict[str, Any]) -> None:
-    """A `TypeError` for keywords nobody knows, an `OptionError` for a way to write out that is none."""
+    """A `TypeError` for unknown keywords, an `OptionError` for an unknown formulation."""
     for option in peer_options:
         if option not in PEER_OPTIONS:
             meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
@@ -300,12 +300,12 @@ def require_known(peer_options: dict[str, Any]) -> None:
 
 
 def naming_prefix(peer_options: dict[str, Any]) -> str:
-    """The peers' naming prefix."""
+    """The peers' prefix for names."""
     return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
 
 
 def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any]) -> PeerOutputType:
-    """What the outputs should be, also where it is said by the method of scikit-learn's that gives them."""
+    """The requested output type, also if it is given as the name of a scikit-learn method."""
     function = peer_options.get("predict_function")
     if function is None or output_type is not None:
         return output_type
@@ -319,7 +319,7 @@ def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any])
 
 
 def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
-    """A classifier gives classes unless it is asked for something else."""
+    """The output type: a classifier gives classes unless something else is requested."""
     if asked == "probability_1" or asked == "probability":  # one by one: mypy then knows what is left
         return "regression"
     if asked is None:
@@ -328,7 +328,7 @@ def output_type_of(description: Description, asked: PeerOutputType) -> OutputTyp
 
 
 def require_probability(attached: Attachment, asked: PeerOutputType) -> None:
-    """Refuse "probability_1" of what has no such probability."""
+    """Refuse "probability_1" for predictors without such a probability."""
     assert attached.block is not None
     if asked == "probability_1" and not (
         attached.block.description.ends_in_sigmoid and attached.block.outputs.shape[1] == 1

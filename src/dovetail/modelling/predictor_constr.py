@@ -1,4 +1,4 @@
-"""What `add_predictor_constr` gives back."""
+"""The object that `add_predictor_constr` returns."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Attachment:
     predictor: Predictor
     inputs: Any
     outputs: Any
-    """Containers as they were passed: a number that is changed in one later on is seen."""
+    """The containers as they were passed, so that later changes of numbers in them count."""
     output_type: OutputType
     threshold: float | None
     epsilon: float
     data: Any
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    """Of features that hold names, the names; a name among the inputs stands for its place there."""
+    """Category names by feature; a name among the inputs stands for its position."""
     block: Block | None = None
-    """As it was accepted, over columns of that moment."""
+    """The accepted block, over the columns of that moment."""
     places: tuple[Places, Places] | None = None
-    """Of a `dovetail.Problem` only, whose columns stay where they are: where inputs and outputs are."""
+    """Places of inputs and outputs in a `dovetail.Problem`, whose columns do not move."""
     values: tuple[FloatArray, FloatArray] | None = None
-    """Inputs (n_samples, n_features) and outputs (n_samples, n_outputs) at the point of the last solve."""
+    """Inputs (n_samples, n_features) and outputs (n_samples, n_outputs) in the last solution."""
     trouble: str = "there is no solution yet; call dovetail.solve(model) first"
     """Why there are no values."""
 
     def add_to(self, problem: Problem, inputs: IntArray, outputs: IntArray) -> None:
-        """Make it a block of `problem` over these columns, or raise what is wrong with it."""
+        """Add the attachment as a block of `problem`, or raise an error."""
         taken = {block.name for block in problem.blocks}
         self.block = problem.add_predictor(
             self.predictor,
@@ -61,13 +61,13 @@ class Attachment:
         )
 
     def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:
-        """(n_samples, n_outputs) |what the predictor says of the inputs - the outputs|."""
+        """(n_samples, n_outputs) |predictor(inputs) - outputs|."""
         assert self.block is not None
         return np.asarray(np.abs(self.block.decode(self.block.predictor.predict(inputs)) - outputs))
 
 
 def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
-    """(n_samples, n_features) and (n_samples, n_outputs)."""
+    """Columns, (n_samples, n_features) and (n_samples, n_outputs)."""
     inputs = input_places(foreign, reading, attached)
     what = f"{attached.name}: output_vars"
     found = locate(foreign, reading, what, foreign.unpack(attached.outputs))
@@ -86,7 +86,7 @@ def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) 
 
 
 def input_entries(foreign: ForeignModel, attached: Attachment) -> ObjectArray:
-    """(n_samples, n_features) variables and numbers; names of categories are replaced by their numbers."""
+    """(n_samples, n_features) variables and numbers; category names are replaced by their numbers."""
     entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
     if entries.size == 0:
         raise PredictorError(f"{attached.name}: input_vars is empty; give (n_samples, n_features).")
@@ -118,7 +118,7 @@ def as_outputs(given: Any, samples: int) -> Any:
 
 
 def with_numbers(mip: Mip, inputs: Sequence[Places]) -> Mip:
-    """A column for each different number among the inputs, fixed to it."""
+    """A fixed column for each different number among the inputs."""
     numbers = np.unique(np.concatenate([[], *(found.number[found.column == NUMBER] for found in inputs)]))
     if not numbers.size:
         return mip
@@ -127,29 +127,29 @@ def with_numbers(mip: Mip, inputs: Sequence[Places]) -> Mip:
 
 
 def columns_of(mip: Mip, first: int, inputs: Places) -> IntArray:
-    """Input columns, numbers replaced by the columns fixed to them; those begin at `first`, sorted."""
+    """The input columns, with numbers replaced by fixed columns, which begin at `first`, sorted."""
     constants = first + np.searchsorted(mip.lower[first:], inputs.number)
     return np.where(inputs.column == NUMBER, constants, inputs.column)
 
 
 @dataclass(eq=False)
 class Registry:
-    """What is attached to one model."""
+    """The attachments of one model."""
 
     attachments: list[Attachment] = field(default_factory=list)
     read: set[Hashable] = field(default_factory=set)
     written: set[Hashable] = field(default_factory=set)
-    """Keys of variables that some attachment reads or writes: most new ones have nothing to do with older."""
+    """Keys of variables that attachments read or write, to skip tests for unrelated ones."""
 
     lost: bool = False
-    """Whether the model is a copy of one with predictors, none of which it has."""
+    """Whether the model is a copy that lost its predictors."""
 
     def involves(self, inputs: set[Hashable], outputs: set[Hashable]) -> bool:
-        """Whether a new attachment may clash with the others, or close a cycle."""
+        """Whether a new attachment may clash with others or close a cycle."""
         return bool(outputs & (self.read | self.written | inputs))
 
     def free_name(self, model: Any, name: str, prefix: str) -> str:
-        """The name asked for, which must be free; else one made of the peers' prefix, which need not be."""
+        """The requested name, which must be free; otherwise one made of the peers' prefix."""
         taken = {attachment.name for attachment in self.attachments}
         if isinstance(model, Problem):
             taken |= {block.name for block in model.blocks}
@@ -164,27 +164,27 @@ _registries: WeakKeyDictionary[Any, Registry] = WeakKeyDictionary()
 
 
 def registry_of(model: Any) -> Registry:
-    """What is attached to `model`; an empty one is kept from now on if there was none."""
+    """The attachments of `model`; an empty registry is stored if there was none."""
     return _registries.setdefault(model, Registry())
 
 
 def attached_to(model: Any) -> tuple[Attachment, ...]:
-    """The same for those who only look."""
+    """The attachments of `model`, without storing anything."""
     registry = _registries.get(model)
     return () if registry is None else tuple(registry.attachments)
 
 
 def is_lost(model: Any) -> bool:
-    """Whether `model` is a copy that has none of the predictors of its original."""
+    """Whether `model` is a copy that lost the predictors of its original."""
     registry = _registries.get(model)
     return registry is not None and registry.lost
 
 
 class OwnSolves:
-    """What the tools ask (`dovetail.core.foreign.Ties`)."""
+    """The answers to tools' questions (`dovetail.core.foreign.Ties`)."""
 
     def refuse(self, parts: Iterable[Any]) -> None:
-        """A `ModelError` where a part has predictors, or is a copy that has lost them."""
+        """Raise a `ModelError` if a part has predictors, or is a copy that lost them."""
         for part in parts:
             require_not_lost((part,))
             names = [attached.name for attached in attached_to(part)]
@@ -196,13 +196,13 @@ class OwnSolves:
                 )
 
     def copied(self, parts: Iterable[Any], copy: Any) -> None:
-        """Note that the copy of a model with predictors has none of them."""
+        """Record that a copy lost its predictors."""
         if any(is_lost(part) or attached_to(part) for part in parts):
             registry_of(copy).lost = True
 
 
 def require_not_lost(parts: Iterable[Any]) -> None:
-    """Refuse to solve a copy as if its original had no predictors."""
+    """Refuse to solve a copy that lost its predictors."""
     if any(map(is_lost, parts)):
         raise ModelError(
             "this model is a copy of one that predictors are attached to, and a copy has none of them. "
@@ -214,7 +214,7 @@ def require_not_lost(parts: Iterable[Any]) -> None:
 Kind = TypeVar("Kind", bound="PredictorConstr")
 
 MOST_SHOWN = 4
-"""Output values that are shown in one line."""
+"""Number of output values shown in one line."""
 
 
 class PredictorConstr:
@@ -233,23 +233,23 @@ class PredictorConstr:
     ) -> None:
         self._model, self._foreign, self._attached, self._created = model, foreign, attached, created
         self.predictor = predictor
-        """As it was passed."""
+        """The predictor as it was passed."""
         entries = as_samples(foreign.unpack(attached.inputs))
         self.input = foreign.table(attached.inputs, entries)
-        """The inputs, (n_samples, n_features) where the tool has tables of variables; else as passed."""
+        """The inputs, (n_samples, n_features) if the tool has tables of variables; otherwise as passed."""
         made = as_outputs(foreign.unpack(attached.outputs), len(entries))
         self.output = foreign.table(attached.outputs, made)
-        """The outputs, likewise (n_samples, n_outputs)."""
+        """The outputs, (n_samples, n_outputs) or as passed."""
 
     def held_as(self, kind: type[Kind]) -> Kind:
-        """The same attachment with what a derived class offers besides."""
+        """The same attachment as an object of a derived class."""
         other = kind.__new__(kind)
         other.__dict__.update(self.__dict__)
         return other
 
     @property
     def name(self) -> str:
-        """How log and messages call it."""
+        """The name in log and messages."""
         return self._attached.name
 
     @property

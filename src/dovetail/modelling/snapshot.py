@@ -1,4 +1,4 @@
-"""A model as it is at one moment: the problem that it and all that is attached to it say."""
+"""A model at one moment, as the problem that it and its attachments state."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _log = logging.getLogger("dovetail")
 
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
-    """A model on its way through one solve: the problem it is now, and where that came from."""
+    """A model during one solve: its problem, and the way back to the model."""
 
     problem: Problem
     origin: Origin | None = None
-    """None for a `dovetail.Problem`, which is no foreign model."""
+    """None for a `dovetail.Problem`."""
     attached: tuple[tuple[Attachment, Places, Places], ...] = ()
-    """Where the inputs and outputs of each attachment are, one row per sample."""
+    """Places of inputs and outputs of each attachment, one row per sample."""
     asking_seconds: float = 0.0
-    """How long it took to ask every predictor once."""
+    """Seconds that it took to evaluate every predictor once."""
 
     def carry(self, x: FloatArray, before: Origin) -> FloatArray:
-        """A point of an earlier snapshot, over the columns of this one; new ones as near 0 as they can be."""
+        """A point of an earlier snapshot over the columns of this one; new columns as near 0 as possible."""
         assert self.origin is not None
         mip = self.problem.mip
         if before.model.moved(before.reading):
@@ -69,7 +69,7 @@ class ModelSnapshot:
         return carried
 
     def remember(self, result: Result) -> None:
-        """Let the model's `PredictorConstr` objects read the point that a solve found."""
+        """Store the solution for the model's `PredictorConstr` objects."""
         for attached, inputs, outputs in self.attached:
             attached.values = (
                 None if result.x is None else (inputs.values(result.x), outputs.values(result.x))
@@ -78,10 +78,8 @@ class ModelSnapshot:
 
 
 def take_snapshot(model: Any, budget: Budget | None = None) -> ModelSnapshot:
-    """The problem that `model` and all that is attached to it are now; a `dovetail.Problem` is one.
-
-    Every predictor is asked what it is now, while the budget lasts; without one there is no limit.
-    """
+    """The problem that `model` and its attachments state now. Every predictor is described again while the
+    budget lasts; without a budget there is no limit."""
     budget = Budget() if budget is None else budget
     read = _own(model) if isinstance(model, Problem) else _read(model, budget)
     begin = perf_counter()
@@ -95,7 +93,7 @@ def _own(problem: Problem) -> ModelSnapshot:
 
 
 def _read(model: Any, budget: Budget) -> ModelSnapshot:
-    """A model of another tool, read afresh."""
+    """A model of another tool, read again."""
     foreign = foreign_model(model)
     reading = foreign.read()
     parts = list(foreign.enclosed())
@@ -110,7 +108,7 @@ def _read(model: Any, budget: Budget) -> ModelSnapshot:
 def _problem(
     reading: Reading, found: tuple[tuple[Attachment, Places, Places], ...], budget: Budget
 ) -> Problem:
-    """What was read, with a column for each number among the inputs, blocks, products and indicators."""
+    """The problem of a reading, with fixed columns, blocks, products and indicators."""
     problem = Problem(with_numbers(reading.mip, [inputs for _, inputs, _ in found]))
     for attached, inputs, outputs in found:
         attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)

@@ -1,4 +1,5 @@
-"""Foreign models: read into a `Mip`, one file per library; importing this package imports none of them."""
+"""Models of other tools, read into a `Mip`, one file per tool; importing this package imports none of the
+tools."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ MODELS: Table[ForeignModel] = Table(
 
 
 def foreign_model(model: Any) -> ForeignModel:
-    """What can read `model`; a `ModelError` if it is of no modelling tool that dovetail knows."""
+    """The reader for `model`; a `ModelError` for an unknown tool."""
     name = MODELS.recognised(model)
     if name is None:
         raise ModelError(

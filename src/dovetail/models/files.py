@@ -1,4 +1,4 @@
-"""Model files, .mps and .lp: read by HiGHS, and by a narrow reader of our own that must agree."""
+"""Model files, .mps and .lp: read by HiGHS and by a strict reader of our own, which must agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.models.text import shown, unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
-"""Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
+"""Four million rows and columns, or twenty million entries: a few gigabytes in HiGHS."""
 
 
 def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
@@ -63,7 +63,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
 
 
 def _require_possible(file: str, text: LpProgram) -> None:
-    """Name a column that can be no number: HiGHS says of such a file only that it does not take it."""
+    """Name a variable with contradictory bounds: HiGHS only says that it refuses the file."""
     for column in text.columns:
         low, high = text.limits(column)
         if low > high:

@@ -39,7 +39,7 @@ class GurobiModel(ForeignModel):
     tool = "gurobipy model"
 
     def read(self, *, rows: bool = True) -> Reading:
-        """The program; columns are known by their `Var` objects, of which gurobipy keeps one each."""
+        """The program; columns are identified by their `Var` objects, of which gurobipy keeps one each."""
         model = self._model
         model.update()
         _refuse_what_cannot_be_read(model)
@@ -76,7 +76,7 @@ class GurobiModel(ForeignModel):
         return as_array(given, _unfold)
 
     def key(self, variable: Any) -> Hashable:
-        """The `Var` itself; gurobipy says so if it is another model's or was removed."""
+        """The `Var` itself; gurobipy raises an error for a variable of another model or a removed one."""
         if isinstance(variable, gp.Var) and (self._holds(variable) or self._has_waiting(variable)):
             return Identity(variable)
         if isinstance(variable, (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)):
@@ -97,12 +97,12 @@ class GurobiModel(ForeignModel):
         return True
 
     def _has_waiting(self, variable: gp.Var) -> bool:
-        """Whether it was just added, and is brought into the model now."""
+        """Whether the variable was just added, and is waiting for an update."""
         self._model.update()
         return self._holds(variable)
 
     def watch(self, ties: Ties) -> None:
-        """All that solves a model, and all that makes another one of it."""
+        """Wrap all methods that solve or copy a model."""
         solves = "optimize", "optimizeAsync", "optimizeBatch", "tune"
         ask_first(gp.Model, solves, lambda model, *args, **options: ties.refuse((model,)))
         copies = "copy", "relax", "fixed", "presolve"
@@ -119,7 +119,7 @@ class GurobiModel(ForeignModel):
         return made
 
     def discard(self, created: Any) -> None:
-        """Remove the variables, also from the rows that hold them."""
+        """Remove the variables, also from their constraints."""
         self._model.remove(created)
         self._model.update()
 
@@ -134,7 +134,7 @@ class GurobiModel(ForeignModel):
         return gp.MVar.fromlist(entries.tolist()) if whole else entries
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """`X` and `ObjVal` answer until the model is next updated."""
+        """Make `X` and `ObjVal` return the solution until the next update."""
         self._model.update()  # what was loaded before is gone
         if answer.x is not None:
             load_point(self._model, reading, reading.whole(answer.x), unwrap(gp.Model.optimize))
@@ -145,7 +145,7 @@ def _unfold(item: Any) -> Any:
 
 
 def _shown(item: Any) -> str:
-    """How messages call something; variables whose model is gone cannot even be shown."""
+    """A variable in messages; variables of deleted models cannot be shown."""
     try:
         return repr(item)
     except Exception:
@@ -153,7 +153,7 @@ def _shown(item: Any) -> str:
 
 
 def _refuse_what_cannot_be_read(model: gp.Model) -> None:
-    """An `UnsupportedError` that names what one linear or quadratic program with integers cannot hold."""
+    """An `UnsupportedError` that names an unsupported part of the model."""
     if model.NumObj > 1 or model.IsMultiObj:  # setObjectiveN gives a weight to a single one, too
         raise UnsupportedError(
             f"the model has {model.NumObj} objectives set by setObjectiveN; set model.NumObj = 0, and the "
@@ -167,13 +167,13 @@ def _refuse_what_cannot_be_read(model: gp.Model) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Slacks:
-    """Columns that gurobipy made for two-sided rows (addRange), where row + slack = right-hand side."""
+    """Columns that gurobipy made for range constraints (addRange), where row + slack = right-hand side."""
 
     column: IntArray
     row: IntArray
 
     def read(self, model: gp.Model, mip: Mip) -> Iterator[Slack]:
-        """What each of them is, given the rest of its row."""
+        """Each slack, from the rest of its row."""
         variables, rows = model.getVars(), model.getConstrs()
         for j, i in zip(self.column.tolist(), self.row.tolist(), strict=True):
             part = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
@@ -183,12 +183,9 @@ class _Slacks:
 
 
 def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) -> _Slacks:
-    """The slacks of two-sided rows, but for columns that are `needed` elsewhere.
-
-    gurobipy gives no other sign of them than their names, "Rg" and the name of the row, so what else they
-    have to be is looked at too. A variable of that kind is a slack whoever made it: leaving it out says
-    the same with one column less.
-    """
+    """The slacks of range constraints that are not `needed` elsewhere. gurobipy marks them only by the name
+    "Rg" plus the name of the row, so their other properties are tested too. Any variable with these
+    properties can be left out without changing the model."""
     found: dict[int, int] = {}  # column by row
     for j, name in enumerate(model.getAttr("VarName", variables)):
         if name.startswith("Rg") and j not in needed:
@@ -199,7 +196,7 @@ def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) ->
 
 
 def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
-    """The equation that a variable is a slack of: it is in no other row, and costs nothing."""
+    """The equation of a slack, if the variable is in no other row and costs nothing."""
     held = model.getCol(variable)
     if held.size() != 1 or held.getCoeff(0) != 1.0 or variable.Obj != 0.0:
         return None
@@ -231,7 +228,7 @@ def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
 
 
 def _with_rows(model: gp.Model, columns: Mip, own: IntArray, slacks: _Slacks) -> Mip:
-    """The program with its rows; what the slacks were for becomes limits of their rows."""
+    """The program with its rows; slacks become limits of their rows."""
     rows = model.getConstrs()
     sense = np.array(model.getAttr("Sense", rows), dtype=str)
     limit = np.array(model.getAttr("RHS", rows), dtype=np.float64)
@@ -263,7 +260,7 @@ class QuadraticRow:
 
 
 def quadratic_objective(model: Any) -> list[QuadraticTerms]:
-    """What is quadratic in the objective, if anything."""
+    """The quadratic terms of the objective, if any."""
     if not model.NumQNZs:
         return []
     Q = sp.coo_array(model.getQ())  # as it was written: no half, no second triangle
@@ -301,7 +298,7 @@ def _indices(found: list[int]) -> IntArray:
 
 
 def with_quadratic_rows(mip: Mip, rows: list[QuadraticRow], place: IntArray) -> Mip:
-    """`mip` with what is linear in the quadratic constraints, and their limits, as rows at its end."""
+    """`mip` with the linear parts and limits of the quadratic constraints as rows at its end."""
     if not rows:
         return mip
     number = np.repeat(np.arange(len(rows)), [row.linear.size for row in rows])
@@ -313,26 +310,26 @@ def with_quadratic_rows(mip: Mip, rows: list[QuadraticRow], place: IntArray) -> 
 
 
 MAX, MIN, ABS, AND, OR, NORM, INDICATOR, PWL = 0, 1, 2, 3, 4, 5, 7, 8
-"""Gurobi's numbers of the kinds that are taken; those of functions (exp, log, pow, sin, ...) are others."""
+"""Gurobi's numbers of the supported kinds of general constraints."""
 
 Write = Callable[[SpecialConstraints, list[int]], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Special:
-    """One constraint, and the variables that it is about."""
+    """A general constraint and its variables."""
 
     variables: list[Any]
     to: Write
-    """Writes it, given the columns of the variables."""
+    """Writes the constraint, given the columns of the variables."""
 
     def write(self, written: SpecialConstraints, place: IntArray) -> None:
-        """Where variables are columns by `place`."""
+        """Write the constraint; variables are columns by `place`."""
         self.to(written, [int(place[variable.index]) for variable in self.variables])
 
 
 def special_constraints(model: Any) -> Iterator[Special]:
-    """All of a model; an `UnsupportedError` names the first that is not taken."""
+    """All general constraints of a model; an `UnsupportedError` names the first unsupported one."""
     for constraint in model.getGenConstrs():
         yield _general(model, constraint, constraint.GenConstrName)
     for number, ordered in enumerate(model.getSOSs() if model.NumSOS else ()):
@@ -420,17 +417,15 @@ SETTINGS: dict[str, float] = {
     "FeasibilityTol": 1e-4,
     "IntFeasTol": 1e-4,
 }
-"""For one solve of a point that was checked: no limit of its owner ends it, and rows that the point meets to
-1e-6 are met, however Gurobi scales them."""
+"""Parameters for fixing a checked point: no limit of the owner ends the solve, and rows within 1e-6 count as
+satisfied, however Gurobi scales them."""
 OPTIMAL, TOO_LARGE = 2, 10010
-"""Gurobi's codes for a solve that has an answer, and for a model beyond a restricted licence."""
+"""Gurobi's codes for a solve with a solution, and for a model beyond a restricted licence."""
 
 
 def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callable[[Any], None]) -> None:
-    """Let `X` and `ObjVal` of the model say the point; a `ModelError` where Gurobi does not take it.
-
-    `optimize` is gurobipy's own, which does not ask whether predictors are attached.
-    """
+    """Make `X` and `ObjVal` return the point; a `ModelError` if Gurobi refuses it. `optimize` is gurobipy's
+    own."""
     variables, values = _values_still_in_model(model, reading, point)
     with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
         with _fixed(model, variables, values):
@@ -444,7 +439,7 @@ def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callab
 
 
 def _why_no_solution(model: Any, optimize: Callable[[Any], None]) -> str:
-    """What is wrong with the model, once it is solved; nothing if it has a solution."""
+    """Why the solved model has no solution; empty if it has one."""
     try:
         optimize(model)
     except Exception as reason:  # gurobipy's own, which this file does not import
@@ -456,7 +451,7 @@ def _why_no_solution(model: Any, optimize: Callable[[Any], None]) -> str:
 
 
 def _values_still_in_model(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
-    """The variables that are still in the model, and their values; whole ones of integers."""
+    """The variables that are still in the model, and their values; integers rounded."""
     integer = np.zeros(point.size, dtype=bool)
     integer[: len(reading.keys)] = reading.mip.integer[: len(reading.keys)]
     values = np.where(integer, np.round(point), point)
@@ -467,7 +462,7 @@ def _values_still_in_model(model: Any, reading: Reading, point: FloatArray) -> t
 
 @contextmanager
 def _fixed(model: Any, variables: list[Any], values: list[float]) -> Iterator[None]:
-    """The variables at these values within; their bounds wait to be as they were afterwards, in any case."""
+    """The variables fixed at these values inside; the bounds are restored afterwards in any case."""
     bounds = {name: model.getAttr(name, variables) for name in ("LB", "UB")}
     try:
         for name in bounds:
@@ -480,7 +475,7 @@ def _fixed(model: Any, variables: list[Any], values: list[float]) -> Iterator[No
 
 @contextmanager
 def _quietly(model: Any, settings: dict[str, float]) -> Iterator[None]:
-    """The parameters within; all as they were afterwards, in an order in which Gurobi prints nothing."""
+    """Parameters set inside and restored afterwards, without output of Gurobi."""
     silence = {"OutputFlag": 0, "LogToConsole": 0}
     wanted = silence | settings
     before = {name: model.getParamInfo(name)[2] for name in wanted}

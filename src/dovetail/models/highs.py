@@ -20,19 +20,19 @@ from dovetail.models.tool_model import ask_first
 
 
 class HighsModel(ForeignModel):
-    """A `highspy.Highs`; its variables are `highs_var` objects, or columns by their names."""
+    """A `highspy.Highs`; its variables are `highs_var` objects, or names."""
 
     tool = "highspy model"
     heavy = (highspy.HighspyArray,)
 
     def read(self, *, rows: bool = True) -> Reading:
-        """The program; columns are known by their place."""
+        """The program; columns are identified by their index."""
         mip = as_mip(self._model, rows=rows, quadratic=True)
         quadratics = _quadratics(self._model) if rows else ()
         return Reading(mip, tuple(range(mip.n_columns)), quadratics=quadratics)
 
     def key(self, variable: Any) -> Hashable:
-        """The place of the column now: highspy keeps it up to date only where it was asked to."""
+        """The current index of the column."""
         if isinstance(variable, str):
             status, place = self._model.getColByName(variable)
             if status == highspy.HighsStatus.kOk:
@@ -45,7 +45,8 @@ class HighsModel(ForeignModel):
         )
 
     def watch(self, ties: Ties) -> None:
-        """All ways to solve end in `run` of the class above; some change the objective before."""
+        """Wrap the methods that solve: all end in `run` of the class above, some after changing the
+        objective."""
 
         def ask(model: Any, *args: Any, **options: Any) -> None:
             ties.refuse((model,))
@@ -54,17 +55,18 @@ class HighsModel(ForeignModel):
             ask_first(owner, ("run", "solve", "optimize", "startSolve", "minimize", "maximize"), ask)
 
     def moved(self, reading: Reading) -> bool:
-        """After a deletion: columns are known by their places, and those behind have moved up."""
+        """Whether columns were deleted, so that later indices have changed."""
         return int(self._model.getNumCol()) < reading.mip.n_columns
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
-        """New columns, as highspy itself would make them."""
+        """New columns, made as highspy does."""
         kind = highspy.HighsVarType.kInteger if binary else highspy.HighsVarType.kContinuous
         low, high = (0.0, 1.0) if binary else (-highspy.kHighsInf, highspy.kHighsInf)
         return self._model.addVariables(*shape, lb=low, ub=high, type=kind, name_prefix=f"{name}_")
 
     def discard(self, created: Any) -> None:
-        """Delete the columns if they are the last; else fix them at 0, or variables behind would move."""
+        """Delete the columns if they are the last ones; otherwise fix them at 0, so that other indices
+        stay."""
         places = sorted((int(variable.index) for variable in created.ravel()), reverse=True)
         if places[-1] + len(places) == self._model.getNumCol():
             self._model.deleteVars(len(places), places[::-1])
@@ -74,7 +76,8 @@ class HighsModel(ForeignModel):
             self._model.changeColCost(place, 0.0)
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """`val`, `getSolution` and the like answer; HiGHS computes objective and status in a run only."""
+        """Make `val`, `getSolution` and the like return the solution; HiGHS computes objective and status
+        only in a run."""
         if answer.x is None:
             self._model.clearSolver()
             return
@@ -87,7 +90,7 @@ class HighsModel(ForeignModel):
 
 
 def _holder(variable: Any) -> Any:
-    """The model behind the weak proxy that a variable holds; None once it is gone."""
+    """The model behind the weak proxy that a variable holds; None if it is gone."""
     try:
         return variable.highs.getLp.__self__
     except ReferenceError:
@@ -109,7 +112,7 @@ def _quadratics(highs: highspy.Highs) -> tuple[QuadraticTerms, ...]:
 def as_mip(
     highs: highspy.Highs, called: str = "the model", *, rows: bool = True, quadratic: bool = False
 ) -> Mip:
-    """The program that a HiGHS object holds; a quadratic objective is refused unless somebody reads that."""
+    """The program of a HiGHS object; a quadratic objective is refused unless the caller reads it."""
     if highs.getHessianNumNz() > 0 and not quadratic:
         raise ModelError(
             f"{called} has a quadratic objective, and a dovetail.Mip is linear. Read it with highspy "
@@ -158,7 +161,7 @@ def _integrality(lp: highspy.HighsLp, called: str) -> np.ndarray:
 
 
 def read_by_highs(path: Path, meter: Meter, *, free: bool = True) -> Mip:
-    """What HiGHS reads in a plain file."""
+    """The model that HiGHS reads from a plain file."""
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("mps_parser_type_free", free)

@@ -1,7 +1,7 @@
 """Models written with linopy.
 
-linopy numbers its variables ("labels") and never uses a number again, so columns are known by labels. A
-`linopy.Variable` holds its model; what is kept of it here is labels and a weak reference.
+linopy numbers its variables ("labels") and never reuses a number, so columns are identified by labels. A
+`linopy.Variable` holds its model; only labels and a weak reference are kept here.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MASKED = -1
 
 
 WITHOUT_POINT = {"infeasible": "infeasible", "unbounded": "unbounded", "error": "error"}
-"""What linopy calls an end without a point, by dovetail's status; "other" for the rest."""
+"""linopy's termination conditions without a solution, by dovetail's status; "other" for the rest."""
 ENDED_BY = {"time": "time_limit", "iterations": "iteration_limit"}
-"""What linopy calls the end of a point that is not proved to be optimal; "suboptimal" for the rest."""
+"""linopy's termination conditions with a solution that is not proved optimal; "suboptimal" for the rest."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """One variable: its label in its model, which is not kept alive."""
+    """One variable: its label, without keeping the model alive."""
 
     number: int
     model: ReferenceType[Any]
@@ -63,7 +63,7 @@ class LinopyModel(ForeignModel):
     heavy = (object,)
 
     def read(self, *, rows: bool = True) -> Reading:
-        """The program; without rows, also without costs. Columns are known by their labels."""
+        """The program; columns are identified by their labels."""
         _refuse_what_is_not_taken(self._model)
         mip, labels = _columns(self._model)
         keys = tuple(labels.tolist())

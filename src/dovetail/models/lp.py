@@ -37,10 +37,10 @@ HEADER = re.compile(
     rb"|(?P<semi>semis?|semi-continuous)|(?P<end>end))(?=\s|$)(?!\s*:)",
     re.IGNORECASE,
 )
-"""The word that begins a section: the first of its line, and no label."""
+"""A word that begins a section."""
 _PLAIN = rb"[^\s+\-*^/\[\]<>=:|]"
 _NAME = _PLAIN + rb"+(?:\[" + _PLAIN + rb"+\]" + _PLAIN + rb"*)*"
-"""Brackets belong to a name where nothing parts them from it and nothing is reckoned inside: x[0,1]."""
+"""Brackets belong to a name if no space precedes them and they contain no arithmetic: x[0,1]."""
 TOKEN = re.compile(
     rb"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<compare>[<>=]+)|(?P<sign>[+-])"
     rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>" + _NAME + rb")|(?P<stop>$))"
@@ -58,36 +58,36 @@ class Token(NamedTuple):
     word: bytes
     line: int
     glued: bool
-    """Whether nothing stands between it and the word before."""
+    """Whether no space separates the token from the word before."""
 
 
 class Tokens:
-    """All of a file, one token ahead."""
+    """All tokens of a file, with one token of lookahead."""
 
     def __init__(self, path: Path, meter: Meter) -> None:
         self._meter = meter
         self._stream = self._split(path)
         self.next = Token("stop", b"", 0, False)
         self.behind = 0
-        """The line of the last token that was taken."""
+        """The line of the last token taken."""
         self.take()
 
     def take(self) -> Token:
-        """The next token, which is thereby behind."""
+        """Take the next token."""
         taken, self.next = self.next, next(self._stream, self.next)
         self.behind = taken.line
         return taken
 
     def wrong(self, token: Token, what: str) -> ModelError:
-        """The error that names the line of a token."""
+        """The error for a token, with its line."""
         return ModelError(f"{self._meter.name} cannot be read as an LP file: line {token.line} {what}.")
 
     def wrong_here(self, what: str) -> ModelError:
-        """The same for the next token."""
+        """The error for the next token."""
         return self.wrong(self.next, what)
 
     def empty(self) -> ModelError:
-        """The error of a file in which nothing is said."""
+        """The error for an empty file."""
         return ModelError(f"{self._meter.name} is empty, or all of it is comments: this is no model.")
 
     def _split(self, path: Path) -> Iterator[Token]:
@@ -113,12 +113,12 @@ class Tokens:
 
 
 TOLERANCE = 1e-6
-"""By how much a whole number may miss a limit of an integer column."""
+"""By how much an integer may miss a limit of its column."""
 
 
 @dataclass
 class LpRow:
-    """coefficients, a sign (<=, >= or =), and the number behind it."""
+    """Coefficients, a sign (<=, >= or =), and the right-hand side."""
 
     coefficients: dict[bytes, float]
     compare: bytes
@@ -127,7 +127,7 @@ class LpRow:
 
 @dataclass
 class LpProgram:
-    """What an .lp file says."""
+    """The contents of an .lp file."""
 
     maximises: bool = False
     cost: dict[bytes, float] = field(default_factory=dict)
@@ -135,21 +135,21 @@ class LpProgram:
     rows: list[LpRow] = field(default_factory=list)
     lower: dict[bytes, float] = field(default_factory=dict)
     upper: dict[bytes, float] = field(default_factory=dict)
-    """Limits that are given; 0 and infinity are those of all others."""
+    """Stated limits; all others are 0 and infinity."""
     columns: dict[bytes, None] = field(default_factory=dict)
-    """In the order of their first appearance."""
+    """Columns in the order of their first appearance."""
     labels: set[bytes] = field(default_factory=set)
     """Names of rows and of the objective."""
     integer: set[bytes] = field(default_factory=set)
     binary: set[bytes] = field(default_factory=set)
 
     def limits(self, column: bytes) -> tuple[float, float]:
-        """What a column may be."""
+        """Lower and upper limit of a column."""
         high = 1.0 if column in self.binary else math.inf
         return self.lower.get(column, 0.0), self.upper.get(column, high)
 
     def agrees(self, mip: Mip) -> bool:
-        """Whether a program is the one in the text."""
+        """Whether a program equals the one in the text."""
         if mip.names is None or {name.encode() for name in mip.names} != self.columns.keys():
             return False
         if mip.n_rows != len(self.rows) or (mip.sense == "max") != self.maximises:
@@ -191,13 +191,13 @@ class LpProgram:
 
 
 def _unrounded(theirs: FloatArray, ours: FloatArray, whole: BoolArray) -> FloatArray:
-    """Limits from below, as they were before a program rounded those of its integers up."""
+    """Lower limits before a program rounded those of its integers up."""
     rounded = whole & (np.ceil(ours - TOLERANCE) <= theirs) & (theirs <= np.ceil(ours))
     return np.where(rounded, ours, theirs)
 
 
 def _close(theirs: FloatArray, ours: ArrayLike) -> bool:
-    """The same to the last digits that two ways of reading a number may differ in."""
+    """Equality up to the digits in which two number readers may differ."""
     ours = np.asarray(ours, dtype=np.float64)
     ours = np.where(np.abs(ours) >= INFINITY, np.copysign(np.inf, ours), ours)
     return np.allclose(theirs, ours, rtol=1e-12, atol=0.0)
@@ -205,11 +205,11 @@ def _close(theirs: FloatArray, ours: ArrayLike) -> bool:
 
 INFINITE = (b"inf", b"infinity")
 RESERVED = (*INFINITE, b"nan", b"free")
-"""Words that some reader takes for a number; no column is called so."""
+"""Words that some readers take for a number and that cannot be names."""
 
 
 def parse_lp(path: Path, meter: Meter) -> LpProgram:
-    """What an .lp file says; a `ModelError` names the first line outside the grammar."""
+    """The contents of an .lp file; a `ModelError` names the first line outside the grammar."""
     return _Parser(path, meter).run()
 
 
@@ -308,7 +308,7 @@ class _Parser:
                 raise self._tokens.wrong_here(f"or one before makes {shown(name)} binary, beyond its bounds")
 
     def _end(self) -> None:
-        """Nothing follows."""
+        """Require the end of the file."""
 
     def _semi(self) -> None:
         self._names()  # read so that the sections behind it are seen; who takes the model refuses them
@@ -320,7 +320,7 @@ class _Parser:
         return self._known(token.word)
 
     def _names(self) -> set[bytes]:
-        """Columns that are known: a misspelt one would become a column, and the one meant lose its kind."""
+        """Names of known columns: a misspelt name would become a new column."""
         found: set[bytes] = set()
         while self._tokens.next.kind == "name":
             word = self._tokens.next.word
@@ -333,7 +333,7 @@ class _Parser:
         return found
 
     def _label(self, *, required: bool) -> bytes | None:
-        """Take a label; or give back the name of the column that it turned out to be."""
+        """Take a label; or return the name of the column that it turned out to be."""
         if self._tokens.next.kind != "name":
             return None
         token = self._tokens.take()
@@ -350,7 +350,7 @@ class _Parser:
         return self._known(token.word)
 
     def _limit(self) -> float:
-        """The number behind (or before) a comparison, which may be infinite."""
+        """The number beside a comparison, which may be infinite."""
         sign = self._sign()
         ahead = self._tokens.next
         if ahead.kind == "name" and ahead.word.lower() in INFINITE:
@@ -367,7 +367,7 @@ class _Parser:
         return token.word
 
     def _sum(self, first: bytes | None, what: str) -> tuple[dict[bytes, float], float | None]:
-        """Terms, and the constant among them if there is one; `first` is a name that was taken already."""
+        """The terms, and the constant among them; `first` is a name that was already taken."""
         found: dict[bytes, float] = {} if first is None else {first: 1.0}
         constant = None
         begins = first is None
@@ -389,7 +389,7 @@ class _Parser:
         return found, constant
 
     def _term(self, what: str) -> tuple[bytes | None, float]:
-        """A column and its coefficient; or no column, and a number."""
+        """A column with its coefficient, or a number without a column."""
         value = self._sign()
         if self._tokens.next.kind == "number":
             value *= self._number()
@@ -430,7 +430,7 @@ class _Parser:
 
 @contextmanager
 def without_brackets(path: Path, text: LpProgram, meter: Meter) -> Iterator[Path]:
-    """A file that says the same and that HiGHS can read: the file itself where no name has brackets."""
+    """A file with the same contents that HiGHS can read; the file itself if no name has brackets."""
     if not any(b"[" in name for names in (text.columns, text.labels) for name in names):
         yield path
         return
@@ -444,7 +444,8 @@ def without_brackets(path: Path, text: LpProgram, meter: Meter) -> Iterator[Path
 
 
 def with_brackets(mip: Mip, text: LpProgram) -> Mip:
-    """What HiGHS read, by the names of the file. Two that became one are one column, and disagree."""
+    """The program that HiGHS read, with the names of the file. Two columns that became one make the readers
+    disagree."""
     names, row_names = _renamed(mip.names, text.columns), _renamed(mip.row_names, text.labels)
     if names is mip.names and row_names is mip.row_names:
         return mip

@@ -25,27 +25,27 @@ NEEDED = (b"ROWS", b"COLUMNS", b"ENDATA")
 SENSES = (b"MAX", b"MAXIMIZE", b"MAXIMISE", b"MIN", b"MINIMIZE", b"MINIMISE")
 NUMBERED = (b"UP", b"LO", b"FX", b"LI", b"UI", b"SC")
 BARE = (b"FR", b"MI", b"PL", b"BV")
-"""Kinds of bounds, with and without a number."""
+"""Kinds of bounds without a number, and with one."""
 PLACES = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
-"""Where the words of a line of the fixed format stand; names there may hold blanks."""
+"""Positions of the words in the fixed format, where names may hold blanks."""
 BLANK = (b" ", b"\t")
-"""How a line begins that is not the beginning of a section."""
+"""The beginnings of a line that does not begin a section."""
 BATCH = 10_000
-"""Words that are counted at a time."""
+"""Number of words that are counted at a time."""
 GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
 
 
 @dataclass
 class Outline:
-    """What a file holds, as far as it is compared with what HiGHS makes of it."""
+    """The contents of a file, as far as they are compared with what HiGHS reads."""
 
     columns: list[bytes] = field(default_factory=list)
     rows: dict[bytes, bytes] = field(default_factory=dict)
-    """The kind of each: N, L, G or E. The first N is the objective; HiGHS drops the others."""
+    """The kind of each row: N, L, G or E. The first N is the objective; HiGHS drops the others."""
     entries: int = 0
-    """Coefficients other than 0, outside the rows of kind N."""
+    """Nonzero coefficients, without those in rows of kind N."""
     fixed: bool = False
-    """Whether it can only be read by the places of its words."""
+    """Whether the file can only be read by positions."""
 
     @property
     def constraints(self) -> list[bytes]:
@@ -60,7 +60,7 @@ class Outline:
 
 
 def outline(path: Path, meter: Meter) -> Outline:
-    """What an .mps file holds; a `ModelError` names the first line that cannot be right."""
+    """The contents of an .mps file; a `ModelError` names the first line that cannot be right."""
     try:
         return _Scan(meter, bytes.split).run(lines(path, meter))
     except ModelError:
@@ -95,14 +95,14 @@ class _Scan:
         """Columns so far."""
         self._name = b""
         self._column: set[bytes] = set()
-        """The column at hand, and the rows it has an entry in."""
+        """The current column, and the rows in which it has an entry."""
         self._set: bytes | None = None
         self._given: set[bytes] = set()
-        """The name of the right-hand side or ranges at hand, and the rows it has given."""
+        """The name of the current right-hand side or ranges, and the rows that it has given."""
         self._integer = False
         self._line = 0
         self._reader: Callable[[list[bytes]], None] = self._nowhere
-        """What the section at hand does with the words of a line."""
+        """The function for lines of the current section."""
 
     def run(self, text: Iterable[tuple[int, bytes]]) -> Outline:
         fields, count = self._fields, 0
@@ -159,7 +159,7 @@ class _Scan:
         }.get(name, self._nowhere)  # fmt: skip
 
     def _latest(self) -> int:
-        """RHS, RANGES and BOUNDS may come in any order, OBJSENSE anywhere before the rows."""
+        """Require the order of sections: RHS, RANGES and BOUNDS in any order, OBJSENSE before the rows."""
         places = [min(ORDER.index(name), ORDER.index(b"RHS")) for name in self._seen]
         return max(place if place > 1 else 0 for place in places)
 
@@ -210,7 +210,7 @@ class _Scan:
         self._integer = not self._integer
 
     def _right(self, words: list[bytes]) -> None:
-        """A line of RHS or RANGES: the name of the set may be left out."""
+        """A line of RHS or RANGES; the name of the set may be left out."""
         if len(words) not in (2, 3, 4, 5):
             raise self._wrong("is no set with one or two rows and numbers")
         self._require_one_set(words.pop(0) if len(words) % 2 else b"")

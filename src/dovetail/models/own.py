@@ -1,6 +1,6 @@
-"""`dovetail.Problem` behind the same face as the models of other tools.
+"""`dovetail.Problem` with the interface of other tools' models.
 
-Columns are integers or names; a number with a decimal point is a fixed feature.
+Variables are integers or names; a number with a decimal point is a fixed feature.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dovetail.core.template import FamilyColumns
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its index; a bare integer would be taken for a number."""
+    """A column by its index; a bare integer would count as a number."""
 
     index: int
 
@@ -34,7 +34,7 @@ class OwnModel(ForeignModel):
     tool = "Problem"
 
     def read(self, *, rows: bool = True) -> Reading:
-        """The problem's own host, which needs no reading."""
+        """The program of the problem itself."""
         mip = self._model.mip
         return Reading(mip, tuple(range(mip.n_columns)))
 
@@ -55,7 +55,7 @@ class OwnModel(ForeignModel):
         raise ModelError(f"{variable!r} is no variable of the problem; give its index or its name.")
 
     def watch(self, ties: Ties) -> None:
-        """Nothing: a problem holds its predictors itself."""
+        """Nothing to do: a problem holds its predictors itself."""
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New columns at the end."""
@@ -66,7 +66,7 @@ class OwnModel(ForeignModel):
         return added.reshape(shape)
 
     def discard(self, created: Any) -> None:
-        """Columns of a problem keep their indices, so they stay: nothing refers to them any more."""
+        """Nothing to do: columns of a problem keep their indices."""
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """A problem has no place for an answer: the result has it."""
+        """Nothing to do: the result has the solution."""

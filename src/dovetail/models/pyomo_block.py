@@ -38,7 +38,7 @@ _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
      "SOSConstraint", "Suffix", "BuildAction", "BuildCheck", "BooleanVar", "ExternalFunction", "Port"}
 )  # fmt: skip
-"""Components that are rows and columns, or mean nothing by themselves."""
+"""Components that are rows or columns, or that mean nothing by themselves."""
 
 _WITH_BINARIES = "write it with binary variables and linear constraints, or deactivate it."
 
@@ -49,7 +49,7 @@ _FIXES = {
     "Arc": "apply pyo.TransformationFactory('network.expand_arcs') to the model first.",
     "DerivativeVar": "discretise the model first, for instance with 'dae.finite_difference'.",
 }
-"""What to do about some of the others."""
+"""What to do about unsupported components."""
 
 
 class PyomoModel(ForeignModel):
@@ -58,7 +58,7 @@ class PyomoModel(ForeignModel):
     tool = "Pyomo model"
 
     def read(self, *, rows: bool = True) -> Reading:
-        """The program; without rows, also without costs. Columns are known by their variable objects."""
+        """The program; columns are identified by their variable objects."""
         _require_taken(self._model)
         columns = _Columns(self._model.component_data_objects(pyo.Var, active=True, descend_into=True))
         lines = _PyomoRows(columns)
@@ -106,10 +106,8 @@ class PyomoModel(ForeignModel):
         return blocks
 
     def watch(self, ties: Ties) -> None:
-        """Every solver that Pyomo knows by name: a class with a `solve`, its own or that of a class above it.
-
-        The classes of the solvers that are called without a name (`appsi`, `contrib.solver`) are among them.
-        """
+        """Wrap the `solve` of every solver that Pyomo knows by name, including the classes behind `appsi`
+        and `contrib.solver`."""
 
         def ask(solver: Any, *args: Any, **options: Any) -> None:
             held = getattr(
@@ -132,15 +130,15 @@ class PyomoModel(ForeignModel):
         return made
 
     def discard(self, created: Any) -> None:
-        """Delete the component; rows that its owner wrote with it are left to the owner."""
+        """Delete the component; constraints that its owner wrote with it stay."""
         self._model.del_component(created)
 
     def like(self, given: Any, values: FloatArray) -> Any:
-        """Dictionaries by index for what is indexed."""
+        """Values of indexed components as dictionaries by index."""
         return like(_unfold(given), values)
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """`value` of every variable that is not fixed; without a point all are stale, as Pyomo says."""
+        """Set `value` of every variable that is not fixed; without a solution all are stale."""
         for j, key in enumerate(reading.keys):
             variable = key.thing if isinstance(key, Identity) else None
             if variable is None or variable.model() is not self._model.model() or variable.fixed:
@@ -160,7 +158,7 @@ def _unfold(item: Any) -> Any:
 
 
 def _require_taken(model: Any) -> None:
-    """Refuse components that are no linear rows, by name."""
+    """Refuse unsupported components by name."""
     if not model.is_constructed():
         raise UnsupportedError(
             f"{model.name} is an abstract Pyomo model without data; pass model.create_instance(...)."
@@ -183,7 +181,8 @@ class _Columns:
             self.place(variable)
 
     def place(self, variable: Any) -> int:
-        """The column of a variable; a new one for what only rows know, such as a parent block's."""
+        """The column of a variable; a new one for variables that only constraints know, such as a parent
+        block's."""
         place = self._places.setdefault(id(variable), len(self.variables))
         if place == len(self.variables):
             self.variables.append(variable)
@@ -201,12 +200,12 @@ class _PyomoRows:
     names: list[str] = field(default_factory=list)
     quadratics: list[QuadraticTerms] = field(default_factory=list)
     sizes: list[tuple[int, int]] = field(default_factory=list)
-    """Columns of which the first is the absolute value of the second: neither is a variable of the model."""
+    """Columns for absolute values and their arguments, which are no variables of the model."""
     shown: dict[int, str] = field(default_factory=dict)
-    """Names of these columns: the expressions that they are."""
+    """Names of these columns: their expressions."""
 
     def add_constraints(self, model: Any) -> None:
-        """All active ones; fixed variables are numbers in them."""
+        """Add all active constraints; fixed variables are numbers."""
         for constraint in model.component_data_objects(pyo.Constraint, active=True, descend_into=True):
             name = constraint.name
             try:
@@ -227,7 +226,7 @@ class _PyomoRows:
         self.names.append(name)
 
     def _expanded(self, what: str, expression: Any) -> Any:
-        """An expression as coefficients of variables and of products; absolute values become variables."""
+        """An expression as coefficients of variables and products; absolute values become variables."""
         line = _expanded(what, expression)
         found = [] if line.nonlinear_expr is None else list(_absolutes(line.nonlinear_expr))
         if not found:
@@ -236,7 +235,7 @@ class _PyomoRows:
         return _require_quadratic(what, _expanded(what, replace_expressions(expression, sizes)))
 
     def _size(self, what: str, absolute: Any) -> Any:
-        """A variable of dovetail's own that is an absolute value."""
+        """A variable for an absolute value."""
         (expression,) = absolute.args
         size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
         for variable, meaning in ((size, absolute), (inside, expression)):
@@ -248,7 +247,7 @@ class _PyomoRows:
         return size
 
     def add_objective(self, model: Any) -> _Objective:
-        """The active one; no objective is one of zero."""
+        """Add the active objective; without one the objective is 0."""
         active = list(model.component_data_objects(pyo.Objective, active=True, descend_into=True))
         if len(active) > 1:
             raise UnsupportedError(
@@ -311,7 +310,7 @@ def _require_quadratic(what: str, line: Any) -> Any:
 
 
 def _absolutes(expression: Any) -> Iterator[Any]:
-    """The absolute values in an expression; not those inside of others."""
+    """The absolute values in an expression, without nested ones."""
     if isinstance(expression, AbsExpression):
         yield expression
     elif getattr(expression, "is_expression_type", bool)():
@@ -342,7 +341,7 @@ def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> 
 
 
 def _limits(variable: Any) -> tuple[float, float]:
-    """Bounds and domain together; a fixed variable is what it is fixed to, wherever its bounds are."""
+    """Bounds from bounds and domain; a fixed variable has its value."""
     if variable.fixed:
         value = _number(variable.name, variable)
         return value, value

@@ -37,14 +37,14 @@ from dovetail.core.special_constraints import Indicator, SpecialConstraints, log
 KINDS = frozenset({"SOS1", "SOS2", "cardinality", "xor"})
 
 BY_HAND = "write it with binary variables and linear constraints"
-"""What to do about a constraint that nothing can be made of."""
+"""What to do about a constraint that is not supported."""
 
 _VARIABLE = re.compile(r"<x(\d+)>")
 _LAST_NUMBER = re.compile(r"<?= (\d+)$")
 
 
 LINEAR = frozenset({"linear", "knapsack", "setppc", "logicor", "varbound"})
-"""Kinds of constraints of which SCIP itself gives coefficients and limits."""
+"""Kinds of constraints of which SCIP gives coefficients and limits."""
 
 REFUSED = {
     "disjunction": ("a disjunction", "write it with one indicator constraint for each part"),
@@ -57,7 +57,7 @@ REFUSED = {
         "make the nonlinear part a predictor (a function of numpy arrays is one)",
     ),
 }
-"""Kinds that are not taken, in words, and what to do about them."""
+"""Unsupported kinds in words, and what to do about them."""
 
 
 _LINE = re.compile(r"^\s*\[(\w+)\] <c(\d+)>: (.*);\s*$")
@@ -80,14 +80,14 @@ class LinearRows:
         return self.A.indices[inside], self.A.data[inside]
 
     def some(self, kept: BoolArray) -> LinearRows:
-        """Those that are kept."""
+        """A part of the rows."""
         names = [self.names[i] for i in np.flatnonzero(kept)]
         return LinearRows(self.A[kept], self.lower[kept], self.upper[kept], names)
 
 
 @dataclass(eq=False)
 class Constraints:
-    """All constraints while they are collected: entries one after another, with how many each row has."""
+    """All constraints while they are collected: entries one after another, and their number per row."""
 
     variables: list[Any] = field(default_factory=list)
     entries: list[float] = field(default_factory=list)
@@ -102,11 +102,11 @@ class Constraints:
     products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
     """Of quadratic rows: the row, two variables and a coefficient each."""
     special: list[ListedConstraint] = field(default_factory=list)
-    """Those that are no rows."""
+    """Constraints that are not rows."""
 
     @classmethod
     def of(cls, model: Any) -> Constraints:
-        """All of a model; an `UnsupportedError` for the first that is not taken."""
+        """All constraints of a model; an `UnsupportedError` for the first unsupported one."""
         found = cls()
         told: dict[int, str] = {}  # names of those that only SCIP's text tells of, by their numbers
         quadratic: dict[int, int] = {}  # rows by the numbers of their constraints
@@ -142,7 +142,7 @@ class Constraints:
         return found
 
     def _subtract(self, row: int, constant: float, infinity: float) -> None:
-        """The constant of a quadratic row, which PySCIPOpt leaves out, goes to the finite limits."""
+        """Subtract the constant of a quadratic row, which PySCIPOpt leaves out, from the finite limits."""
         for limit in (self.lower, self.upper):
             limit[row] -= constant if abs(limit[row]) < infinity else 0.0
 
@@ -164,7 +164,7 @@ class Constraints:
         self.names.append(name)
 
     def quadratics(self, model: Any, columns: ScipColumns) -> list[QuadraticTerms]:
-        """What is quadratic in the rows, over all columns."""
+        """The quadratic terms of the rows, over all columns."""
         result = []
         for row, *sides, weights in self.products:
             found = [columns.find(model, side) for side in sides]
@@ -178,7 +178,7 @@ class Constraints:
         return result
 
     def rows(self, model: Any, columns: ScipColumns) -> LinearRows:
-        """The matrix; a (1 - x) becomes -a x, and a goes to the limits."""
+        """The matrix; a (1 - x) becomes -a x, and a is moved to the limits."""
         data = np.array(self.entries, dtype=np.float64)
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
         column, negated = columns.find(model, self.variables)
@@ -205,7 +205,7 @@ def _refusal(name: str, kind: str) -> UnsupportedError:
 
 
 def removed(constraint: str) -> ModelError:
-    """The error for a constraint that outlived one of its variables."""
+    """The error for a constraint of which a variable was removed."""
     return ModelError(
         f"the constraint {constraint} has a variable that was removed from the PySCIPOpt model; SCIP cannot "
         "solve that either. Take the constraint out with delCons, and state it again."
@@ -233,13 +233,13 @@ def constant_in(text: str) -> float:
 
 @dataclass(frozen=True)
 class ListedConstraint:
-    """One such constraint: its kind, its variables by their places in the model, and its number."""
+    """A constraint known by SCIP's text: its kind, its variables, and its number."""
 
     name: str
     kind: str
     variables: list[int]
     number: int
-    """Of a special ordered set its type, else the limit."""
+    """The type of a special ordered set, otherwise the limit."""
 
     def write(self, written: SpecialConstraints, place: IntArray) -> None:
         """Where variables are columns by `place`."""
@@ -253,7 +253,7 @@ class ListedConstraint:
 
 
 def listed(texts: Mapping[int, tuple[str, str]], names: Mapping[int, str]) -> list[ListedConstraint]:
-    """Constraints by their numbers; an `UnsupportedError` for one that is written in another way."""
+    """Constraints by their numbers; an `UnsupportedError` for an unknown form."""
     return [_read(name, *texts.get(number, ("", ""))) for number, name in names.items()]
 
 
@@ -273,14 +273,14 @@ def _read(name: str, kind: str, text: str) -> ListedConstraint:
 
 
 NO_PROBLEM, BEING_WRITTEN = 0, 1
-"""Stages of SCIP: freed, and open for changes. All later ones have a transformed copy."""
+"""Stages of SCIP: freed, and open for changes. All later stages have a transformed copy."""
 
 GONE = -1
-"""Stands for a column or row that is not in the model any more."""
+"""Stands for a column or row that was removed."""
 
 
 def original_variables(model: Any) -> list[Any]:
-    """The variables as their owner made them; a `ModelError` where there are none."""
+    """The variables as their owner made them; a `ModelError` if there are none."""
     if model.getStage() == NO_PROBLEM:
         raise ModelError("the PySCIPOpt model has no problem any more: it was freed, with freeProb.")
     variables: list[Any] = model.getVars()
@@ -290,7 +290,7 @@ def original_variables(model: Any) -> list[Any]:
 
 
 def limits(values: list[float], infinity: float) -> FloatArray:
-    """Limits of columns or rows. What SCIP holds for infinite, its owner may have changed."""
+    """Limits of columns or rows, with the model's own value for infinity."""
     found = np.array(values, dtype=np.float64)
     found[found >= infinity] = np.inf
     found[found <= -infinity] = -np.inf
@@ -299,7 +299,7 @@ def limits(values: list[float], infinity: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ScipColumns:
-    """The original variables; they are known by the addresses SCIP has them at."""
+    """The original variables, identified by their addresses in SCIP."""
 
     variables: list[Any]
     keys: tuple[int, ...]
@@ -346,7 +346,7 @@ class ScipColumns:
 
 
 class ScipModel(ForeignModel):
-    """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
+    """A `pyscipopt.Model`; its `Variable` objects are identified by their addresses in SCIP."""
 
     tool = "PySCIPOpt model"
 
@@ -368,7 +368,7 @@ class ScipModel(ForeignModel):
         return _with_rows(self._model, columns)
 
     def key(self, variable: Any) -> Hashable:
-        """The address of the original variable; nothing is asked of a variable before it is known."""
+        """The address of the original variable; nothing is asked of an unknown variable."""
         if isinstance(variable, pyscipopt.Variable):
             address = variable.ptr()
             if address not in self._originals:
@@ -390,7 +390,7 @@ class ScipModel(ForeignModel):
         )
 
     def watch(self, ties: Ties) -> None:
-        """Put a `_Refusal` into the model: PySCIPOpt's classes cannot be changed."""
+        """Put a `_Refusal` into the model, because PySCIPOpt's classes cannot be changed."""
         if self._model not in _watched:
             self._require_open("attach predictors to")
             refusal = _Refusal(self._model, ties)
@@ -405,7 +405,7 @@ class ScipModel(ForeignModel):
         return self._model.addMatrixVar(shape, name=name, vtype=kind, lb=low, ub=high)
 
     def discard(self, created: Any) -> None:
-        """Delete the variables, none of which may be in a constraint: SCIP could not solve what is left."""
+        """Delete the variables; refused if one is in a constraint, because SCIP could not solve the rest."""
         self._require_open("take variables out of")
         addresses = {variable.ptr() for variable in np.asarray(created).flat}
         for constraint in self._model.getConss(transformed=False):
@@ -425,7 +425,8 @@ class ScipModel(ForeignModel):
         return entries.view(pyscipopt.MatrixVariable)
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """`getVal`, `getObjVal` and `getBestSol` answer; SCIP cannot be made to forget what it was given."""
+        """Make `getVal`, `getObjVal` and `getBestSol` return the solution; SCIP cannot forget an earlier
+        one."""
         if answer.x is not None:
             self._require_open("hand a point to")
             load_point(self._model, reading, reading.whole(answer.x))
@@ -442,15 +443,13 @@ _watched: WeakSet[Any] = WeakSet()
 """Models with a `_Refusal`."""
 
 EVENTS = SCIP_EVENTTYPE.PRESOLVEROUND, SCIP_EVENTTYPE.NODEFOCUSED, SCIP_EVENTTYPE.BESTSOLFOUND
-"""One of them comes in every solve before it has an answer. An error there, unlike one in `eventinit`, leaves
-SCIP in a state that `freeTransform` takes back."""
+"""Events of which one occurs in every solve before a solution. An error here, unlike one in `eventinit`,
+leaves SCIP in a state that `freeTransform` resets."""
 
 
 class _Refusal(pyscipopt.Eventhdlr):
-    """Ends a solve or a copy of a model that has predictors.
-
-    PySCIPOpt prints an error that is raised here and raises "SCIP: unspecified error!" in its place.
-    """
+    """Ends a solve or a copy of a model with predictors. PySCIPOpt prints the error raised here and raises
+    "SCIP: unspecified error!" instead."""
 
     def __init__(self, model: Any, ties: Ties) -> None:
         self._model: Callable[[], Any] = ref(model)
@@ -468,7 +467,8 @@ class _Refusal(pyscipopt.Eventhdlr):
 
 
 def _originals(model: Any) -> dict[int, int]:
-    """Addresses of the original variables, by their own and by those of their transformed copies."""
+    """Addresses of the original variables, by their own addresses and by those of their transformed
+    copies."""
     variables = original_variables(model)
     result = {variable.ptr(): variable.ptr() for variable in variables}
     if model.getStage() > BEING_WRITTEN:
@@ -477,7 +477,7 @@ def _originals(model: Any) -> dict[int, int]:
 
 
 def _refuse_callbacks(model: Any) -> None:
-    """Constraint handlers and pricers of the user's own say what no reader can know."""
+    """Refuse constraint handlers and pricers, which cannot be read."""
     plain = pyscipopt.Model().getParams()
     for parameter in model.getParams():
         if parameter in plain:
@@ -497,7 +497,7 @@ def _refuse_callbacks(model: Any) -> None:
 
 
 def _with_rows(model: Any, columns: ScipColumns) -> Reading:
-    """The whole program; slack columns and rows that SCIP added for its indicators are left out."""
+    """The whole program without the slack columns and rows that SCIP added for its indicators."""
     constraints = Constraints.of(model)
     rows = constraints.rows(model, columns)
     found = slack_indicators(model, columns, constraints)
@@ -525,7 +525,7 @@ def _with_rows(model: Any, columns: ScipColumns) -> Reading:
 def _mip(
     model: Any, columns: ScipColumns, rows: LinearRows | None = None, keep: BoolArray | None = None
 ) -> Mip:
-    """The program of the columns that are kept, with all `rows`."""
+    """The program of some columns, with all `rows`."""
     kept = np.ones(len(columns.keys), dtype=bool) if keep is None else keep
     return Mip(
         columns.cost[kept],
@@ -543,11 +543,8 @@ def _mip(
 
 
 def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
-    """Let `getVal` and `getObjVal` of a model that is open for changes say the point.
-
-    SCIP keeps the candidates it is given in an order of its own and reads values off the first. Where
-    another one stands there (that of an earlier solve, say), it is written over.
-    """
+    """Make `getVal` and `getObjVal` of a model that is open for changes return the point. SCIP orders its
+    candidates itself and reads values from the first, so another candidate there is overwritten."""
     at = dict(zip(reading.with_slacks.keys, point.tolist(), strict=True))
     values = [(variable, at.get(variable.ptr(), 0.0)) for variable in model.getVars()]
     candidate = model.createOrigSol()
@@ -572,10 +569,10 @@ class SlackIndicator:
     active: int
     slack: int
     row: int
-    """GONE where it is not in the model any more."""
+    """GONE if the row was removed."""
 
     def owns_its_slack(self, columns: ScipColumns, rows: LinearRows, used: IntArray) -> bool:
-        """Whether nothing but this row has to do with the slack, and only in one direction."""
+        """Whether only this row uses the slack, in one direction."""
         i, j = self.row, self.slack
         if i == GONE or used[j] != 1 or columns.cost[j] != 0.0:
             return False
@@ -584,7 +581,7 @@ class SlackIndicator:
         return falls and (columns.lower[j], columns.upper[j], rows.lower[i]) == (0.0, np.inf, -np.inf)
 
     def indicator(self, rows: LinearRows, kept: BoolArray, place: IntArray) -> Indicator:
-        """The row without its slack, or where the slack is kept, that it is 0; columns by their `place`."""
+        """The row without its slack, or the condition that a kept slack is 0; columns by their `place`."""
         binary = int(place[self.binary])
         if kept[self.slack]:
             return Indicator(binary, self.active, [int(place[self.slack])], [1.0], -np.inf, 0.0, self.name)
@@ -594,7 +591,7 @@ class SlackIndicator:
         return Indicator(binary, self.active, place[indices[own]], data[own], -np.inf, limit, self.name)
 
     def left_out(self, columns: ScipColumns, rows: LinearRows, place: IntArray) -> Slack:
-        """The slack of a row that is told without it: as small as its row lets it be."""
+        """A slack that is left out: as small as its row allows."""
         indices, data = rows.entries(self.row)
         own, falls = indices != self.slack, -float(data[indices == self.slack][0])
         return Slack(
@@ -608,7 +605,7 @@ class SlackIndicator:
 
 
 def slack_indicators(model: Any, columns: ScipColumns, constraints: Constraints) -> list[SlackIndicator]:
-    """All of a model."""
+    """All slack indicators of a model."""
     slacks = [model.getSlackVarIndicator(constraint) for constraint in constraints.indicators]
     firsts = [model.getConsVars(constraint)[0] for constraint in constraints.indicators]
     slack, _ = columns.find(model, slacks)

@@ -1,7 +1,6 @@
-"""Text files from anywhere: unpacked and read line by line, under limits.
+"""Text files, unpacked and read line by line under limits.
 
-A compressed file of a megabyte can hold a gigabyte, so nobody gets to see it before it was unpacked here
-and its size counted.
+A compressed file of a megabyte can hold a gigabyte, so its size is counted while it is unpacked.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from dovetail.core.errors import ModelError
 from dovetail.core.files import Meter
 
 MAGIC = b"\x1f\x8b"
-"""How a gzip file begins, whatever it is called: HiGHS unpacks by this too."""
+"""The first bytes of a gzip file, by which HiGHS recognises it too."""
 LONGEST_LINE = 1 << 22
-"""Bytes of a line. Some programs write a whole objective into one."""
+"""Largest number of bytes of a line. Some programs write a whole objective into one line."""
 PIECE = 1 << 20
-"""Bytes that are unpacked at a time."""
+"""Number of bytes unpacked at a time."""
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-"""What no text has; some readers stop there, others go on."""
+"""Control characters, at which some readers stop."""
 
 NAME = 16
-"""Elements that a row or column counts for: its name is kept in several tables, here and in HiGHS."""
+"""Number of elements that a row or column counts for, because its name is stored several times."""
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""A number as all readers read it: no nan, no hexadecimal, no comma, nothing behind it."""
+"""A number in the form that all readers accept: no nan, no hexadecimal, no comma."""
 INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
-"""No limit; allowed where a limit may be left out."""
+"""Words for an infinite limit."""
 
 
 @contextmanager
 def unpacked(path: Path, meter: Meter) -> Iterator[Path]:
-    """A plain file with the same text: the file itself, or what it holds unpacked, for a while."""
+    """A plain file with the same text: the file itself, or a temporary unpacked one."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == MAGIC
@@ -66,7 +65,7 @@ def _unpack(path: Path, plain: Path, meter: Meter) -> None:
 
 
 def lines(path: Path, meter: Meter) -> Iterator[tuple[int, bytes]]:
-    """The lines of a plain file, numbered from 1, without their ends."""
+    """The lines of a plain file, numbered from 1, without line ends."""
     number, rest = 0, b""
     with path.open("rb") as file:
         while piece := file.read(PIECE):
@@ -82,7 +81,7 @@ def lines(path: Path, meter: Meter) -> Iterator[tuple[int, bytes]]:
 
 
 def _require_text(whole: list[bytes], rest: bytes, piece: bytes, before: int, meter: Meter) -> None:
-    """Refuse what is no text; only where something is amiss is it looked at line by line."""
+    """Refuse a file that is not text; lines are examined only if something is wrong."""
     if piece.isascii() and len(rest) <= LONGEST_LINE and not CONTROL.search(piece):
         return
     for k, line in enumerate([*whole, rest]):
@@ -106,6 +105,6 @@ def _require_utf8(line: bytes, number: int, meter: Meter) -> None:
 
 
 def shown(word: bytes) -> str:
-    """A word of a file, for a message."""
+    """A word of a file in a message."""
     text = word.decode("utf-8", "replace")
     return repr(text if len(text) <= 40 else text[:40] + "...")

@@ -1,8 +1,8 @@
-"""How a tool's own functions are made to ask about predictors, and keys for its variables.
+"""Wrappers of tools' own functions, and keys for their variables.
 
-A tool knows nothing of the predictors that dovetail holds: its own solve answers a model without them, and
-nothing in the answer says so. Its functions are therefore wrapped, once in a process and when the first
-predictor is attached to a model of that tool. Models without predictors are solved and copied as before.
+A tool's own solve would ignore predictors without a word. Its functions are therefore wrapped, once per
+process, when the first predictor is attached to a model of that tool. Models without predictors are solved
+and copied as before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weakref import ref
 
 
 def ask_first(owner: type, names: Iterable[str], ask: Callable[..., None]) -> None:
-    """Let methods of a class call `ask`, with the arguments they were called with, before anything else."""
+    """Make methods of a class call `ask` with their arguments first."""
 
     def asking(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -28,7 +28,7 @@ def ask_first(owner: type, names: Iterable[str], ask: Callable[..., None]) -> No
 
 
 def tell_copies(owner: type, names: Iterable[str], tell: Callable[[Any, Any], None]) -> None:
-    """Let methods of a class that make a copy of a model call `tell` with the model and the copy."""
+    """Make methods of a class that copy a model call `tell` with the model and the copy."""
 
     def telling(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -43,7 +43,7 @@ def tell_copies(owner: type, names: Iterable[str], tell: Callable[[Any, Any], No
 
 
 def _wrap(owner: type, names: Iterable[str], wrapper: Callable[[Any], Any]) -> None:
-    """Replace the methods that the class itself has, unless that was done before."""
+    """Replace the methods of the class itself, once."""
     for name in names:
         method = vars(owner).get(name)
         if method is not None and not hasattr(method, "_of_dovetail"):
@@ -54,9 +54,7 @@ def _wrap(owner: type, names: Iterable[str], wrapper: Callable[[Any], Any]) -> N
 
 class Identity:
     """A key for a variable that cannot be hashed or compared, for instance because == makes a constraint.
-
-    Equal to no other than a key of the same object, which it does not keep alive.
-    """
+    Equal only to a key of the same object, which it does not keep alive."""
 
     __slots__ = ("_number", "_object")
 

@@ -1,1 +1,1 @@
-"""What is shown: the lines of a log, a result as a page, several beside each other."""
+"""Output: the log of a solve, a result as a page, and a page that compares several results."""

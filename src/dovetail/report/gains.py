@@ -1,9 +1,7 @@
-"""Better points and bounds as they came: how far the one is from the other, and who finds them, in words.
+"""Improvements of incumbent and bound, their distance, and the words for what found or proved them.
 
-Who finds points and who proves bounds, in words: the log, the page and docs/log.md say it like this.
-
-Methods give each point that they offer, and each bound that they prove, a short source. A source that is
-not here, of a method of somebody else's, stands for itself.
+The log, the page and docs/log.md use these words. Methods give a short source with each point that they
+offer and each bound that they prove. An unknown source, of a method of the user's own, stands for itself.
 """
 
 from __future__ import annotations
@@ -11,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HAIR = 1e-9
-"""An objective and a bound that are no farther apart are the same (see `run.gap`), near 0 too."""
+"""An objective and a bound that differ by less are equal (see `run.gap`), also near 0."""
 SMALLEST = 1e-12
-"""What an objective of 0 counts as where something is said relative to it."""
+"""The denominator of relative quantities if the objective is 0."""
 LARGE = 10.0
-"""A gap that no percentage makes clear any more."""
+"""Larger gaps are not shown as a percentage."""
 ROUNDING = 1e-9
-"""A gap that is one of digits only. One that is larger is said to be there, also where it is small enough for
-an optimum: nobody asks then why a search with a gap of 0 % went on."""
+"""Smaller gaps are shown as 0 %. Larger ones are shown even if they are small enough for `optimal`, so that
+nobody wonders why a search with a gap of 0 % went on."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
+    """An improvement of incumbent or bound: when, its value in the user's sense, and its source."""
 
     seconds: float
     value: float
@@ -31,20 +29,20 @@ class Gain:
 
 
 def gap_text(gap: float) -> str:
-    """A gap as messages, the end of the log and the page say it: three digits of a percentage."""
+    """A gap in messages, the summary of the log and the page: three digits of a percentage."""
     if gap <= ROUNDING:
         return "0 %"
     return f"{100 * gap:.3g} %" if gap < LARGE else f"{gap:,.0f} times the objective"
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|objective - bound| / |objective|; 0 where the two are the same."""
+    """|objective - bound| / |objective|; 0 if both are equal."""
     apart = abs(objective - bound)
     return 0.0 if apart <= HAIR else apart / max(abs(objective), SMALLEST)
 
 
 ROWS_ONLY = ("host", "box")
-"""Sources of bounds that no network has a part in: rows, bounds and integers alone prove them."""
+"""Sources of bounds that ignore the predictors."""
 
 FOUND = {
     "start": "the start that was given",
@@ -74,7 +72,7 @@ FOUND = {
     "quadratic": "a MIP with quadratic curves",
     "scip": "SCIP",
 }
-"""Sources of points."""
+"""Sources of solutions in words."""
 
 PROVED = {
     "host": "MIP only, predictors ignored",
@@ -91,7 +89,7 @@ PROVED = {
     "scip": "SCIP",
     "concurrent": "a concurrent solve",
 }
-"""Sources of bounds."""
+"""Sources of bounds in words."""
 
 
 ENDED = {
@@ -107,14 +105,14 @@ ENDED = {
     "callback": "by the callback",
     "error": "by an error",
 }
-"""What follows "ended", by stop reason."""
+"""The words after "ended", by stop reason."""
 
 
 def found_by(source: str) -> str:
-    """Where a point came from."""
+    """The source of a solution in words."""
     return FOUND.get(source, source)
 
 
 def proved_by(source: str) -> str:
-    """What a bound rests on."""
+    """The source of a bound in words."""
     return PROVED.get(source, source)

@@ -1,4 +1,4 @@
-"""The course of a solve as a matplotlib figure, for notebooks and papers: `result.plot()`."""
+"""The progress of a solve as a matplotlib figure, for notebooks and papers: `result.plot()`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dovetail.report.page.course import Course, iterations
 from dovetail.report.page.number_text import visible
 
 PARTS = 10
-"""Parts in the legend by name: matplotlib has as many colours."""
+"""Largest number of parts with names in the legend: matplotlib has as many colours."""
 
 
 def course_figure(result: Any, width: float) -> Any:
-    """Steps of point and bound over the seconds; below them the residuals, for a method that has some."""
+    """Incumbent and bound over time; below them the residuals, if there are any."""
     Figure = _figure_class()
     course, rows = Course.of(result), iterations(result.trace)
     panels = 2 if len(rows) > 1 else 1
@@ -28,7 +28,8 @@ def course_figure(result: Any, width: float) -> Any:
 
 
 def _figure_class() -> Any:
-    """No pyplot: a figure of ours is in nobody's list of open ones, and needs no window."""
+    """The figure class without pyplot, so that the figure needs no window and is in no list of open
+    figures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,4 +1,5 @@
-"""`cluster=` of a solve: looked at, opened before the clock starts, refused where nothing would use it."""
+"""The option `cluster=`: checked, opened before the clock starts, and refused if the problem cannot use
+it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from dovetail.run.processes import Cluster
 
 
 def require_cluster(cluster: object, method: Method) -> None:
-    """None, a name or an address, or Ray itself; and a method that makes use of it."""
+    """Check the option: None, a name or an address, or the module ray; and that the method supports it."""
     if cluster is None:
         return
     if not (isinstance(cluster, str) and cluster) and getattr(cluster, "__name__", None) != "ray":
@@ -24,7 +25,7 @@ def require_cluster(cluster: object, method: Method) -> None:
 
 
 def opened(cluster: object, workers: int) -> AbstractContextManager[Cluster | None]:
-    """The cluster, for as long as the solve takes; started and ended here where nobody else has."""
+    """The cluster for the duration of the solve; started and ended here if it is not running."""
     if cluster is None:
         return nullcontext()
     from dovetail.run.ray_cluster import ray_cluster
@@ -33,7 +34,7 @@ def opened(cluster: object, workers: int) -> AbstractContextManager[Cluster | No
 
 
 def require_blocks_for(context: SolveContext) -> None:
-    """Only blocks that are the same up to their data can be spread."""
+    """Refuse problems without equal blocks, which cannot be distributed."""
     if context.cluster is None:
         return
     if context.once(template_plan) is None:

@@ -36,15 +36,16 @@ from dovetail.run.result import BoundKind, Result
 from dovetail.solving.options import SolveOptions
 
 News = tuple[FloatArray | None, Bound]
-"""What another process has found: a better point or None, and the best bound."""
+"""What another process has found: a better point or None, and its bound."""
 Solve = Callable[..., Result]
-"""(problem, method, time_limit=, start=, seed=, callback=) -> what `dovetail.solve` returns."""
+"""The type of a solve function: (problem, method, time_limit=, start=, seed=, callback=) -> the result of
+`dovetail.solve`."""
 LEAST_SECONDS = 5.0
-"""Processes take three seconds to start: a shorter solve would not hear from them."""
+"""Shorter solves start no processes, because starting takes three seconds."""
 HANDOVER_SECONDS = 1.0
-"""Before the end: what they have found by then is fetched, and checked here."""
+"""Seconds before the end when the results of the others are fetched and checked."""
 PATIENCE = 0.25
-"""Seconds, for the answers of all: a process in the middle of a long call to an engine is heard next time."""
+"""Seconds to wait for the answers of all; a process in a long engine call answers next time."""
 
 
 @contextmanager
@@ -56,8 +57,8 @@ def concurrent_solves(
     budget: Budget,
     monitor: Monitor,
 ) -> Iterator[ConcurrentSolves | None]:
-    """One solve less than there are jobs, by `solve`, for as long as this one takes; None where there are
-    none."""
+    """Start one solve less than `n_jobs` in other processes for the duration of this one; None if they are
+    not useful."""
     others = None
     with expendable("start of concurrent solves"):
         if _worthwhile(problem, options, budget):
@@ -73,7 +74,7 @@ def concurrent_solves(
 
 
 def _worthwhile(problem: Problem, options: SolveOptions, budget: Budget) -> bool:
-    """Whether it would be more of the same: `auto` with networks, ended by the clock and not by an effort."""
+    """Whether concurrent solves help: `auto` with networks, limited by time and not by effort."""
     samples = sum(block.samples for block in problem.blocks)
     here = options.cluster is None and options.device in (None, "cpu")
     many = options.threads > 1 and 0 < samples < WORTH_SPREADING
@@ -89,7 +90,8 @@ def _begun(
     budget: Budget,
     monitor: Monitor,
 ) -> ConcurrentSolves | None:
-    """The first has the first proof that suits the problem, the second searches all the time, and so on."""
+    """Start the processes. The first one has the first suitable proof, the second only searches, and so
+    on."""
     method, jobs, deadline = options.method, options.threads, time.time() + budget.left - HANDOVER_SECONDS
     assert isinstance(method, Auto)
     recipes = [
@@ -116,23 +118,23 @@ def _begun(
 
 
 def process_lines(recipes: Sequence[Recipe]) -> list[Process]:
-    """A process for each recipe; what cannot travel is said before anything is started."""
+    """A process for each recipe; what cannot travel is logged before anything is started."""
     for recipe in recipes:
         pickled([recipe], pickle.dumps)
     return [Process([recipe]) for recipe in recipes]
 
 
 class ConcurrentSolves:
-    """What is asked of them, and what came back."""
+    """The connections to the concurrent solves."""
 
     def __init__(self, lines: Sequence[Line], say: Callable[[str], None]) -> None:
         self._lines, self._say = dict(enumerate(lines, start=1)), say
         self._asked = set(self._lines)
-        """Those whose answer is still to come; the first one is that they are ready."""
+        """The processes whose answer is pending; their first answer says that they are ready."""
         self._with_each(self._lines, lambda number, line: line.begin())
 
     def arrived(self, objective: float) -> list[News]:
-        """Points that are better than `objective` (NaN: any), and bounds, of those who answer at once."""
+        """Points better than `objective` (NaN: any) and bounds of the processes that answer at once."""
         news, until = list[News](), time.monotonic() + PATIENCE
 
         def ask(number: int, line: Line) -> None:
@@ -150,14 +152,14 @@ class ConcurrentSolves:
         return news
 
     def close(self) -> None:
-        """End them, whatever they do."""
+        """End all processes."""
         for line in self._lines.values():
             line.end()
         self._lines.clear()
         self._asked.clear()
 
     def _with_each(self, numbers: Iterable[int], work: Callable[[int, Line], None]) -> None:
-        """Those that are lost meanwhile go, and that is said."""
+        """Call each process; lost ones are dropped and logged."""
         for number in sorted(numbers):
             try:
                 work(number, self._lines[number])
@@ -172,7 +174,7 @@ class ConcurrentSolves:
 
 
 def _news(reply: bytes) -> list[News]:
-    """Of an answer; none in that which says that the process is ready."""
+    """The news in an answer; None in the first one."""
     answered, answer = read_reply(reply)
     if not answered:
         raise Lost(f"{type(answer).__name__}: {answer}") from answer
@@ -181,7 +183,7 @@ def _news(reply: bytes) -> list[News]:
 
 
 class ConcurrentSolve:
-    """Solves with one seed after the other until the time is over."""
+    """Solves with one seed after the other until the time is over (in another process)."""
 
     def __init__(
         self,
@@ -201,7 +203,7 @@ class ConcurrentSolve:
         Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
 
     def better_than(self, objective: float) -> News:
-        """The best point, if it is better than that of whoever asks (NaN: they have none), and the bound."""
+        """The best point, if it is better than the caller's (NaN: none), and the bound."""
         if self._best is None:
             if self._failure is not None:
                 raise self._failure

@@ -1,9 +1,7 @@
-"""What to try next, as far as a run shows it: each hint only where it is true, the most promising first.
+"""Hints on what to try next: each only if the run shows that it applies, the most promising first.
 
-Inputs of networks that nothing limits: there the network's own extrapolation decides.
-
-Rows and bounds may leave an input without a limit on one side. A network says something of every value,
-however far from all that it was trained on, and a search goes wherever that looks best.
+Unbounded inputs of networks are among them. Constraints and bounds may leave an input unlimited on one side;
+a network then extrapolates, and the search goes wherever the extrapolation looks best.
 """
 
 from __future__ import annotations
@@ -34,14 +32,14 @@ from dovetail.solving.status import Conclusion
 from dovetail.structure.boxes import input_box
 
 SHARE, SECONDS = 0.02, 1.0
-"""Of the time left, and at the most: LPs for the inputs that single rows leave open."""
+"""Share of the time left, and largest number of seconds, for LPs that bound inputs."""
 MOST_ENTRIES = 2_000_000
-"""Of the matrix: passing its rows on takes longer than anybody wants to wait for a warning."""
+"""Largest number of matrix entries for bound propagation before a warning."""
 
 
 @dataclass(frozen=True)
 class OpenInput:
-    """A column, and the sides on which it has no limit."""
+    """A variable without a limit on one or both sides."""
 
     column: int
     name: str
@@ -56,7 +54,7 @@ class OpenInput:
 def open_inputs(
     problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 ) -> tuple[OpenInput, ...]:
-    """Those inputs; none where there was no time to be sure."""
+    """The unbounded inputs; none if the time did not allow certainty."""
     if problem.stated.nonzeros > MOST_ENTRIES:
         return ()
     inputs, open_columns = _read_by_networks(problem), np.zeros(problem.stated.n_columns, dtype=bool)
@@ -78,7 +76,7 @@ def open_inputs(
 
 
 def _read_by_networks(problem: Problem) -> IntArray:
-    """What predictors read that were trained on something: a quadratic term holds everywhere."""
+    """The inputs of trained predictors (quadratic terms hold everywhere)."""
     trained = [block for block in problem.blocks if block.description.quadratic is None]
     if len(trained) == len(problem.blocks):
         return problem.inputs
@@ -87,17 +85,17 @@ def _read_by_networks(problem: Problem) -> IntArray:
 
 
 LATE, LONGER = 0.5, 4.0
-"""The part of a solve after which a gain is late, and how many times as long to try then."""
+"""The fraction of a solve after which an improvement is late, and the factor on the suggested time limit."""
 
 NO_GAP, SMALL_GAP, ROUNDING = 1e-9, 1e-3, 0.05
-"""Gaps that a margin may explain; and how much more than the margin a class at it may have, of the margin."""
+"""Gaps that a margin may explain; and the relative distance at which a class counts as at its margin."""
 TELL = "; with data= the result says whether the solution leaves the training data"
-"""Of use where it was not given."""
+"""A note for hints if no training data was given."""
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What a run leaves behind that hints rest on."""
+    """The state after a run, for the hints."""
 
     problem: Problem
     context: SolveContext
@@ -109,18 +107,18 @@ class Finding:
 
     @property
     def x(self) -> FloatArray | None:
-        """The answer."""
+        """The solution."""
         return self.context.incumbent.x
 
 
 def hints(found: Finding) -> tuple[str, ...]:
-    """All that apply."""
+    """All hints that apply."""
     kinds = (_infeasible, _nearly_feasible, _bounds, _longer, _another_method, _margin, _training_data)
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
 def warning(open_inputs: Sequence[OpenInput]) -> str:
-    """What is said before the search begins; "" where there is nothing to warn of."""
+    """The warning before the search; "" if there is nothing to warn of."""
     if not open_inputs:
         return ""
     named = listed([str(each) for each in open_inputs])
@@ -128,7 +126,7 @@ def warning(open_inputs: Sequence[OpenInput]) -> str:
 
 
 def _infeasible(found: Finding) -> Iterator[str]:
-    """The host alone has no point: what would have to give way."""
+    """The constraints alone are infeasible: which limits would have to change."""
     if found.conclusion.status is not Status.INFEASIBLE or not found.host.infeasible:
         return
     if found.host.note and found.host.note != NO_POINT:
@@ -141,7 +139,7 @@ def _infeasible(found: Finding) -> Iterator[str]:
 
 
 def _nearly_feasible(found: Finding) -> Iterator[str]:
-    """No candidate passed: what the nearest one would have needed."""
+    """No candidate passed: which limits the nearest one violates."""
     incumbent = found.context.incumbent
     without = found.conclusion.status in (Status.NO_SOLUTION, Status.INFEASIBLE)
     if not without or found.host.infeasible or incumbent.nearest_x is None:
@@ -152,13 +150,13 @@ def _nearly_feasible(found: Finding) -> Iterator[str]:
 
 
 def _only_limits_are_missed(violation: Violation | None) -> bool:
-    """Whether wider limits are all that the candidate needs: its classes are certain, its integers whole."""
+    """Whether the candidate violates limits only, not classes or integrality."""
     others = () if violation is None else (violation.integrality, violation.prediction)
     return all(kind.amount <= TOLERANCE for kind in others)
 
 
 def _longer(found: Finding) -> Iterator[str]:
-    """More time, where the run shows that it may help."""
+    """A longer time limit, if the run shows that it may help."""
     conclusion, seconds = found.conclusion, found.context.budget.seconds
     if conclusion.stop_reason is not StopReason.TIME:
         return
@@ -172,18 +170,18 @@ def _longer(found: Finding) -> Iterator[str]:
 
 
 def _last_visible_gain(gains: Sequence[Gain]) -> float:
-    """When the objective became what it is, as far as the log's digits show it; 0 where nothing was found."""
+    """When the objective reached its final value in the log's digits; 0 without a solution."""
     return next((gain.seconds for gain in gains if number(gain.value) == number(gains[-1].value)), 0.0)
 
 
 def _another_method(found: Finding) -> Iterator[str]:
-    """The default tries several ways."""
+    """The default method, after another one found nothing."""
     if found.conclusion.status is Status.NO_SOLUTION and found.method != "auto":
         yield f'method="auto", which combines several methods: {found.method} found no solution'
 
 
 def _margin(found: Finding) -> Iterator[str]:
-    """A small gap that may be what classes keep from their threshold: the search does, a bound never."""
+    """A small gap that may come from the margin of classes, which searches keep and bounds ignore."""
     objective, bound, context = found.conclusion.objective, found.conclusion.bound, found.context
     if found.conclusion.status is not Status.FEASIBLE or None in (objective, bound):
         return
@@ -207,7 +205,7 @@ def _margin(found: Finding) -> Iterator[str]:
 
 
 def _at_its_margin(block: Block, x: FloatArray | None) -> bool:
-    """Whether a class is decided by no more than the margin; of probabilities that is less of the value."""
+    """Whether a class is decided by no more than the margin."""
     if x is None:
         return False
     lead = block.lead(block.predictor.predict(x[block.inputs]))
@@ -215,7 +213,7 @@ def _at_its_margin(block: Block, x: FloatArray | None) -> bool:
 
 
 def _bounds(found: Finding) -> Iterator[str]:
-    """Inputs that nothing limits, and where the answer has them."""
+    """Unbounded inputs, and their values in the solution."""
     told = [each for each in found.open_inputs if not _within_training_data(found, each.column)]
     if not told:
         return
@@ -226,14 +224,14 @@ def _bounds(found: Finding) -> Iterator[str]:
 
 
 def _has_training_data(found: Finding, told: Sequence[OpenInput]) -> bool:
-    """Whether all networks that read these columns say what they saw in training."""
+    """Whether all networks that read these variables have training data."""
     columns = [each.column for each in told]
     readers = [block for block in found.problem.blocks if np.isin(block.inputs, columns).any()]
     return all(block.training_range is not None for block in readers)
 
 
 def _within_training_data(found: Finding, column: int) -> bool:
-    """Whether all networks that read the column say what they saw in training, and the answer is in it."""
+    """Whether all networks that read the variable have training data that covers the solution."""
     if found.x is None:
         return False
     for block in found.problem.blocks:
@@ -249,7 +247,7 @@ def _within_training_data(found: Finding, column: int) -> bool:
 
 
 def _training_data(found: Finding) -> Iterator[str]:
-    """The answer lies beyond what networks saw."""
+    """Inputs outside the training data."""
     outside = notable(found.extrapolations)
     if outside:
         yield f"bounds within the training data: {several(len(outside), 'input is', 'inputs are')} outside"
@@ -260,5 +258,5 @@ def _changes(widened: tuple[Widening, ...]) -> str:
 
 
 def _round(seconds: float) -> float:
-    """To one digit: nobody asks for 13.7 s."""
+    """Rounded to one digit."""
     return max(1.0, float(f"{seconds:.0e}"))

@@ -29,37 +29,39 @@ from dovetail.run.failures import expendable
 from dovetail.structure.boxes import class_limits
 
 SHARE, MOST_SECONDS = 0.2, 10.0
-"""Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
+"""Share of the time left, and largest number of seconds, for the problem without predictors: it seldom
+decides the problem."""
 LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
-"""HiGHS's own tree and ours take two LPs at the least. Where those would take a larger part of the time left
-(and more seconds than anybody notices), and bounds alone limit the objective, or all of it but the outputs,
-the search begins at once."""
+"""HiGHS's tree and ours take at least two LPs. If these would take a larger share of the time left (and more
+seconds than anybody notices), and bounds alone limit the objective (or all of it except outputs), the search
+begins at once."""
 NO_POINT = "no solution satisfies constraints, bounds and integrality, not even within 1e-6"
 
 
 @dataclass(frozen=True, eq=False)
 class HostRelaxation:
-    """What is known before any network is looked at; numbers are in minimisation form."""
+    """What is known without the predictors, in minimisation form."""
 
     infeasible: bool = False
     ray: bool = False
-    """Some direction outside the blocks improves the objective for ever: feasible means unbounded."""
+    """Whether a direction outside the blocks improves the objective without limit, so that any solution
+    means unbounded."""
     endless: tuple[int, ...] = ()
-    """The columns that move along it."""
+    """The variables that move along this direction."""
     bound: float = -np.inf
     x: FloatArray | None = None
-    """A point of the host, the cheapest found."""
+    """The best point found for the problem without predictors."""
     note: str = ""
     asked: bool = True
-    """False where the host is too large for its time: the bound is that of the columns' bounds, and whether
-    there is a point at all nobody knows."""
+    """False if the problem is too large for its time: the bound comes from the bounds of variables, and
+    feasibility is not known."""
 
     support: Support = Support.PROOF
     """Whose arithmetic stands behind the bound."""
 
     @property
     def proof(self) -> Bound:
-        """The bound: of the whole host, or of the box that its bounds and rows make."""
+        """The bound: of the MIP without predictors, or of the box of its bounds and rows."""
         return Bound(self.bound, "host" if self.asked else "box", Scope.WRITTEN, self.support)
 
 
@@ -72,7 +74,7 @@ def analyse_host(
     gap: GapLimit = GapLimit(0.0),  # noqa: B008  (frozen)
     at_any_size: bool = False,
 ) -> HostRelaxation:
-    """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
+    """Solve the problem without predictors within a share of the time; `at_any_size`: within all of it."""
     try:
         with expendable("analysis of the host"), deadline(lambda: budget.late):
             return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
@@ -82,7 +84,7 @@ def analyse_host(
 
 
 def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:
-    """Without blocks the host is the whole problem, and gets all the time."""
+    """The analysis. Without blocks this is the whole problem and gets all the time."""
     empty = no_whole_number(problem)
     if empty is not None:
         return HostRelaxation(infeasible=True, note=_no_whole_number(problem, empty))
@@ -133,15 +135,13 @@ def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
 
 
 def _ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> tuple[int, ...]:
-    """The columns of a direction along which the cost falls for ever, all inputs and outputs left alone.
-
-    HiGHS looks for one over rows scaled to entries of size 1; it is then judged on the rows as they are.
-    """
+    """The variables of a direction along which the cost falls without limit, inputs and outputs fixed. HiGHS
+    proposes it for rows scaled to entries of size 1; it is then verified on the original rows."""
     tied = np.zeros(mip.n_columns, dtype=bool)
     tied[problem.inputs] = tied[problem.outputs] = True
 
     def directions(limit: FloatArray, side: float) -> FloatArray:
-        """A direction may move by 1 where there is no limit, and not at all where there is one."""
+        """Bounds of a direction: 1 if there is no limit, otherwise 0."""
         return np.where(np.isfinite(limit), 0.0, side)
 
     size = abs(mip.A).max(axis=1).toarray().ravel() if mip.n_rows else np.empty(0)

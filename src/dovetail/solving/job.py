@@ -43,10 +43,10 @@ from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
 TOLERATED_SECONDS = 1.0
-"""For the LP that tells what tolerances are worth, also after the end of the time; it is as large as a step
-of a descent."""
+"""Time for the LP that computes the worth of tolerances, also after the end of the solve; it is as large as
+a step of a descent."""
 UNNOTICED = 1.0
-"""Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
+"""Seconds: if the last check took longer, predictors are not evaluated again for the page."""
 
 
 _log = logging.getLogger("dovetail")
@@ -84,7 +84,7 @@ def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A search that is ready to run, and what becomes of it."""
+    """One solve, ready to run."""
 
     snapshot: ModelSnapshot
     method: Method
@@ -95,9 +95,9 @@ class Job:
     settings: Settings
     failures: Failures
     open_inputs: tuple[OpenInput, ...] = ()
-    """Of the networks: those that nothing limits."""
+    """The unbounded inputs of the networks."""
     ended: MethodOutcome | None = None
-    """Why there is nothing to run: the time was over before there was an incumbent."""
+    """Why there is nothing to run: the time was over before the search."""
 
     @classmethod
     def prepared(
@@ -109,7 +109,7 @@ class Job:
         cluster: Cluster | None,
         failures: Failures,
     ) -> Job:
-        """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
+        """Analyse the problem without predictors; prepare guarded predictors and the incumbent."""
         start, problem = read_start(snapshot, options.start), snapshot.problem
         _open_log(monitor, problem, options)
         stopwatch, engine, ended = Stopwatch(), HighsEngine(), None
@@ -149,7 +149,7 @@ class Job:
         )
 
     def run(self, options: SolveOptions, interrupts: Interrupts) -> Result:
-        """Search, pack, tell; whatever is raised once there is a point carries the result."""
+        """Search, pack and report; an exception after the first solution carries the result."""
         outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
         # the last check asks every predictor, and its copy, once more
         budget.reserve(2.0 * self.snapshot.asking_seconds)
@@ -166,7 +166,7 @@ class Job:
             self.context.close()
 
     def _searched(self, options: SolveOptions) -> MethodOutcome:
-        """Here, and in other processes where there are jobs for them."""
+        """Search here, and in other processes with `n_jobs`."""
         context = self.context
         if self.host.infeasible or self.host.ray:
             return search(self.method, context, self.incumbent, self.host)
@@ -183,7 +183,8 @@ class Job:
             return outcome
 
     def _with_host_asked(self) -> Job:
-        """A search that ended early without a point: there is time to ask whether the host has any."""
+        """After a search that ended early without a solution: find out whether the constraints alone are
+        feasible."""
         context = self.context
         host = analyse_host(
             context.problem, context.budget, seed=context.seed, threads=context.threads,
@@ -202,7 +203,8 @@ class Job:
         return self._told(self._packed(outcome, violation, ask=quick), interrupts)
 
     def _told(self, result: Result, interrupts: Interrupts) -> Result:
-        """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
+        """Write the result to the model, the log and the caller; raise again what a callback or predictor
+        raised."""
         monitor = self.context.monitor
         self.snapshot.remember(result)
         monitor.close()
@@ -221,14 +223,15 @@ class Job:
         return result
 
     def _rescued(self, outcome: MethodOutcome, failure: BaseException) -> Result:
-        """The best point as the check saw it: whoever leaves now does not wait for another check."""
+        """The best solution as it was checked before, for a solve that is left at once."""
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
         return self._packed(told, self.incumbent.violation)
 
     def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, ask: bool = False) -> Result:
-        """`ask` predictors what the classes were before: it takes as long as a check of the point."""
+        """Pack the result; `ask` predictors for the classes without any decision, which takes as long as a
+        check."""
         result = pack(
             self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
         )
@@ -239,7 +242,7 @@ class Job:
         return replace(result, settings=self.settings, failures=failures, message=message)
 
     def _checked_again(self) -> Violation | None:
-        """The violation of the point that is about to be returned."""
+        """The violation of the solution, checked once more before it is returned."""
         incumbent = self.incumbent
         if incumbent.x is None:
             return None
@@ -262,12 +265,12 @@ class Job:
 
 
 def _without_cost(problem: Problem) -> Problem:
-    """The same problem with nothing to optimise: any point will do."""
+    """The same problem without an objective."""
     return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
 
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
-    """What the others have found, through the same check as everything."""
+    """Offer the points of the concurrent solves, through the same check."""
     with expendable("news of concurrent solves"):
         for x, bound in others.arrived(incumbent.objective):
             if x is not None:
@@ -284,7 +287,7 @@ def solved_apart(
     seed: int,
     callback: Callback,
 ) -> Result:
-    """One of several solves at once, in a process of its own, which finds this function by its name."""
+    """One of several concurrent solves, in its own process."""
     options = SolveOptions.checked(
         method, time_limit=time_limit, gap=0.0, absolute_gap=0.0, seed=seed, start=start, n_jobs=1,
         device=None, cluster=None, callback=callback, log=False,
@@ -294,7 +297,8 @@ def solved_apart(
 
 
 def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
-    """`start=` over the columns of the snapshot: a value for each, or an earlier result and its prices."""
+    """`start=` over the columns of the snapshot: a value for each, or an earlier result with its
+    multipliers."""
     if start is None:
         return Start()
     program = snapshot.problem.stated
@@ -316,10 +320,8 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
 
 
 def loaded(result: Result) -> Result:
-    """The result, once its model has it; a refusal is told and the result stands, whatever was refused.
-
-    Where no point was found, what an earlier solve loaded is withdrawn as far as the tool lets one.
-    """
+    """The result after it was written into its model; a refusal is reported, and the result stands. Without
+    a solution, an earlier one in the model is withdrawn if the tool allows it."""
     origin = result.origin
     if origin is None:
         return result

@@ -1,4 +1,4 @@
-"""The options of `dovetail.solve`, checked before anything is done."""
+"""The options of `dovetail.solve`, checked before anything else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dovetail.solving.cluster import require_cluster
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """What the caller asks for; `dovetail.solve` explains each."""
+    """The options; `dovetail.solve` explains each."""
 
     method: Method
     time_limit: float
@@ -39,7 +39,7 @@ class SolveOptions:
     target: float | None = None
     log_file: Path | None = None
     about: str = ""
-    """What a method that was chosen by its name does."""
+    """The purpose of a method chosen by name."""
     load: bool = True
 
     @classmethod
@@ -61,7 +61,7 @@ class SolveOptions:
         log_file: str | os.PathLike[str] | None = None,
         load: bool = True,
     ) -> SolveOptions:
-        """The options, or an error that names the one that cannot be. `start` is read with the model."""
+        """The checked options, or an error that names the invalid one. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
         seconds = time_limit_of(time_limit)
         _require_gap(gap)
@@ -85,7 +85,7 @@ class SolveOptions:
 
     @property
     def threads(self) -> int:
-        """Threads that are used: one per core at most."""
+        """Number of threads: at most one per core."""
         return min(self.n_jobs, cores())
 
     @property
@@ -98,7 +98,7 @@ class SolveOptions:
         return ", ".join(said)
 
     def import_libraries(self) -> None:
-        """All that the solve is sure to need; the method's own file was imported with its name."""
+        """Import the libraries that the solve needs."""
         import threadpoolctl  # noqa: F401
         import torch  # noqa: F401
 
@@ -107,7 +107,7 @@ class SolveOptions:
 
     @property
     def repeatable(self) -> dict[str, object]:
-        """What another solve must be told to come to the same result; defaults are left out."""
+        """The options that another solve needs for the same result; defaults are left out."""
         limit = self.time_limit if np.isfinite(self.time_limit) else None
         said: dict[str, object] = {"time_limit": limit, "seed": self.seed}
         said |= {"gap": self.gap.relative} if self.gap.relative != DEFAULT_GAP else {}
@@ -131,7 +131,7 @@ def _require_method(method: object) -> Method:
 
 
 def _require_gap(gap: float) -> None:
-    """Who writes 5 means 5 %: a point that is proved to within 100 % of itself is proved to be nothing."""
+    """Refuse a gap of 1 or more: 5 is probably meant as 5 %."""
     require_number("gap (relative)", gap, at_least=0.0)
     if gap >= 1.0:
         raise OptionError(
@@ -141,7 +141,7 @@ def _require_gap(gap: float) -> None:
 
 
 def usable_device(device: Any) -> str | None:
-    """Its name, also of a `torch.device`; an `OptionError` for one that torch cannot use here."""
+    """The name of the device; an `OptionError` if torch cannot use it."""
     if device is None:
         return None
     import torch
@@ -166,7 +166,7 @@ def _path_of(log_file: object) -> Path | None:
 
 
 def open_log_file(path: Path | None) -> TextIO | None:
-    """The file that gets the log besides, at its end: what is in it already stays."""
+    """The log file, opened to append."""
     if path is None:
         return None
     try:
@@ -181,7 +181,7 @@ def open_log_file(path: Path | None) -> TextIO | None:
 
 
 def log_stream(log: bool | TextIO) -> TextIO | None:
-    """Where `log=` says that the log goes; None for silence."""
+    """The stream of `log=`; None for no log."""
     if isinstance(log, (bool, np.bool_)):
         return sys.stdout if log else None
     if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):

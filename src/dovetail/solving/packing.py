@@ -1,4 +1,4 @@
-"""What a search left behind, packed into a `Result`."""
+"""Packs the outcome of a search into a `Result`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dovetail.solving.host import HostRelaxation
 from dovetail.solving.status import Conclusion, conclude
 
 CERTIFYING_SECONDS = 60.0
-"""For a certificate, at most, when somebody asks for it."""
+"""Largest number of seconds for a certificate."""
 
 
 MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
@@ -45,7 +45,7 @@ def pack(
     violation: Violation | None,
     open_inputs: tuple[OpenInput, ...] = (),
 ) -> Result:
-    """The result; `violation` is that of its point, `open_inputs` are those that nothing limits."""
+    """The result; `violation` is that of its solution."""
     problem, x = snapshot.problem, context.incumbent.x
     conclusion = conclude(problem.stated, context, host, outcome)
     outside: tuple[Extrapolation, ...] = ()
@@ -85,14 +85,14 @@ def pack(
 
 
 def _bound_source(conclusion: Conclusion, context: SolveContext) -> str:
-    """What proved the bound, or what it is an estimate of."""
+    """The source of the bound or estimate."""
     if conclusion.bound_kind is BoundKind.ESTIMATE:
         return "prices"
     return "" if conclusion.bound is None else context.incumbent.proof.source
 
 
 def _advice(found: Finding) -> tuple[str, ...]:
-    """Hints; whatever goes wrong with them, the answer stands."""
+    """The hints; errors in hints do not affect the result."""
     with expendable("hints"):
         return hints(found)
     return ()
@@ -101,7 +101,7 @@ def _advice(found: Finding) -> tuple[str, ...]:
 def _certifying(
     problem: Problem, conclusion: Conclusion, context: SolveContext
 ) -> Callable[[], Certificate | None] | None:
-    """What makes the certificate of a bound, in the user's sense; None where nothing is proved."""
+    """A function that makes the certificate of a bound, in the user's sense; None without a proof."""
     if conclusion.bound is None or conclusion.bound_kind is BoundKind.ESTIMATE:
         return None
     proof, value = context.incumbent.proof, problem.stated.sign * conclusion.bound
@@ -122,7 +122,7 @@ def message(
     outcome: MethodOutcome,
     violation: Violation | None,
 ) -> str:
-    """What the status means, and what else there is to know."""
+    """The message: the meaning of the status, and other facts."""
     parts = [_meaning(conclusion, context), outcome.message]
     parts += [outcome.doubt] if conclusion.status is Status.NO_SOLUTION else []
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
@@ -143,7 +143,7 @@ def message(
 
 
 def _meaning(conclusion: Conclusion, context: SolveContext) -> str:
-    """What the status means, with the gap; one line of the log."""
+    """The meaning of the status with the gap, for one line of the log."""
     status, gap = conclusion.status, conclusion.gap
     if status not in (Status.OPTIMAL, Status.FEASIBLE):
         return MEANING[status]
@@ -172,14 +172,14 @@ def _optimal(gap: float, conclusion: Conclusion) -> str:
 
 
 def _without_limit(context: SolveContext, host: HostRelaxation) -> str:
-    """Which columns go on for ever; mostly an output whose predictor was forgotten."""
+    """The variables that improve without limit, often outputs whose predictor was forgotten."""
     names = [context.problem.stated.column_name(j) for j in host.endless]
     forgotten = "; no predictor is in this model" if not context.problem.blocks else ""
     return f"nothing limits {listed(names)}{forgotten}"
 
 
 def _within_rounding(nearest: Violation) -> str:
-    """A word on a row that no value of its predictors may meet."""
+    """A note about a constraint that may lie within the rounding of its predictors."""
     missed, rounding = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount), nearest.rounding
     worst = missed.amount == nearest.worst.amount > 0.0
     if not worst or missed.name != rounding.name or rounding.amount < 2.0 * missed.amount:

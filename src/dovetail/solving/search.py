@@ -54,13 +54,13 @@ def search(
 
 
 def _is_users(method: Method, failure: Exception) -> bool:
-    """Whether a failure of a method is for its user to put right."""
+    """Whether a failure of a method is its user's to fix."""
     own = not type(method).__module__.startswith("dovetail.")
     return own or isinstance(failure, (OptionError, UnsupportedError, MissingDependencyError))
 
 
 def _ended(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
-    """The outcome of the method, which may have been left in the middle of a step."""
+    """The outcome of the method, which may have been stopped in the middle of a step."""
     budget = context.budget
     try:
         with deadline(lambda: budget.late):
@@ -71,7 +71,7 @@ def _ended(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
 
 
 def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
-    """Offer what is known, then let the method go on from there."""
+    """Offer known points, then run the method."""
     if host.infeasible:
         return MethodOutcome(StopReason.PROVED, 0, host.note)
     for point, source in ((context.start.x, "start"), (host.x, "host")):

@@ -1,4 +1,4 @@
-"""What an answer is called: the one place that decides status, bound and stop reason of a result."""
+"""The one place that decides status, bound and stop reason of a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {Support.PROOF: BoundKind.PROVEN, Support.ENGINE: BoundKind.ENGINE}
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What is said of the incumbent; objective and bound in the user's sense."""
+    """Status, objective and bound of a result, in the user's sense."""
 
     status: Status
     stop_reason: StopReason
@@ -30,7 +30,7 @@ class Conclusion:
     bound: float | None
     bound_kind: BoundKind
     within_rounding: bool = False
-    """Whether the gap is larger than what was asked for, and rounding of the predictors explains the rest."""
+    """Whether the gap exceeds the requested one and the predictors' rounding explains it."""
     bound_error: float | None = None
     """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None
@@ -38,7 +38,7 @@ class Conclusion:
 
     @property
     def gap(self) -> float | None:
-        """As `Result.gap` has it."""
+        """The gap as in `Result.gap`."""
         if self.objective is None or self.bound is None:
             return None
         return relative_gap(self.objective, self.bound)
@@ -47,10 +47,8 @@ class Conclusion:
 def conclude(
     program: StatedProgram, context: SolveContext, host: HostRelaxation, outcome: MethodOutcome
 ) -> Conclusion:
-    """From what the host proves alone, the incumbent and its bound, and why the method stopped.
-
-    `program` is the user's: where the host is unbounded, the search had no cost.
-    """
+    """The conclusion from the analysis without predictors, the incumbent with its bound, and the reason why
+    the method stopped. `program` is the user's."""
     incumbent, x = context.incumbent, context.incumbent.x
     objective = None if x is None or host.ray else program.objective(x)
     bound = None if host.ray else _bound(program, objective, incumbent.bound)
@@ -79,14 +77,14 @@ def conclude(
 
 
 def stop_reason(status: Status, reason: StopReason, interrupted: bool) -> StopReason:
-    """A proof comes first; then Ctrl-C, though the search may have been about to end by itself."""
+    """The stop reason: a proof comes first, then Ctrl-C, then the method's own reason."""
     if status in PROVED:
         return StopReason.PROVED
     return StopReason.INTERRUPT if interrupted else reason
 
 
 def _bound(program: StatedProgram, objective: float | None, bound: float) -> float | None:
-    """The bound in the user's sense: no more is proved than the objective of a verified point."""
+    """The bound in the user's sense, at most the objective of a verified point."""
     if not np.isfinite(bound):
         return None
     if objective is not None:

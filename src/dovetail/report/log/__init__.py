@@ -1,1 +1,1 @@
-"""The log of a solve as text: what its lines say, how wide they are, and where they go (docs/log.md)."""
+"""The log of a solve as text: its lines, their width, and where they go (docs/log.md)."""

@@ -1,4 +1,4 @@
-"""The first lines of the log, what is solved and how to read what follows, and the last: what came of it."""
+"""The header of the log with its legend, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dovetail.report.gains import ENDED, found_by, gap_text, proved_by
 from dovetail.report.log.layout import LABEL, fact, wrapped
 
 MOST_BLOCKS = 8
-"""Blocks with a line of their own: of more, the first ones and a count."""
+"""Largest number of blocks with a line of their own; further blocks are counted."""
 
 
 def heading(problem: Problem, title: str, width: int) -> Iterator[str]:
-    """What is about to be solved."""
+    """The header: the problem that is solved."""
     yield from wrapped(title, width, "", "  ")
     yield from fact("problem", _host(problem.stated), width)
     yield from fact("sizes", _sizes(problem.stated), width)
@@ -46,7 +46,7 @@ def _host(program: StatedProgram) -> str:
 
 
 def _sizes(program: StatedProgram) -> str:
-    """The ranges of the numbers: where they lie far apart, engines have trouble."""
+    """The ranges of the coefficients: engines have trouble with very different sizes."""
     cost = [part.cost for part in program.columns]
     entries = [entry for part in program.rows for entry in part.entries()]
     limits = [limit for part in program.columns for limit in (part.lower, part.upper)]
@@ -81,7 +81,7 @@ def _block(block: Block) -> str:
 
 
 def legend(*, residuals: bool, width: int) -> Iterator[str]:
-    """How to read the rows."""
+    """An explanation of the table."""
     words = [
         "a line is printed when the best verified solution (incumbent) or the proven bound improves",
         "MIP only: a bound that ignores the predictors",
@@ -96,7 +96,7 @@ def legend(*, residuals: bool, width: int) -> Iterator[str]:
 
 
 Result = Any
-"""A `dovetail.Result`. It knows its log, so the log does not know its class."""
+"""A `dovetail.Result`; the type is not imported, because the result imports the log."""
 
 CHECKS = {
     "rows": "constraints",
@@ -104,17 +104,17 @@ CHECKS = {
     "integrality": "integers",
     "prediction": "predictions",
 }
-"""The kinds of violation that decide, in words."""
+"""The violations that decide whether a solution passes, in words."""
 
 REPORTS = {
     "precision": "difference from the float64 copy",
     "rounding": "another order of sums may violate a constraint",
 }
-"""Those that are reports, not failures."""
+"""Violations that are reported, not failures, in words."""
 
 
 def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u2717") -> Iterator[str]:
-    """What came of it; `passed` and `missed` mark the checks."""
+    """The summary; `passed` and `missed` mark the checks."""
     yield ""
     meaning, *details = result.message.split("; ")
     yield from fact("status", f"{result.status.value}: {meaning}", width)
@@ -148,7 +148,7 @@ def _bound(result: Result, width: int) -> Iterator[str]:
 
 
 def _no_network(result: Result) -> bool:
-    """Whether the problem has rows but no predictor."""
+    """Whether the problem has no predictor."""
     return result.facts is not None and not result.facts.blocks
 
 

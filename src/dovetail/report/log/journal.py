@@ -1,7 +1,7 @@
-"""The log of one solve: its lines go to all outlets that there are.
+"""The log of one solve, written to several outlets.
 
-One that fails is given up, and the solve goes on: a closed pipe, a full disk or a stream of the user's own
-that raises whatever it likes must never cost a point.
+An outlet that fails (a closed pipe, a full disk, a stream of the user's own) is given up, and the solve
+continues.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from dovetail.report.log.outlet import MOST, LoggerOutlet, Outlet, PlainOutlet, 
 from dovetail.report.log.table import RESIDUALS, LogColumn, State, head, line, rows_only
 
 LOGGER = logging.getLogger("dovetail")
-"""What the lines are records of; it has no handlers but those that the program gives it."""
+"""The logger that gets the lines; it has no handlers of its own."""
 TURNS = "-\\|/"
-"""The live line's sign that work is going on."""
+"""The moving sign of the live line."""
 
 
 def opened(log: TextIO | None, file: TextIO | None = None) -> Journal:
-    """The journal that writes to a stream and to a file of its own, as far as they are given, and to the
-    logger where somebody listens: at INFO, or at DEBUG where the lines are printed anyway, lest a program
-    that has set logging up sees them twice."""
+    """The journal that writes to a stream and to a file, if given, and to the logger if it is enabled: at
+    level INFO, or at DEBUG if the lines are printed anyway, so that they do not appear twice."""
     outlets: list[Outlet] = []
     if log is not None:
         outlets.append(_shown_on(log))
@@ -47,7 +46,7 @@ def _shown_on(stream: TextIO) -> Outlet:
 
 
 class Journal:
-    """Outlets, and what was written to them last."""
+    """The outlets, and the state of the table."""
 
     def __init__(self, outlets: list[Outlet]) -> None:
         self._outlets, self._lock = outlets, RLock()
@@ -58,22 +57,22 @@ class Journal:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody reads it."""
+        """Whether there is no outlet."""
         return not self._outlets
 
     def say(self, text: str, first: str = "", rest: str = "", style: str = "") -> None:
-        """A text, wrapped."""
+        """Write a text, wrapped."""
         self.write(lambda width: wrapped(text, width, first, rest), style)
 
     def write(self, rendering: Rendering, style: str = "") -> None:
-        """Lines that are made for each outlet's width."""
+        """Write lines that depend on the width of each outlet."""
         with self._lock:
             for outlet in tuple(self._outlets):
                 self._attempt(outlet, lambda outlet: outlet.write(rendering, style))
 
     def row(self, columns: tuple[LogColumn, ...], state: State, *, unwatched: bool = False) -> None:
-        """A row of the table, under titles where they are others than before; `unwatched`: only where no live
-        line says the same."""
+        """Write a line of the table, with a heading if the columns changed; `unwatched`: only to outlets
+        without a live line."""
         with self._lock:
             self.explain(columns)
             if columns is not self._columns:
@@ -84,14 +83,14 @@ class Journal:
                     self._attempt(outlet, lambda out: out.write(lambda width: [line(columns, state, width)]))
 
     def explain(self, columns: tuple[LogColumn, ...]) -> None:
-        """How to read the rows that come; once."""
+        """Write the legend, once."""
         with self._lock:
             if not self._explained:
                 self._explained = True
                 self.write(lambda width: legend(residuals=columns is RESIDUALS, width=width))
 
     def show(self, state: State) -> None:
-        """Put the state on the live line, where there is one."""
+        """Show the state in the live line, if there is one."""
         with self._lock:
             self._turn = (self._turn + 1) % len(TURNS)
             for outlet in tuple(self._outlets):
@@ -99,7 +98,7 @@ class Journal:
                     self._attempt(outlet, lambda outlet: outlet.show(_live_line(TURNS[self._turn], state)))
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close all outlets."""
         with self._lock:
             for outlet in tuple(self._outlets):
                 self._attempt(outlet, lambda outlet: outlet.close())
@@ -115,7 +114,7 @@ class Journal:
 
 
 def _live_line(turn: str, state: State) -> str:
-    """The state in a few words."""
+    """The text of the live line."""
     best = number(state.incumbent) if state.incumbent == state.incumbent else "no solution yet"
     words = [f"{state.elapsed:.1f} s", state.part, f"best {best}"]
     if state.bound is not None:

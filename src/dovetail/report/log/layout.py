@@ -1,6 +1,6 @@
-"""Text on lines of limited width; what names contain does no harm there.
+"""Text in lines of limited width, safe for terminals.
 
-Names come from users and their files. Escape sequences, line breaks, marks that turn the direction of
+Names come from users and their files. Escape sequences, line breaks, marks that change the direction of
 writing and all other invisible characters become a question mark, so that no name can colour a terminal,
 forge a line or hide a part of one.
 """
@@ -12,32 +12,32 @@ import re
 from rich.cells import cell_len, chop_cells
 
 HIDDEN = "?"
-"""In the place of a character that is not to be seen."""
+"""Replaces an invisible character."""
 UNIT, GLUE = re.compile(r"(?<=\d) (?=[%s]\b|%)"), "\u00a0"
-"""A number stays on the line of its unit."""
+"""Keeps a number on the line of its unit."""
 CUT = ".."
-"""At the end of what was too long."""
+"""Marks the end of a shortened text."""
 
 
 def harmless(text: str) -> str:
-    """The text with nothing in it but characters that can be seen, and spaces."""
+    """The text with visible characters and spaces only."""
     return text if text.isprintable() else "".join(c if c.isprintable() else HIDDEN for c in text)
 
 
 def cells(text: str) -> int:
-    """Columns that a terminal takes for it: some characters take two, some none."""
+    """The width of a text on a terminal: some characters take two columns, some none."""
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """The text, or its beginning where it has no room."""
+    """The text, shortened to a width."""
     if cells(text) <= width:
         return text
     return "".join(chop_cells(text, max(width - len(CUT), 1))[:1]) + CUT[: max(width - 1, 0)]
 
 
 def whole_words(words: str, width: int) -> str:
-    """As many of the words, two spaces between them, as there is room for; the first at least, cut."""
+    """As many words, separated by two spaces, as fit; the first one may be shortened."""
     kept, *others = words.split("  ")
     for word in others:
         if cells(f"{kept}  {word}") > width:
@@ -47,7 +47,7 @@ def whole_words(words: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Lines of at most `width` columns: `first` leads the first one, `rest` the others."""
+    """Lines of at most `width` columns: `first` begins the first line, `rest` the others."""
     lines, line, empty = list[str](), first, True
     for word in UNIT.sub(GLUE, harmless(text)).split(" "):
         joined = line + word if empty else f"{line} {word}"
@@ -64,16 +64,16 @@ def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]
 
 
 def fact(label: str, text: str, width: int) -> list[str]:
-    """A labelled line: the label at the left, the text beside it, also where it takes several lines."""
+    """A labelled text: the label at the left, all lines of the text beside it."""
     return wrapped(text, width, f"{label:<{LABEL}}", " " * LABEL)
 
 
 LABEL = 12
-"""Columns of the labels, the space after them included."""
+"""Width of the labels, including the space after them."""
 
 
 def number(value: float | None, width: int = 12) -> str:
-    """A number with six digits, or as many as there is room for; a dash where there is none."""
+    """A number with six digits, or fewer if there is no room; a dash without a number."""
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return "-"
     for digits in (6, 5, 4, 3, 2):
@@ -84,7 +84,7 @@ def number(value: float | None, width: int = 12) -> str:
 
 
 def count(amount: int, width: int = 11) -> str:
-    """A count with commas; in thousands or millions where there is no room for all of it."""
+    """A count with commas, in thousands or millions if there is no room."""
     text = f"{amount:,}"
     for unit, name in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
         if len(text) <= width:

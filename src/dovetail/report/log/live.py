@@ -1,4 +1,4 @@
-"""A terminal that somebody watches: lines scroll, and under them one line shows that work is going on."""
+"""The log on a terminal: lines scroll, and a live line below shows that work continues."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dovetail.report.log.layout import whole_words
 from dovetail.report.log.outlet import Outlet, Rendering, encodable, is_terminal, width_of
 
 STYLES = {"section": "bold", "warning": "yellow", "": ""}
-"""How lines look that are no rows; rich leaves it out where NO_COLOR is set."""
+"""Styles of lines outside the table; rich ignores them if NO_COLOR is set."""
 
 
 def can_be_live(stream: TextIO) -> bool:
-    """A terminal that can move its cursor, and that no other live line has taken already."""
+    """Whether the terminal can move its cursor and has no other live line."""
     if isinstance(stream, FileProxy) or not is_terminal(stream):
         return False
     return not Console(file=stream).is_dumb_terminal
 
 
 class LiveOutlet(Outlet):
-    """Lines and a live line; what else the program prints meanwhile goes above that."""
+    """Lines with a live line below; other output of the program appears above it."""
 
     live = True
 
@@ -42,7 +42,7 @@ class LiveOutlet(Outlet):
             self._console.print(Text(encodable(line, self._encoding), STYLES.get(style, "")))
 
     def show(self, line: str) -> None:
-        """Put this on the live line; it appears with the first one."""
+        """Show the text in the live line, which appears with the first text."""
         if not self._line.is_started:
             self._line.start()
         fitting = whole_words(encodable(line, self._encoding), width_of(self._stream))
@@ -50,5 +50,5 @@ class LiveOutlet(Outlet):
         self._line.update(text, refresh=True)
 
     def close(self) -> None:
-        """Take the live line away; the terminal is as it was."""
+        """Remove the live line and restore the terminal."""
         self._line.stop()

@@ -1,6 +1,6 @@
-"""Where lines of the log go: a stream, a terminal with a live line, Python's `logging`.
+"""The outlets of the log: a stream, a terminal with a live line, Python's `logging`.
 
-What is written is a function of the width, since a terminal of 60 columns and a file of 79 show the same
+Lines are written as functions of the width, because a terminal of 60 columns and a file of 79 show the same
 solve at the same time.
 """
 
@@ -14,37 +14,37 @@ from contextlib import suppress
 from typing import TextIO
 
 MARKS = {"\u2713": "+", "\u2717": "!"}
-"""Of checks that passed and failed, where the encoding has no better ones."""
+"""Marks of passed and failed checks for encodings without check marks."""
 
 Rendering = Callable[[int], Iterable[str]]
-"""Lines of at most so many columns."""
+"""Makes lines of at most the given width."""
 
 
 MOST = 79
-"""Columns of the widest line: what an old terminal, a mail and a diff show without breaking it."""
+"""The largest width: fits old terminals, mails and diffs."""
 LEAST = 20
-"""Columns that lines are made for in the narrowest terminal: with fewer there is no room for a number."""
+"""The smallest width that lines are made for."""
 
 
 class Outlet(ABC):
     """One place that the log is written to."""
 
     live = False
-    """Whether it has a line that shows that work is going on."""
+    """Whether it has a live line."""
 
     @abstractmethod
     def write(self, rendering: Rendering, style: str = "") -> None:
-        """Write lines; `style` is what they are, for outlets that show it: section, warning or nothing."""
+        """Write lines; `style` is section, warning or empty."""
 
     def show(self, line: str) -> None:  # noqa: B027
-        """Put this on the live line, where there is one."""
+        """Show a text in the live line, if there is one."""
 
     def close(self) -> None:  # noqa: B027
-        """Nothing more comes."""
+        """Release the outlet."""
 
 
 class PlainOutlet(Outlet):
-    """Lines on a stream. What its encoding cannot say becomes a question mark."""
+    """Lines on a stream; characters that its encoding lacks become question marks."""
 
     def __init__(self, stream: TextIO, *, owned: bool = False) -> None:
         self._stream, self._owned = stream, owned
@@ -56,7 +56,7 @@ class PlainOutlet(Outlet):
             print(encodable(line, encoding), file=self._stream, flush=True)
 
     def close(self) -> None:
-        """A file that was opened for the log is closed with it."""
+        """Close the file if it was opened for the log."""
         if self._owned:
             self._stream.close()
 
@@ -68,14 +68,15 @@ class LoggerOutlet(Outlet):
         self._logger, self._level = logger, level
 
     def write(self, rendering: Rendering, style: str = "") -> None:
-        """Log; a warning as one, if the program has set logging up: else Python would print it."""
+        """Log the lines; warnings as such only if the program has set logging up, because Python would print
+        them otherwise."""
         warning = style == "warning" and self._logger.hasHandlers()
         for line in rendering(MOST):
             self._logger.log(logging.WARNING if warning else self._level, "%s", line)
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """The text, with a question mark for what this encoding cannot say."""
+    """The text with question marks for characters that the encoding lacks."""
     if text.isascii() or not isinstance(encoding, str):
         return text
     try:
@@ -90,7 +91,7 @@ def encodable(text: str, encoding: str | None) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody may be watching it; a stream that fails to say so is none."""
+    """Whether the stream is a terminal; a stream that fails to say so is not."""
     try:
         return bool(stream.isatty())
     except Exception:  # closed, or somebody's own class without it
@@ -98,8 +99,8 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def width_of(stream: TextIO) -> int:
-    """Columns of a line there: at most `MOST`, and one fewer than the terminal has, which may break a full
-    one. It is asked before each line, since windows change."""
+    """The line width of a stream: at most `MOST`, and one less than the terminal has, because some break
+    full lines. Read before each line, because windows change."""
     columns = [MOST + 1]
     stated = os.environ.get("COLUMNS", "")
     if stated.isdecimal() and int(stated) > 0:

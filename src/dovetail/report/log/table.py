@@ -1,7 +1,7 @@
-"""The rows of the log: one state of a solve on one line, in columns that fit the width.
+"""The table of the log: one line for each state of a solve, in columns that fit the width.
 
-A bound that has not seen the networks is printed as such, across the columns of bound and gap: the gap
-to it says nothing about the point.
+A bound that ignores the predictors is printed across the columns of bound and gap, because its gap says
+nothing about the solution.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dovetail.report.gains import ROUNDING, relative_gap
 from dovetail.report.log.layout import cells, count, cut, harmless, number
 
 LARGE = 10.0
-"""A gap that is no measure of anything any more."""
+"""Larger gaps are shown as "large"."""
 SMALL = 1e-4
-"""A gap that two digits after the point do not show."""
+"""Smaller gaps do not show with two decimals."""
 
 
 @dataclass(frozen=True)
@@ -24,35 +24,35 @@ class State:
 
     elapsed: float
     part: str
-    """What is at work."""
+    """The part at work."""
     incumbent: float
-    """Of the best verified point; NaN while there is none."""
+    """Objective of the best verified solution; NaN without one."""
     bound: float | None
     rows_only: bool
-    """Whether the bound is one of the rows, bounds and integers alone."""
+    """Whether the bound ignores the predictors."""
     evaluations: int
     iteration: int = 0
     residual: float | None = None
     rho: float | None = None
     exact: bool = True
-    """False where the MIP step ended at a limit."""
+    """False if the MIP step ended at a limit."""
 
 
 @dataclass(frozen=True)
 class LogColumn:
-    """One column: its title, its cells where there is room, and where there is little."""
+    """One column: its title, widths and text."""
 
     title: str
     wide: int
     narrow: int
-    """0: it is left out."""
+    """The width on narrow terminals; 0: the column is left out."""
     text: Callable[[State, int], str]
     left: bool = False
     short: str = ""
-    """The title where there is little room."""
+    """The title on narrow terminals."""
 
     def heading(self, width: int) -> str:
-        """The title, or the short one."""
+        """The title, or the short one if it does not fit."""
         return self.title if len(self.title) <= width else self.short
 
     def cell(self, text: str, width: int) -> str:
@@ -63,14 +63,14 @@ class LogColumn:
 
 
 def gap(state: State) -> str:
-    """How far the bound is from the best point, in per cent of it."""
+    """The gap in per cent of the incumbent."""
     if state.bound is None or state.incumbent != state.incumbent or state.rows_only:
         return "-"
     return percent(relative_gap(state.incumbent, state.bound))
 
 
 def percent(share: float) -> str:
-    """A gap with three digits or so."""
+    """A gap with about three digits."""
     if share >= LARGE:
         return "large"
     if share < SMALL:
@@ -79,7 +79,7 @@ def percent(share: float) -> str:
 
 
 def rows_only(bound: float | None, width: int) -> str:
-    """A bound that no network has a part in."""
+    """The text for a bound that ignores the predictors."""
     lead = "MIP only: "
     return lead + number(bound, width - len(lead))
 
@@ -98,7 +98,7 @@ PARTS = (
     _GAP,
     LogColumn("evaluations", 13, 10, lambda state, width: count(state.evaluations, width), short="evaluated"),
 )
-"""Of most methods."""
+"""The columns of most methods."""
 RESIDUALS = (
     _TIME,
     LogColumn("round", 5, 5, lambda state, width: f"{state.iteration}{'' if state.exact else '*'}"),
@@ -109,7 +109,7 @@ RESIDUALS = (
     LogColumn("rho", 8, 7, lambda state, width: _power(state.rho or None)),
     _EVALUATIONS,
 )
-"""Of Algorithm 1, and of the other methods that close a residual."""
+"""The columns of Algorithm 1 and of other methods with residuals."""
 
 
 def _power(value: float | None) -> str:
@@ -117,7 +117,7 @@ def _power(value: float | None) -> str:
 
 
 def _fitting(columns: tuple[LogColumn, ...], width: int) -> list[tuple[LogColumn, int]]:
-    """The columns with their cells: wide, else narrow, else as many as there is room for."""
+    """The columns with their widths: wide, otherwise narrow, otherwise as many as fit."""
     wide = [(column, column.wide) for column in columns]
     if sum(size + 1 for _, size in wide) - 1 <= width:
         return wide
@@ -128,13 +128,13 @@ def _fitting(columns: tuple[LogColumn, ...], width: int) -> list[tuple[LogColumn
 
 
 def head(columns: tuple[LogColumn, ...], width: int) -> str:
-    """The titles."""
+    """The line of titles."""
     fitting = _fitting(columns, width)
     return " ".join(column.cell(column.heading(size), size) for column, size in fitting).rstrip()
 
 
 def line(columns: tuple[LogColumn, ...], state: State, width: int) -> str:
-    """The state."""
+    """The line of a state."""
     texts, skipped = list[str](), False
     fitting = _fitting(columns, width)
     for (column, size), (_, following) in zip(fitting, [*fitting[1:], (None, 0)], strict=True):

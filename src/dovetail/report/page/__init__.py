@@ -1,5 +1,5 @@
-"""A result as a page, and several beside each other: what stands on it (Python), how it looks (templates).
+"""A result as a page, and several results side by side: contents in Python, layout in templates.
 
-One file holds everything: charts are inline SVG, the style and the short program are in it, and a policy
-forbids the browser to load or run anything else. Names come from users, so that all text is escaped.
+One file holds everything: charts are inline SVG, style and script are included, and a policy forbids the
+browser to load or run anything else. All text is escaped, because names come from users.
 """

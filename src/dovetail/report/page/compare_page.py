@@ -38,7 +38,7 @@ from dovetail.report.page.result_page import STATUS
 from dovetail.report.page.templates import render
 
 MOST = 24
-"""Results on one page: their columns stand beside each other."""
+"""Largest number of results on one page."""
 
 
 def compare(results: Sequence[Any] | Mapping[str, Any], path: str | Path) -> Path:
@@ -67,7 +67,7 @@ def compare(results: Sequence[Any] | Mapping[str, Any], path: str | Path) -> Pat
 
 
 def _names(results: Sequence[Any]) -> list[str]:
-    """Their methods, with a number where there are several of one."""
+    """The names of their methods, numbered if several are equal."""
     methods = [result.method for result in results]
     return [
         method if methods.count(method) == 1 else f"{method} {methods[: k + 1].count(method)}"
@@ -97,12 +97,12 @@ def _page(results: Sequence[Any], names: Sequence[str]) -> str:
 
 
 MOST_DIFFERENT = 40
-"""Columns whose values differ most that are listed."""
+"""Largest number of variables listed whose values differ most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A result, what it is called here, and how it was found."""
+    """A result with its name on the page and its progress."""
 
     name: str
     result: Any
@@ -119,7 +119,7 @@ def entries(results: Sequence[Any], names: Sequence[str]) -> list[Entry]:
 
 
 def best(results: Sequence[Any]) -> int | None:
-    """The place of the best objective, if all that have one are of one sense; None where nothing tells."""
+    """The place of the best objective, if all objectives have the same sense; otherwise None."""
     senses = {result.facts.sense for result in results if result.facts is not None}
     found = [(result.objective, k) for k, result in enumerate(results) if result.objective is not None]
     if len(senses) != 1 or len(found) < 2:
@@ -132,7 +132,7 @@ FIGURES = ("status", "objective", "bound", "gap", "seconds", "last gain", "found
 
 
 def figures(entry: Entry) -> list[str]:
-    """One result's column of it."""
+    """The column of one result in that table."""
     result, points = entry.result, entry.course.points
     status = STATUS[result.status.value].lower()
     reason = result.stop_reason.value
@@ -150,7 +150,7 @@ def figures(entry: Entry) -> list[str]:
 
 
 def courses_figure(compared: Sequence[Entry]) -> Figure | None:
-    """All courses in one chart: solid the points, dashed the bounds."""
+    """The progress of all results in one chart: incumbents solid, bounds dashed."""
     points = [gain.value for entry in compared for gain in entry.course.points]
     bounds = [entry.result.bound for entry in compared if entry.result.bound is not None]
     if not points:
@@ -192,7 +192,7 @@ def _values_at(compared: Sequence[Entry], moment: float) -> str:
 
 
 def differences(compared: Sequence[Entry]) -> tuple[ValueTable | None, str]:
-    """The columns whose values differ most, and what is said of the others."""
+    """The variables whose values differ most, and a text about the others."""
     told = [entry for entry in compared if entry.result.x is not None]
     if len(told) < 2:
         return None, "Fewer than two of them have a solution."

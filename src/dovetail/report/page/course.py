@@ -1,4 +1,4 @@
-"""How the answer was found: every better point and bound, when it came, and which part brought it."""
+"""The progress of a solve: every improvement of incumbent and bound, when it came and from which part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Point = tuple[float, float]
 T = TypeVar("T")
 
 COLOURS = 8
-"""Colours that are told apart in light, in dark and by most eyes; what comes after them is grey."""
+"""Number of distinct colours, in light and dark; further sources are grey."""
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "M-3.6-3.6h7.2v7.2h-7.2z",
@@ -27,13 +27,13 @@ SHAPES = (
     "M-4.5-2.5h9v5h-9z",
     "M-2.5-4.5h5v9h-5z",
 )
-"""A mark for each colour, so that they are told apart without it."""
+"""A mark for each colour, so that they can be told apart without it."""
 MOST_STOPS = 120
-"""Places on one chart where values can be read: a phone is 300 points wide, and a finger wider than two."""
+"""Places of one chart where values can be read; more would be too close on a phone."""
 
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-"""Distances between numbers that people count by."""
+"""Usual distances between the ticks of an axis."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point that stands out."""
+    """A highlighted point."""
 
     x: float
     y: float
@@ -61,7 +61,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Stop:
-    """Where values can be read: by the pointer, by the arrow keys."""
+    """A place where values can be read, by pointer or arrow keys."""
 
     x: float
     say: str
@@ -69,14 +69,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class Chart:
-    """All that is drawn, in units of its view box."""
+    """A chart, in units of its view box."""
 
     width: int
     height: int
     x: Axis
     y: Axis
     label: str
-    """For those who do not see it."""
+    """The text for screen readers."""
     x_title: str
     lines: list[ChartLine]
     marks: list[Mark] = field(default_factory=list)
@@ -85,18 +85,18 @@ class Chart:
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
-        """Numbers below the chart."""
+        """Ticks of the horizontal axis."""
         return self.x.ticks(max(3, self.width // 90))
 
     @property
     def y_ticks(self) -> list[tuple[float, str]]:
-        """Numbers beside it."""
+        """Ticks of the vertical axis."""
         return self.y.ticks(5)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart drawn twice, for a screen and for a phone, where text would shrink with it."""
+    """A chart in two sizes, for a screen and for a phone."""
 
     wide: Chart
     narrow: Chart
@@ -105,25 +105,25 @@ class Figure:
 
 @dataclass(frozen=True)
 class Frame:
-    """The size of a chart and of what stands around its lines."""
+    """The size of a chart and of its margins."""
 
     width: int
     height: int
     left: int
 
     def across(self, low: float, high: float, *, log: bool = False, whole: bool = False) -> Axis:
-        """The axis below the chart."""
+        """The horizontal axis."""
         return Axis(low, high, self.left, self.width - 12, log, whole)
 
     def upward(self, low: float, high: float, *, log: bool = False) -> Axis:
-        """The axis beside it."""
+        """The vertical axis."""
         return Axis(low, high, self.height - 40, 12, log)
 
 
 WIDE, NARROW = Frame(860, 320, 76), Frame(340, 250, 58)
-"""Of a screen and of a phone held upright, both in units that are about a pixel."""
+"""For a screen and for an upright phone, in units of about a pixel."""
 LOW_WIDE, LOW_NARROW = Frame(860, 200, 76), Frame(340, 180, 58)
-"""For charts that say less."""
+"""For charts with less content."""
 
 
 def path(points: Sequence[Point]) -> str:
@@ -132,7 +132,7 @@ def path(points: Sequence[Point]) -> str:
 
 
 def steps(values: Sequence[Point], end: float) -> list[Point]:
-    """The corners of a staircase: each value holds until the next one, the last until `end`."""
+    """The corners of a step function: each value holds until the next one, the last until `end`."""
     corners: list[Point] = []
     for k, (x, y) in enumerate(values):
         following = values[k + 1][0] if k + 1 < len(values) else end
@@ -141,7 +141,7 @@ def steps(values: Sequence[Point], end: float) -> list[Point]:
 
 
 def thinned(items: Sequence[T], most: int = MOST_STOPS) -> list[T]:
-    """At most so many of them, the first and the last included."""
+    """At most so many items, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[round(k * (len(items) - 1) / (most - 1))] for k in range(most)]
@@ -149,7 +149,7 @@ def thinned(items: Sequence[T], most: int = MOST_STOPS) -> list[T]:
 
 @dataclass(frozen=True)
 class Axis:
-    """Numbers between `low` and `high`, drawn between two places of the chart."""
+    """A linear or logarithmic axis between `low` and `high`."""
 
     low: float
     high: float
@@ -157,10 +157,10 @@ class Axis:
     end: float
     log: bool = False
     whole: bool = False
-    """Whether only whole numbers mean anything."""
+    """Whether only whole numbers are shown."""
 
     def place(self, value: float) -> float:
-        """Where a number lies; those outside lie at the ends."""
+        """The position of a number; numbers outside are at the ends."""
         low, high = self._scaled(self.low), self._scaled(self.high)
         inside = min(max(self._scaled(max(value, self.low)), low), high)
         share = (inside - low) / (high - low) if high > low else 0.5
@@ -170,7 +170,7 @@ class Axis:
         return math.log10(value) if self.log else value
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Places and texts of round numbers, at most so many."""
+        """Positions and texts of round numbers, at most so many."""
         values = self._decades(most) if self.log else self._round(most)
         return [(self.place(value), text) for value, text in values]
 
@@ -205,7 +205,7 @@ def _power(k: int) -> str:
 
 
 def covering(values: Iterable[float]) -> tuple[float, float]:
-    """The least and the largest of the numbers, with some room around them."""
+    """The smallest and the largest number, with some room around them."""
     shown = list(values)
     low, high = min(shown), max(shown)
     width = (high - low) or max(abs(high), 1.0) * 0.1
@@ -213,14 +213,14 @@ def covering(values: Iterable[float]) -> tuple[float, float]:
 
 
 EARLY = 0.06
-"""Of the time: where half of all gains come before, seconds are drawn by their logarithm."""
+"""Fraction of the time: if half of all improvements come before it, the time axis is logarithmic."""
 LISTED = (8, 16)
-"""Gains in the list: so many of the first and of the last."""
+"""Number of the first and of the last improvements in the list."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """Points and bounds of one result, in the order of time."""
+    """Improvements of incumbent and bound of one result, in the order of time."""
 
     points: list[Gain]
     bounds: list[Gain]
@@ -230,7 +230,7 @@ class Course:
 
     @classmethod
     def of(cls, result: Any) -> Course:
-        """From the gains on record; a result from an old file has only its iterations."""
+        """From the recorded improvements; results from old files have only iterations."""
         trace = result.trace
         points, bounds = _finite(trace.incumbents), _finite(trace.bounds)
         if not points and not bounds:
@@ -245,24 +245,24 @@ class Course:
 
     @property
     def sources(self) -> list[str]:
-        """Of points, then of bounds, as they first came."""
+        """Sources of solutions, then of bounds, in the order of their first appearance."""
         return list(dict.fromkeys([gain.source for gain in (*self.points, *self.bounds)]))
 
     @property
     def colours(self) -> dict[str, int]:
-        """A colour for each source; bounds that have seen no network are grey."""
+        """A colour for each source; bounds that ignore the predictors are grey."""
         seen = [source for source in self.sources if source not in ROWS_ONLY]
         return {source: min(k, COLOURS) for k, source in enumerate(seen)} | dict.fromkeys(ROWS_ONLY, COLOURS)
 
     @property
     def early(self) -> bool:
-        """Whether most of it happened in the first moments."""
+        """Whether most improvements came in the first moments."""
         times = [gain.seconds for gain in self.points]
         times += [gain.seconds for gain in self.bounds if gain.source not in ROWS_ONLY]
         return len(times) > 1 and min(times) > 0.0 and median(times) < EARLY * self.end
 
     def at(self, moment: float) -> tuple[Gain | None, Gain | None]:
-        """Point and bound as they were then."""
+        """Incumbent and bound at a time."""
         point, bound = (_last(gains, moment) for gains in (self.points, self.bounds))
         return point, bound
 
@@ -280,7 +280,7 @@ class Course:
 
 
 class PartRow(NamedTuple):
-    """What one part brought."""
+    """The contribution of one source."""
 
     colour: int
     words: str
@@ -291,7 +291,7 @@ class PartRow(NamedTuple):
 
 
 def by_part(gains: Sequence[Gain], course: Course, words: Any) -> list[PartRow]:
-    """Who brought how many, when, and the best of it."""
+    """The number, times and best value of each source."""
     rows = []
     for source in dict.fromkeys(gain.source for gain in gains):
         mine = [gain for gain in gains if gain.source == source]
@@ -302,7 +302,7 @@ def by_part(gains: Sequence[Gain], course: Course, words: Any) -> list[PartRow]:
 
 
 class GainRow(NamedTuple):
-    """One better point, in the list of them."""
+    """One improvement of the incumbent in the list."""
 
     seconds: str
     colour: int
@@ -312,7 +312,7 @@ class GainRow(NamedTuple):
 
 
 def listed_points(course: Course) -> tuple[list[GainRow], int]:
-    """The first and the last better points, and how many between them are left out."""
+    """The first and the last improvements, and the number left out in between."""
     befores = [None, *course.points]
     rows = [_gain_row(course, *pair) for pair in zip(befores, course.points, strict=False)]
     first, last = LISTED
@@ -346,14 +346,14 @@ def _last(gains: Sequence[Gain], moment: float) -> Gain | None:
 
 
 REACH = 4.0
-"""Bounds farther from all points than so many times their spread would press them into one line."""
+"""Bounds farther from all solutions than so many times their spread are left off the chart."""
 LEFT_OUT, FLAT = 0.25, 0.2
-"""At most so many of the first points lie off the chart, where without one of them it shows the others five
-times as large."""
+"""At most so many of the first solutions are left off the chart, if without one of them it shows the others
+five times as large."""
 
 
 def course_figure(course: Course) -> Figure | None:
-    """The chart for screens and phones; None where nothing was found, and nothing but one thing proved."""
+    """The chart for screens and phones; None if there is nothing to show."""
     points, bounds = thinned(course.points), thinned(course.bounds)
     if not points and len(bounds) < 2:
         return None
@@ -389,7 +389,7 @@ def _chart(
 def _lines(
     places: Sequence[Point], gains: Sequence[Gain], end: float, colours: dict[str, int], *, dashed: bool
 ) -> list[ChartLine]:
-    """One path for each stretch of the same part; a step belongs to the part that made it."""
+    """One path for each stretch of the same source."""
     lines: list[ChartLine] = []
     begin = 0
     for k in range(1, len(gains) + 1):
@@ -405,7 +405,7 @@ def _lines(
 
 
 def _area(points: list[Point], bounds: list[Point], end: float) -> str:
-    """Where better points may still be: between the two staircases."""
+    """The area between incumbent and bound."""
     if not points or not bounds:
         return ""
     start = max(points[0][0], bounds[0][0])

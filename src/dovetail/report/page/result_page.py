@@ -175,7 +175,7 @@ def result_page(result: Result) -> str:
 
 
 def _blocks(result: Result) -> list[str]:
-    """What the problem is, a line for the program and one for each block."""
+    """The problem: a line for the program and one for each block."""
     facts = result.facts
     if facts is None:
         return []
@@ -195,11 +195,11 @@ def _blocks(result: Result) -> list[str]:
 
 
 MOST_BLOCKS = 12
-"""Blocks with a line of their own."""
+"""Largest number of blocks with a line of their own."""
 
 
 def settings_lines(result: Result) -> list[tuple[str, str]]:
-    """What another run must be told, beside the call."""
+    """The settings needed to repeat the solve, beside the call."""
     if result.settings is None:
         return [("method", visible(result.method))]
     settings = result.settings
@@ -212,7 +212,7 @@ def settings_lines(result: Result) -> list[tuple[str, str]]:
 
 
 class TimeShare(NamedTuple):
-    """One stretch of the bar, in hundredths of its length."""
+    """One segment of the bar, in per cent of its length."""
 
     colour: int
     begin: float
@@ -223,7 +223,7 @@ class TimeShare(NamedTuple):
 
 
 def time_shares(result: Any) -> list[TimeShare]:
-    """Every timer that measured anything."""
+    """The shares of all timers that measured anything."""
     total = sum(float(getattr(result.profile, kind)) for kind in KINDS)
     shares, begin = [], 0.0
     for colour, (kind, words) in enumerate(KINDS.items()):
@@ -239,17 +239,17 @@ def time_shares(result: Any) -> list[TimeShare]:
 
 
 class PartBand(NamedTuple):
-    """When one part worked: its turns on a band as long as the solve, in hundredths of the length."""
+    """The turns of one part on a band as long as the solve, in per cent of the length."""
 
     name: str
     turns: list[tuple[float, float]]
-    """Begin and length of each."""
+    """Begin and length of each turn."""
     seconds: str
     percent: str
 
 
 def part_bands(result: Any) -> list[PartBand]:
-    """One band for each part, in the order in which the parts began; none where only one part worked."""
+    """One band for each part, in the order in which the parts began; none for a single part."""
     turns = result.trace.turns
     names = list(dict.fromkeys(turn.part for turn in turns))
     if len(names) < 2:
@@ -268,22 +268,22 @@ def part_bands(result: Any) -> list[PartBand]:
 
 
 THINNEST = 0.2
-"""Hundredths of a band that a turn is drawn with at least: about a pixel."""
+"""The smallest width of a turn on a band, about a pixel."""
 MOST_NAMED = 20
-"""Inputs outside the training data that are named."""
+"""Largest number of inputs outside the training data that are named."""
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """One check of the solution."""
 
     passed: bool | None
-    """None for what is reported, not judged."""
+    """None for values that are reported only."""
     words: str
     amount: str
 
 
 def checks(result: Any) -> list[Check]:
-    """Of the point, kind by kind; nothing where there is none."""
+    """The checks of the solution; none without a solution."""
     violation = result.violation
     if violation is None:
         return []
@@ -314,12 +314,12 @@ def _amount(worst: Any) -> str:
 
 
 def sentence(message: str) -> str:
-    """A message of a solve as it stands on a page."""
+    """A message as a sentence of the page."""
     return visible(f"{message[:1].upper()}{message[1:]}.", 2000)
 
 
 def warnings(result: Any) -> list[str]:
-    """What may need a second look, the most urgent first."""
+    """Warnings, the most urgent first."""
     words = [] if result.x is not None else [sentence(result.message)]
     violation = result.violation
     if violation is not None and violation.within() and not violation.steady():
@@ -342,12 +342,12 @@ def warnings(result: Any) -> list[str]:
 
 
 def hints(result: Any) -> list[str]:
-    """What to try next, if the run showed anything."""
+    """What to try next."""
     return [visible(hint, 600) for hint in result.hints]
 
 
 def extrapolations(result: Any) -> tuple[list[str], int]:
-    """Inputs beyond their training range, the farthest first, and how many more there are."""
+    """Inputs outside their training range, the farthest first, and the number of further ones."""
     outside = notable(result.extrapolations)
     named = [visible(str(where), 200) for where in outside[:MOST_NAMED]]
     return named, len(outside) - len(named)

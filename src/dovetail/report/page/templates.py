@@ -1,4 +1,4 @@
-"""Pages from templates: all text is escaped, and a policy lets a browser run our few lines and no others."""
+"""Pages from templates: all text is escaped, and a policy lets a browser run only the page's own script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def render(template: str, **context: Any) -> str:
-    """The page; style and program are put into it, with their hashes in its policy."""
+    """The page, with style and script and their hashes in its policy."""
     from markupsafe import Markup
 
     style, script = _asset("page.css"), _asset("page.js")
