@@ -23,42 +23,42 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 
 MORE = 3
-"""Operations beside the sum itself: a bias, the factors of a Gemm, a division where we multiply."""
+"""Number of operations beside the sum itself: a bias, the factors of a Gemm, a division where we multiply."""
 OURS = 2.0**-52
-"""Two roundings of float64: layers and bounds are multiplied out in it, once."""
+"""Relative rounding of our own float64 computations: two roundings."""
 ULPS = 8.0
-"""Units of roundoff that an implementation of exp, tanh or a sigmoid may be off by; the libraries in use
-promise 1 to 4."""
+"""Units of roundoff that an implementation of exp, tanh or a sigmoid may be off; libraries in use promise 1
+to 4."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A floating-point format, as far as errors go."""
+    """The rounding errors of a floating-point format."""
 
     roundoff: float
     """Largest relative error of one operation."""
     smallest: float
-    """The least normal number: what is smaller may become 0."""
+    """The smallest normal number: smaller results may become 0."""
     largest: float
 
     @property
     def unit(self) -> float:
-        """The relative error of one operation, and of ours that stands for it."""
+        """The relative error of one operation, and of our computation of it."""
         return self.roundoff + OURS
 
     def cast(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """What is lost where numbers between two bounds are put into the format."""
+        """The error of converting numbers between two bounds into the format."""
         size = np.maximum(np.abs(lower), np.abs(upper))
         return np.where(size <= self.largest, self.roundoff * size + self.smallest, np.inf)
 
     def gamma(self, operations: np.ndarray | int) -> FloatArray:
-        """The largest relative error of so many operations in a row; infinity where it is no small number."""
+        """The largest relative error of so many operations in sequence; infinity if it is not small."""
         total = np.asarray(operations * self.unit)
         with np.errstate(divide="ignore"):
             return np.where(total < 0.5, total / (1.0 - total), np.inf)
 
     def of_sum(self, operations: np.ndarray | int, total: FloatArray) -> FloatArray:
-        """What a sum of terms of this total size rounds; infinity where it may not fit."""
+        """The rounding error of a sum with this total of absolute terms; infinity if the sum may overflow."""
         own = self.gamma(operations) * total + operations * self.smallest
         return np.where(total <= 0.5 * self.largest, own, np.inf)
 
@@ -71,4 +71,4 @@ FORMATS: dict[str, Arithmetic] = {
     "float16": Arithmetic(2.0**-11, 2.0**-14, 65504.0),
     "bfloat16": Arithmetic(2.0**-8, 2.0**-126, 3.38e38),
 }
-"""By the names that torch and numpy have for them."""
+"""Formats by the names that torch and numpy use."""

@@ -1,4 +1,4 @@
-"""Functions of single numbers: what `functions.FUNCTIONS` says of each, for the numbers of a program."""
+"""The operation for functions of single numbers (`functions.FUNCTIONS`)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Functions(Operation):
 
     @property
     def function(self) -> ScalarFunction:
-        """All that is known of it."""
+        """The function with its properties."""
         return FUNCTIONS[self.kind]
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
         return len(self.read)
 
     def values(self, v: FloatArray) -> FloatArray:
@@ -35,7 +35,7 @@ class Functions(Operation):
         return self.function.value(v[:, self.read])
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """Nothing is known where numbers may leave its domain."""
+        """Infinite if numbers may leave the domain."""
         low, high = low[:, self.read], high[:, self.read]
         known = low > self.function.above
         least, most = self.function.range(np.where(known, low, 1.0), np.where(known, high, 1.0))
@@ -44,7 +44,7 @@ class Functions(Operation):
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """By the steepest slope between the bounds, and what the function itself rounds."""
+        """From the steepest slope between the bounds, and the function's own rounding."""
         low, high, error = low[:, self.read], high[:, self.read], error[:, self.read]
         if self.kind == "relu":  # exact, and 0 whatever the error where it is off for sure
             return np.where(high + error <= 0.0, 0.0, error)
@@ -54,14 +54,14 @@ class Functions(Operation):
         return np.where(known, self.function.steepest(a, b) * error + own, np.inf)
 
     def write(self, graph: GraphBuilder) -> Expressions:
-        """A step of its own."""
+        """One step of its own."""
         return graph.function(self.kind, graph.read(self.read))
 
 
 def function_error(
     function: ScalarFunction, arithmetic: Arithmetic, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """By how much a computed function may be off, for numbers between two bounds that are exact."""
+    """The error of a computed function for exact numbers between two bounds."""
     if function.name == "relu":
         return np.zeros_like(low)
     values = np.maximum(np.abs(function.value(low)), np.abs(function.value(high)))

@@ -1,7 +1,7 @@
-"""Graphs of one shape, evaluated together: their values, and the derivatives of these by the inputs.
+"""Values and derivatives of several graphs of one shape together.
 
-A small network takes microseconds to compute, and a library takes a hundred times as long to be asked. Where
-a search knows the graph of a network, and has many points or many such networks, it computes them here.
+A small network takes microseconds to compute, and a hundred times as long to call through a library.
+Searches that know the graphs of networks and have many points, or many such networks, compute them here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dovetail.networks.graph import Affine, Elementwise, Graph
 
 
 def shape_of(graph: Graph) -> Hashable:
-    """Graphs for which this is the same differ in their numbers alone."""
+    """A key: graphs with the same key differ in their numbers only."""
     kinds = (
         step.operation.kind if isinstance(step.operation, Elementwise) else type(step.operation).__name__
         for step in graph.steps
@@ -46,7 +46,7 @@ class StackedGraphs:
             return self._vectors(X)[-1]
 
     def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The values, and (K, n, outputs, inputs) derivatives, from the last step back."""
+        """The values, and (K, n, outputs, inputs) derivatives by backward accumulation."""
         with np.errstate(all="ignore"):
             vectors = self._vectors(X)
             many, points, q = vectors[-1].shape
@@ -77,7 +77,7 @@ class StackedGraphs:
     def _back(
         self, place: int, slope: FloatArray, vectors: list[FloatArray], of: list[FloatArray | None]
     ) -> None:
-        """The derivatives by a step, handed on to what that step reads."""
+        """The derivatives passed back through a step."""
         step = self._shape.steps[place - 1]
         read = [vectors[source] for source in step.sources]
         if isinstance(step.operation, Affine):

@@ -1,12 +1,8 @@
-"""A program as a graph of a few kinds of steps, for those who have to bound it: a view that computes nothing.
+"""A program as a graph of a few kinds of steps, for bounds.
 
-Every value is a vector. Shapes, reshaping, slices, convolutions, batch normalisation, means and sums are all
+Every value is a vector. Shapes, reshaping, slices, convolutions, batch normalisation, means and sums are
 affine maps of vectors and become one kind, `Affine`; softmax, LayerNorm, attention and recurrent cells are
-made of it, of functions of single values, and of products.
-
-Everything affine between two nonlinear steps is multiplied out: the `GraphBuilder` keeps every number of a
-program as an affine expression of *base* numbers, the inputs and what nonlinear steps give. Only a nonlinear
-step makes the graph longer.
+composed of these kinds.
 """
 
 from __future__ import annotations
@@ -23,9 +19,10 @@ from dovetail.networks.functions import FUNCTIONS
 GATED: dict[tuple[str, ...] | None, str] = {
     known.gate: name for name, known in FUNCTIONS.items() if known.gate is not None
 }
-"""Functions by what they multiply their number with."""
+"""Functions of the form x g(x), by g."""
 LARGEST = 20_000_000
-"""Numbers in all matrices of a graph: 160 MB. Bounding a larger one would take minutes."""
+"""Largest number of entries in all matrices of a graph: 160 MB. Bounding a larger graph would take
+minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Product:
-    """Two vectors, multiplied value by value."""
+    """Two vectors multiplied entry by entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +53,12 @@ class GraphStep:
     operation: Affine | Elementwise | Product
     sources: tuple[int, ...]
     size: int
-    """Length of the vector that it gives."""
+    """Length of the resulting vector."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Steps in the order they are computed; the last one gives the outputs."""
+    """Steps in order; the last one gives the outputs."""
 
     inputs: int
     steps: tuple[GraphStep, ...]
@@ -73,45 +70,45 @@ class Graph:
 
     @property
     def outputs(self) -> int:
-        """Length of what it gives."""
+        """Length of the output."""
         return self.sizes[-1]
 
 
 @dataclass(frozen=True, eq=False)
 class Expressions:
-    """matrix base + constant, number by number."""
+    """Affine expressions: matrix base + constant, number by number."""
 
     matrix: sparse.csr_array
     constant: FloatArray
 
     def take(self, rows: IntArray) -> Expressions:
-        """Some of the numbers."""
+        """Some of the expressions."""
         return Expressions(self.matrix[rows], self.constant[rows])
 
     def times(self, weight: sparse.csr_array, bias: FloatArray | float = 0.0) -> Expressions:
-        """weight times the numbers, plus a bias."""
+        """weight times the expressions, plus a bias."""
         return Expressions(sparse.csr_array(weight @ self.matrix), weight @ self.constant + bias)
 
 
 class GraphBuilder:
-    """The steps so far, and every number of the program as an expression."""
+    """The steps so far, with every number of the program as an affine expression."""
 
     def __init__(self, inputs: int) -> None:
         self._steps: list[GraphStep] = []
         self._starts = [0]
-        """Of the base numbers of each vector, by the order in which vectors became base."""
+        """For each vector, the first of its base numbers."""
         self._places = [0]
-        """Their places in the graph."""
+        """Places of the vectors in the graph."""
         self._inputs = self._base = inputs
         self._entries = 0
         self._made: dict[tuple[bytes, ...], int] = {}
-        """Places of vectors by their expressions: what two steps read is made once."""
+        """Places of vectors by their expressions, so that a vector read twice is made once."""
         eye = sparse.csr_array(sparse.eye_array(inputs, format="csr"))
         self._known: list[Expressions] = [Expressions(eye, np.zeros(inputs))]
         self._ends = [inputs]
 
     def append(self, numbers: Expressions) -> None:
-        """What the next operation of the program gives."""
+        """Append the next operation of the program."""
         self._known.append(numbers)
         self._ends.append(self._ends[-1] + len(numbers.constant))
 
@@ -145,7 +142,7 @@ class GraphBuilder:
         return Expressions(matrix, one.constant + factor * other.constant)
 
     def constants(self, values: FloatArray) -> Expressions:
-        """Numbers that depend on nothing."""
+        """Numbers that do not depend on the inputs."""
         return Expressions(sparse.csr_array((len(values), self._base)), values)
 
     def function(self, kind: str, of: Expressions) -> Expressions:
@@ -153,7 +150,7 @@ class GraphBuilder:
         return self._new_base(GraphStep(Elementwise(kind), (self.affine(of),), len(of.constant)))
 
     def product(self, one: Expressions, other: Expressions) -> Expressions:
-        """Products, number by number, as new base numbers; a function where they are known as one."""
+        """Products, number by number, as new base numbers; a function if the product is known as one."""
         left, right = self.affine(one), self.affine(other)
         for read, gate in ((left, right), (right, left)):
             kind = GATED.get(self._functions_between(read, gate))
@@ -162,7 +159,7 @@ class GraphBuilder:
         return self._new_base(GraphStep(Product(), (left, right), len(one.constant)))
 
     def _functions_between(self, first: int, last: int) -> tuple[str, ...] | None:
-        """The functions that make one vector of another, in their order; None if anything else does."""
+        """The functions that lead from one vector to another; None if other operations are involved."""
         kinds: list[str] = []
         while last > first:
             step = self._steps[last - 1]
@@ -173,7 +170,7 @@ class GraphBuilder:
         return tuple(kinds) if last == first else None
 
     def affine(self, wanted: Expressions) -> int:
-        """The place of a vector with these values: one that is there, or a new step."""
+        """The place of a vector with these values: an existing one, or a new step."""
         wanted.matrix.resize((len(wanted.constant), self._base))
         wanted.matrix.sort_indices()
         parts = (wanted.matrix.indptr, wanted.matrix.indices, wanted.matrix.data, wanted.constant)
@@ -183,7 +180,7 @@ class GraphBuilder:
         return self._made[key]
 
     def graph(self, outputs: Expressions) -> Graph:
-        """Of these outputs, without steps that nothing reads on the way to them."""
+        """The graph of these outputs, without steps that they do not need."""
         place, size = self.affine(outputs), len(outputs.constant)
         if not place:  # the inputs are handed on
             return Graph(self._inputs, (GraphStep(Affine((np.eye(size),), np.zeros(size)), (0,), size),))
@@ -221,7 +218,7 @@ class GraphBuilder:
 
 
 def is_identity(weight: FloatArray) -> bool:
-    """Whether a matrix hands on what it is given."""
+    """Whether a matrix is the identity."""
     return weight.shape[0] == weight.shape[1] and bool(np.array_equal(weight, np.eye(len(weight))))
 
 

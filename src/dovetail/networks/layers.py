@@ -1,6 +1,7 @@
-"""Dense layers and activations in sequence: how some networks arrive, and how some are written as rows.
+"""Dense layers and activations in sequence: the form in which some networks arrive, and in which some are
+written out.
 
-Nothing is computed here: what layers say is what the program made of them says (`program_of`).
+Layers are a description only; `program_of` makes the program that computes them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dovetail.networks.sums import Sums
 
 SOFTMAX = "softmax"
 ACTIVATIONS = (*LAYERS, SOFTMAX)
-"""What stands between dense layers, by name."""
+"""Activations between dense layers, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ Layer = Dense | Activation
 
 
 def program_of(layers: Sequence[Layer], inputs: int, arithmetic: Arithmetic | None = None) -> Program:
-    """The program of layers, one operation for each, whose provenance is "layers"."""
+    """The program of layers, one operation each, with provenance "layers"."""
     recording = Recording(inputs)
     numbers = np.arange(inputs)
     for layer in layers:
@@ -61,12 +62,13 @@ def program_of(layers: Sequence[Layer], inputs: int, arithmetic: Arithmetic | No
 
 
 def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:
-    """What the layers say of each row of `X`, in float64."""
+    """The values of the layers for each row of `X`, in float64."""
     return program_of(layers, X.shape[1]).values(X)
 
 
 def folded(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The same layers, neighbouring dense ones multiplied out, those that hand their inputs on left out."""
+    """The same layers with neighbouring dense ones multiplied out, and without those that pass their input
+    on."""
     found: list[Layer] = []
     for layer in layers:
         before = found[-1] if found else None
@@ -80,10 +82,8 @@ def folded(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:
-    """The activation at the end that a class can be read off without, or nothing.
-
-    In exact numbers it rises strictly; what rounding makes of that is `core/class_rounding.py`'s matter.
-    """
+    """An activation at the end that does not change the class, or None. In exact arithmetic it is strictly
+    increasing; `core/class_rounding.py` handles its rounding."""
     last = layers[-1]
     if not isinstance(last, Activation) or (last.kind != SOFTMAX and not LAYERS[last.kind].rises):
         return ""
@@ -93,11 +93,9 @@ def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:
 
 
 def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre: float) -> tuple[Layer, ...]:
-    """Layers that end in a Dense whose values decide the class: one output is 1 where it is >= `centre`.
-
-    What rises strictly does not change a class and is dropped; a threshold on a probability becomes
-    one on its logit. With several outputs the largest wins, and only the order matters.
-    """
+    """Layers that end in a Dense whose values decide the class: one output is 1 if it is >= `centre`.
+    Strictly increasing activations are dropped, and a threshold on a probability becomes one on its logit.
+    With several outputs the largest wins."""
     kept = list(layers)
     if kept and dropped(layers, outputs, threshold):
         kept.pop()

@@ -1,4 +1,4 @@
-"""The largest of several numbers: pooling, ensembles by their largest answer."""
+"""The maximum of several numbers: pooling, ensembles by maximum."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dovetail.networks.operation import Between, Operation
 
 @dataclass(frozen=True, eq=False)
 class Maxima(Operation):
-    """The largest of some numbers each."""
+    """The maximum of each row of numbers."""
 
     read: IntArray
-    """(size, how many)."""
+    """(size, numbers in each row)."""
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
         return len(self.read)
 
     def values(self, v: FloatArray) -> FloatArray:
@@ -29,13 +29,13 @@ class Maxima(Operation):
         return np.asarray(v[:, self.read].max(axis=2))
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """It rises with each number."""
+        """Increasing in each number."""
         return self.values(low), self.values(high)
 
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """Nothing is rounded."""
+        """No rounding."""
         return self.values(error)
 
     def write(self, graph: GraphBuilder) -> Expressions:

@@ -1,4 +1,4 @@
-"""Rows without their mean, divided by their spread: LayerNorm, GroupNorm, InstanceNorm."""
+"""Rows minus their mean, divided by their standard deviation: LayerNorm, GroupNorm, InstanceNorm."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dovetail.networks.graph import Expressions, GraphBuilder
 from dovetail.networks.operation import Between, RowOperation
 
 MOMENTS = 4.0
-"""Sums that a mean and a variance pass through, and one more to be safe."""
+"""Number of sums that a mean and a variance take, and one more to be safe."""
 
 
 @dataclass(frozen=True, eq=False)
 class Normalised(RowOperation):
-    """c / sqrt(mean of c^2 + eps) of each row, where c is what is left when its mean is taken off."""
+    """c / sqrt(mean of c^2 + eps) of each row, where c is the row minus its mean."""
 
     eps: float
 
@@ -28,7 +28,7 @@ class Normalised(RowOperation):
         return self.flat(centred * self._rate(centred))
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """From the ranges of c; no result is beyond the root of its row's length."""
+        """From the ranges of c; no result exceeds the root of its row's length."""
         a, b = low[:, self.read], high[:, self.read]
         least, most = self._centred(a, b)
         size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True)
@@ -62,7 +62,7 @@ class Normalised(RowOperation):
         return self.flat(np.where(count * np.square(size) <= 0.5 * arithmetic.largest, off, np.inf))
 
     def write(self, graph: GraphBuilder) -> Expressions:
-        """With a square, a mean, rsqrt and a product."""
+        """Written with a square, a mean, rsqrt and a product."""
         rows, count = self.read.shape
         eye, mean = sparse.eye_array(rows), np.full((1, count), 1.0 / count)
         centring = sparse.csr_array(sparse.kron(eye, np.eye(count) - mean))

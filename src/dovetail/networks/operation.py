@@ -1,8 +1,7 @@
-"""One operation of a program: its value, its range, what it rounds, and how planes see it, in one place.
+"""One operation of a program: its value, range, rounding and planes, in one place.
 
-An operation reads numbers that come before it, known by their places in one long row, and gives new ones.
-Arrays have one row per sample: (n, numbers before) go in, (n, size) come out. Errors and ranges that are not
-known are infinite or NaN.
+An operation reads earlier numbers, by their places in one long row, and makes new ones. Arrays have one row
+per sample: (n, numbers before) in, (n, size) out.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from dovetail.networks.arithmetic import Arithmetic
 from dovetail.networks.graph import Expressions, GraphBuilder
 
 Between = tuple[FloatArray, FloatArray]
-"""The least and the largest value of each number."""
+"""Bounds of each number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operation(ABC):
-    """What every operation says of itself. Fields of whole numbers are places of numbers that it reads."""
+    """The interface of an operation. Integer fields are places of numbers that it reads."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
 
     @abstractmethod
     def values(self, v: FloatArray) -> FloatArray:
@@ -38,20 +37,20 @@ class Operation(ABC):
 
     @abstractmethod
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """Of what it gives, for numbers between two bounds, each on its own."""
+        """The range of the results for numbers between two bounds."""
 
     @abstractmethod
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """How far what is computed may be from what is exact, given how far its numbers may be."""
+        """The error of the computed results, given the errors of the numbers read."""
 
     @abstractmethod
     def write(self, graph: GraphBuilder) -> Expressions:
-        """The same in steps that have planes."""
+        """The operation as steps with planes."""
 
     def parts(self) -> Iterator[str | np.ndarray]:
-        """All that makes it what it is, in names and arrays."""
+        """Everything that defines it, as names and arrays."""
         yield type(self).__name__
         for one in fields(self):
             value = getattr(self, one.name)
@@ -61,7 +60,7 @@ class Operation(ABC):
                 yield value if isinstance(value, np.ndarray) else repr(value)
 
     def moved(self, places: Callable[[IntArray], IntArray]) -> Self:
-        """The same of numbers at other places."""
+        """The same operation on other places."""
         changed: dict[str, Any] = {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -72,16 +71,16 @@ class Operation(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RowOperation(Operation):
-    """An operation that makes of each row of numbers a row as long."""
+    """An operation on rows of numbers with results of the same length."""
 
     read: IntArray
-    """(rows, how many)."""
+    """(rows, numbers in each row)."""
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
         return self.read.size
 
     def flat(self, part: FloatArray) -> FloatArray:
-        """(n, rows, how many, or 1) laid out row after row."""
+        """(n, rows, length or 1) flattened row after row."""
         return np.broadcast_to(part, (len(part), *self.read.shape)).reshape(len(part), -1)

@@ -1,4 +1,4 @@
-"""Products of pairs of numbers: gates, attention, squares of inputs times each other."""
+"""Products of pairs of numbers: gates, attention, products of inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Products(Operation):
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
         return len(self.left)
 
     def values(self, v: FloatArray) -> FloatArray:
@@ -29,7 +29,7 @@ class Products(Operation):
         return np.asarray(v[:, self.left] * v[:, self.right])
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """At the corners; 0 times infinity is 0 there."""
+        """From the corners; 0 times infinity is 0 here."""
         corners = np.stack([a[:, self.left] * b[:, self.right] for a in (low, high) for b in (low, high)])
         corners = np.where(np.isnan(corners), 0.0, corners)
         return corners.min(axis=0), corners.max(axis=0)
@@ -37,12 +37,12 @@ class Products(Operation):
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """Each error times the other number, and one rounding."""
+        """Each error times the other number, plus one rounding."""
         size = np.maximum(np.abs(low), np.abs(high))
         x, y, e, f = size[:, self.left], size[:, self.right], error[:, self.left], error[:, self.right]
         own = 2.0 * arithmetic.unit * (x + e) * (y + f) + arithmetic.smallest
         return np.asarray(x * f + y * e + e * f + own)
 
     def write(self, graph: GraphBuilder) -> Expressions:
-        """A step of its own."""
+        """One step of its own."""
         return graph.product(graph.read(self.left), graph.read(self.right))

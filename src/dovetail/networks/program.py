@@ -34,38 +34,38 @@ Provenance = Literal["layers", "trace"]
 """Layers of exact types, whose code is known; or operations that were seen to be carried out on one row. Both
 are held against the predictor before a proof rests on them, a trace at more points."""
 NOTHING = -1
-"""In the place of a number: none, which a maximum leaves out."""
+"""Stands for a missing number, which a maximum ignores."""
 LARGEST = 20_000_000
-"""Terms of one sum, at most: 240 MB. What is larger takes minutes to bound, and more memory than there is."""
+"""Largest number of terms of one sum: 240 MB. Larger sums take minutes to bound."""
 DENSE = 0.25
-"""Sums with a larger part of all terms that there may be are kept as full matrices."""
+"""Sums with a larger share of nonzero terms are stored as full matrices."""
 AT_ONCE = 64
-"""Pieces of samples whose errors are computed together: a few million numbers."""
+"""Size of the pieces of samples whose errors are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operations in their order, and which numbers are the outputs."""
+    """Operations in order, and the places of the outputs."""
 
     inputs: int
     operations: tuple[Operation, ...]
     outputs: IntArray
     formats: frozenset[str]
-    """Of all numbers, by numpy's names."""
+    """Dtypes of all numbers, by numpy's names."""
     convolves: bool
-    """Whether there are convolutions, which libraries carry out in ways of their own."""
+    """Whether there are convolutions, which libraries compute in ways of their own."""
     arithmetic: Arithmetic | None = None
-    """What it is carried out in; None where that is not known, and nothing can be proved of its values."""
+    """The arithmetic of the program; None if not known, and then nothing can be proved about its values."""
     provenance: Provenance = "trace"
-    """How it was found out."""
+    """How the program was obtained."""
 
     @property
     def count(self) -> int:
-        """How many numbers there are, inputs and outputs among them."""
+        """Number of all numbers, including inputs and outputs."""
         return self.inputs + sum(one.size for one in self.operations)
 
     def values(self, X: FloatArray) -> FloatArray:
-        """What it gives for each row of `X`, in float64."""
+        """The outputs for each row of `X`, in float64."""
         found = np.empty((len(X), self.count))
         found[:, : self.inputs] = X
         for one, start, end in self._placed():
@@ -123,10 +123,8 @@ class Program:
         return builder.graph(replace(outputs, constant=outputs.constant + shift))
 
     def without_last(self, threshold: float) -> tuple[Program, str]:
-        """The program whose outputs decide the class, and the rising function that was dropped; or nothing.
-
-        A single output may lose a sigmoid, whose threshold becomes a logit.
-        """
+        """The program without an increasing last function that does not change the class, and that function;
+        or None. A single output may lose a sigmoid, whose threshold becomes a logit."""
         last = self.operations[-1] if self.operations else None
         if last is None or not np.array_equal(self.outputs, np.arange(self.count - last.size, self.count)):
             return self, ""
@@ -139,7 +137,7 @@ class Program:
         return self, ""
 
     def with_more_inputs(self, extra: int) -> Program:
-        """The same over so many inputs more, behind its own, which it does not look at."""
+        """The same program with more inputs after its own, which it ignores."""
         if not extra:
             return self
 
@@ -151,7 +149,7 @@ class Program:
         return replace(self, inputs=self.inputs + extra, operations=operations, outputs=outputs)
 
     def _placed(self) -> Iterator[tuple[Operation, int, int]]:
-        """Every operation, with the places from and to which its numbers are."""
+        """Every operation with the places of its results."""
         start = self.inputs
         for one in self.operations:
             yield one, start, start + one.size
@@ -160,7 +158,7 @@ class Program:
 
 @dataclass(eq=False)
 class Recording:
-    """A program in the making. Everything it is told gives the places of the new numbers."""
+    """A program under construction. Each method returns the places of the new numbers."""
 
     inputs: int
     operations: list[Operation] = field(default_factory=list)
@@ -173,14 +171,14 @@ class Recording:
 
     @classmethod
     def resumed(cls, program: Program) -> Recording:
-        """A recording that goes on where a program ends."""
+        """A recording that continues a program."""
         made = cls(program.inputs, list(program.operations), set(program.formats), program.convolves)
         made.count = program.count
         return made
 
     @classmethod
     def of_several(cls, programs: Sequence[Program]) -> tuple[Recording, list[IntArray]]:
-        """Programs over the same inputs, one after the other, and where the outputs of each are."""
+        """Programs over the same inputs, one after the other, and the places of the outputs of each."""
         made, places = cls(programs[0].inputs), list[IntArray]()
         for program in programs:
             moved = program.with_more_inputs(made.count - made.inputs)  # numbers so far are inputs it ignores
@@ -192,7 +190,7 @@ class Recording:
         return made, places
 
     def program(self, outputs: IntArray) -> Program:
-        """What was recorded, with these outputs."""
+        """The recorded program with these outputs."""
         return Program(self.inputs, tuple(self.operations), outputs, frozenset(self.formats), self.convolves)
 
     def sums(
@@ -204,7 +202,7 @@ class Recording:
         *,
         bulk: FloatArray | None = None,
     ) -> IntArray:
-        """Number rows[k] has the term weights[k] times number read[k]."""
+        """Sum rows[k] has the term weights[k] times number read[k]."""
         if len(weights) > LARGEST:
             raise UnsupportedError(f"a sum of {len(weights)} terms is too large to be bounded")
         if not (np.all(np.isfinite(weights)) and np.all(np.isfinite(bias))):
@@ -220,7 +218,7 @@ class Recording:
         return self.add(Sums(places, weight, np.asarray(bias, dtype=np.float64), bulk))
 
     def constants(self, values: FloatArray) -> IntArray:
-        """Numbers that do not depend on the inputs."""
+        """Constant numbers."""
         if not np.all(np.isfinite(values)):
             raise UnsupportedError("a constant that is not finite has no bound")
         nothing, bias = np.zeros(0, dtype=np.int64), np.asarray(values, dtype=np.float64)
@@ -231,11 +229,11 @@ class Recording:
         return self.add(Functions(kind, read), read=read)
 
     def products(self, left: IntArray, right: IntArray) -> IntArray:
-        """Of pairs."""
+        """Of pairs of numbers."""
         return self.add(Products(left, right), read=np.minimum(left, right))
 
     def maxima(self, read: IntArray) -> IntArray:
-        """Of each row; what is `NOTHING` does not count."""
+        """Of each row, ignoring `NOTHING`."""
         largest = read.max(axis=1, keepdims=True)
         return self.add(Maxima(np.where(read == NOTHING, largest, read)), read=largest)
 
@@ -248,7 +246,7 @@ class Recording:
         return self.add(Normalised(read, eps), read=read)
 
     def add(self, one: Operation, read: IntArray | None = None) -> IntArray:
-        """Any operation; `read` are places that must be numbers."""
+        """Add an operation; `read` are places that must be numbers."""
         if read is not None:
             _require_numbers(read)
         self.operations.append(one)

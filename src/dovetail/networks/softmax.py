@@ -31,7 +31,7 @@ class Softmax(RowOperation):
         return self.flat(logs if self.logarithm else np.exp(logs))
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """A share rises with its own number, and falls with the others."""
+        """Each share is increasing in its own number and decreasing in the others."""
         a, b = low[:, self.read], high[:, self.read]
         width, count = _width(a, b), self.read.shape[1]
         near = (ULPS + count + width) * OURS  # what these sums are off themselves
@@ -44,10 +44,8 @@ class Softmax(RowOperation):
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """Each share moves by at most half of the largest change before it, its logarithm by twice that.
-
-        Differences to the largest number are rounded before they become exponents.
-        """
+        """A share changes by at most half of the largest change of its row, its logarithm by twice that.
+        Differences to the largest number are rounded before they become exponents."""
         e = error[:, self.read].max(axis=2, keepdims=True)
         width = _width(low[:, self.read], high[:, self.read]) + 2.0 * e
         own = (ULPS + self.read.shape[1] + width) * arithmetic.unit + arithmetic.smallest
@@ -56,7 +54,7 @@ class Softmax(RowOperation):
         return self.flat(0.5 * e + own)
 
     def write(self, graph: GraphBuilder) -> Expressions:
-        """A share is 1 / (1 + sum of exp(z_j - z_i)), of two a sigmoid."""
+        """A share is 1 / (1 + sum of exp(z_j - z_i)); of two numbers a sigmoid."""
         rows, count = self.read.shape
         if count == 1:
             return graph.constants(np.full(rows, 0.0 if self.logarithm else 1.0))
@@ -75,5 +73,5 @@ class Softmax(RowOperation):
 
 
 def _width(low: FloatArray, high: FloatArray) -> FloatArray:
-    """How far apart two numbers of a row may be."""
+    """The largest difference between two numbers of a row."""
     return np.asarray(high.max(axis=2, keepdims=True) - low.min(axis=2, keepdims=True))

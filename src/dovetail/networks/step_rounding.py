@@ -26,22 +26,21 @@ from dovetail.networks.sums import Sums
 
 @dataclass(frozen=True, eq=False)
 class StepRounding:
-    """Of every vector of a graph, the inputs first."""
+    """The error of every vector of a graph, the inputs first."""
 
     rate: tuple[FloatArray, ...]
-    """Per value; of an affine step relative to what its sum adds up, of inputs to their size, else 0."""
+    """Per value: relative to the absolute terms of a sum for affine steps, to the size for inputs, otherwise
+    0."""
     more: tuple[FloatArray, ...]
-    """Per value."""
+    """Per value: the absolute part."""
     largest: float
-    """Sums that may be beyond it are anybody's guess."""
+    """Sums beyond this may overflow, and then nothing is known."""
 
 
 def step_rounding(program: Program, graph: Graph) -> StepRounding | None:
-    """Of a chain of layers, one operation per step; a graph may hand on once more at the end.
-
-    Biases of the graph may be others: a threshold is taken into them. None where not every step is an
-    operation whose own error is the same for all inputs.
-    """
+    """The errors for a chain of layers, one operation per step; a graph may end in an additional identity.
+    Biases of the graph may differ, because a threshold is included. None if a step is no operation with the
+    same error for all inputs."""
     arithmetic = program.arithmetic
     if arithmetic is None or program.provenance != "layers":
         return None
@@ -80,7 +79,7 @@ def _own(one: Operation, arithmetic: Arithmetic, step: GraphStep) -> tuple[Float
 
 
 def _handed_on(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
-    """A step that is no operation's, and that nobody computes: the identity."""
+    """An identity step that nobody computes."""
     operation = step.operation
     if not isinstance(operation, Affine) or len(operation.weights) > 1:
         return None

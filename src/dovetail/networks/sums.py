@@ -1,4 +1,4 @@
-"""Weighted sums: dense layers, convolutions, means, batch normalisation, everything that is affine."""
+"""Weighted sums: dense layers, convolutions, means, batch normalisation, and everything else affine."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class Sums(Operation):
     """weight v + bias."""
 
     read: IntArray
-    """Places, in their order, each once."""
+    """Distinct places, in order."""
     weight: FloatArray | sparse.csr_array
-    """(size, numbers read): dense, or sparse where most of it is 0."""
+    """(size, numbers read): dense, or sparse if most entries are 0."""
     bias: FloatArray
     bulk: FloatArray
-    """What else goes into each number on the way, in absolute value: rounding is relative to it, too."""
+    """Additional absolute terms of each sum, to which rounding is relative, too."""
     exact: bool = False
-    """Whether nothing is rounded: constants."""
+    """Whether nothing is rounded (constants)."""
 
     @classmethod
     def dense(cls, first: int, weight: FloatArray, bias: FloatArray) -> Sums:
-        """Of the numbers from a place on."""
+        """A dense layer of the numbers from a place on."""
         read = np.arange(first, first + weight.shape[1])
         return cls(read, weight, bias, np.zeros(len(bias)))
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of results."""
         return len(self.bias)
 
     def values(self, v: FloatArray) -> FloatArray:
@@ -43,7 +43,7 @@ class Sums(Operation):
         return np.asarray(self._taken(v) @ self.weight.T + self.bias)
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
-        """From the middles and the widths."""
+        """From centres and widths."""
         low, high = self._taken(low), self._taken(high)
         centre = 0.5 * (low + high) @ self.weight.T + self.bias
         reach = 0.5 * (high - low) @ abs(self.weight).T
@@ -52,7 +52,7 @@ class Sums(Operation):
     def error(
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
-        """Of a sum in any order, with or without fused operations."""
+        """The error of a sum in any order, with or without fused operations."""
         error = self._taken(error)
         size = np.maximum(np.abs(self._taken(low)), np.abs(self._taken(high))) + error
         total = self._spread(size) + np.abs(self.bias) + self.bulk
@@ -63,12 +63,12 @@ class Sums(Operation):
         return off + arithmetic.of_sum(self.terms + MORE, total)
 
     def write(self, graph: GraphBuilder) -> Expressions:
-        """Multiplied out."""
+        """As one affine step."""
         return graph.summed(self.read, self.weight, self.bias)
 
     @property
     def terms(self) -> IntArray:
-        """Of each sum; what is multiplied by 0 is exactly 0."""
+        """The terms of each sum; terms with weight 0 are exactly 0."""
         if isinstance(self.weight, np.ndarray):
             return np.asarray(np.count_nonzero(self.weight, axis=1))
         return np.asarray(np.diff(self.weight.indptr))

@@ -1,4 +1,5 @@
-"""Foreign predictors, one file or folder per library; importing this package imports none of them."""
+"""Predictors of other libraries, one file or folder per library; importing this package imports none of
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dovetail.core.table import Part, Table, of_class
 
 
 def _is_estimator(foreign: object) -> bool:
-    """Whether it belongs to scikit-learn or is derived from it; callables count as functions first."""
+    """Whether an object belongs to scikit-learn or a derived class; callables count as functions first."""
     return not callable(foreign) and any(
         cls.__module__.startswith("sklearn.") for cls in type(foreign).__mro__
     )
@@ -25,14 +26,12 @@ _is_catboost = of_class("catboost.core.CatBoost")
 
 
 SCALERS = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")
-"""Of scikit-learn's: those that change each feature by itself, and rise."""
+"""scikit-learn's scalers that change each feature by itself with an increasing function."""
 
 
 def _ends_in_trees(foreign: object) -> bool:
-    """A pipeline of scikit-learn's of scalers and then a tree ensemble, of any library.
-
-    Behind what mixes features, or does not rise, trees are a step of an estimator like any other.
-    """
+    """Whether an object is a pipeline of scalers followed by a tree ensemble of any library. Behind other
+    steps trees are part of an ordinary estimator."""
     if not of_class("sklearn.pipeline.Pipeline")(foreign):
         return False
     *before, last = (step for _, step in getattr(foreign, "steps", [(None, None)]))
@@ -61,7 +60,7 @@ def _is_trees(foreign: object) -> bool:
 
 
 def _is_keras(foreign: object) -> bool:
-    """Whether it belongs to Keras 3 on any backend, or to the Keras that came with tensorflow."""
+    """Whether an object belongs to Keras 3 on any backend, or to the Keras of tensorflow."""
     return any(
         cls.__name__ == "Layer" and cls.__module__.startswith(("keras.", "tf_keras."))
         for cls in type(foreign).__mro__
@@ -75,7 +74,7 @@ def _is_onnx(foreign: object) -> bool:
 
 
 def _is_path(foreign: object) -> bool:
-    """Strings that neither look like a file nor name one are not paths."""
+    """Whether a string is a path: it looks like a file name, or a file of this name exists."""
     if isinstance(foreign, str):
         return "." in foreign or os.path.exists(foreign)
     return isinstance(foreign, os.PathLike)
@@ -179,7 +178,7 @@ PREDICTORS: Table[object] = Table(
         recognises=callable,
     ),
 )
-"""Asked from the top: a Keras model on torch is a module too, a module can be called."""
+"""In the order in which they are asked: a Keras model on torch is also a module, and a module is callable."""
 
 
 def _builder(part: Part) -> Callable[[Any], object]:
@@ -224,7 +223,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
 
 
 def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
-    """The attributes in which a library keeps the frame that a model was trained on; empty if unreadable."""
+    """The attributes in which a library keeps the frame of the training data; empty if unreadable."""
     from dovetail.predictors.trees.lightgbm import lightgbm_categories
     from dovetail.predictors.trees.xgboost import xgboost_categories
 

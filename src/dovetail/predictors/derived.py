@@ -25,10 +25,11 @@ from dovetail.networks.program import Program, Recording
 
 
 class DerivedOutputs(ABC):
-    """A predictor, and columns made of its outputs and inputs."""
+    """A predictor with columns that are functions of its outputs and inputs."""
 
     def __init__(self, predictor: Any, *, extra: int, keep: bool) -> None:
-        """`predictor` is all that `add_predictor` takes, or None for one that hands its inputs on."""
+        """`predictor` is anything that `add_predictor` takes, or None for one that passes its inputs
+        through."""
         if isinstance(extra, bool) or not isinstance(extra, Integral) or int(extra) < 0:
             raise PredictorError(f"extra is {extra!r}; give the number of inputs the predictor does not see.")
         if not isinstance(keep, bool):
@@ -39,40 +40,40 @@ class DerivedOutputs(ABC):
 
     @abstractmethod
     def _made(self, X: Any, Y: Any) -> Any:
-        """The new columns of inputs and outputs, which are arrays of numpy or tensors of torch."""
+        """The new columns, from arrays of numpy or tensors of torch."""
 
     @abstractmethod
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
-        """The places of the new columns, once their operations are recorded; the inputs stand first."""
+        """The places of the new columns in a recording; the inputs come first."""
 
     @abstractmethod
     def _functions(self) -> tuple[QuadraticFunction, ...]:
-        """The new columns, where it is the inputs that they are made of."""
+        """The new columns as functions of the inputs alone, if they are."""
 
     @abstractmethod
     def _named(self, inner: str) -> str:
-        """How messages call it."""
+        """The name in messages."""
 
     @abstractmethod
     def _settle(self, known: Description, features: int, outputs: int) -> None:
-        """Read what can only be read once the predictor inside is known, or refuse it."""
+        """Resolve names and numbers once the inner predictor is known, or refuse them."""
 
     @abstractmethod
     def _outer(self) -> Outer:
-        """The new columns as a predictor of their own."""
+        """The new columns as a predictor of its own."""
 
     def apart(self) -> Apart | None:
-        """The predictor inside and what is made of its answers, as two; None where nothing is inside."""
+        """The inner predictor and the function of its answers; None if there is no inner one."""
         return None if self.inner is None else Apart(self.inner, self._extra, self._keep, self._outer())
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """What the predictor says, and what is made of it, in float64."""
+        """The predictor's answers and the new columns, in float64."""
         Y = X if self.inner is None else self.inner.predict(X[:, : X.shape[1] - self._extra])
         made = self._made(X, Y)
         return np.asarray(np.concatenate([Y, made], axis=1) if self._keep else made)
 
     def snapshot(self, device: str) -> Callable[[Any], Any]:
-        """The predictor's own copy for gradients, which go on through what is made of it."""
+        """The predictor's differentiable copy with the new columns."""
         import torch
 
         forward = (lambda U: U) if self.inner is None else self.inner.snapshot(device)
@@ -85,7 +86,7 @@ class DerivedOutputs(ABC):
         return derived
 
     def describe(self, X: FloatArray) -> Description:
-        """What the predictor says of itself, but for its form: it ends in another operation now."""
+        """The predictor's description with a different last operation."""
         own = X[:, : X.shape[1] - self._extra]
         known = Description("inputs", smooth=True) if self.inner is None else self.inner.describe(own)
         features = None if known.features is None else known.features + self._extra
@@ -137,7 +138,7 @@ class DerivedOutputs(ABC):
 
 
 def places(what: str, given: Any, count: int, names: tuple[str, ...] | None = None) -> IntArray:
-    """Columns by number or, where they have names, by name; negative numbers count from the end."""
+    """Columns by number or, if they have names, by name; negative numbers count from the end."""
     listed = list(given) if isinstance(given, (list, tuple, range, np.ndarray)) else [given]
     found = []
     for item in listed:
@@ -152,7 +153,7 @@ def places(what: str, given: Any, count: int, names: tuple[str, ...] | None = No
 
 
 def numbers(what: str, given: Any, wanted: str) -> FloatArray:
-    """A finite number, or a vector of them; anything else is refused by what is wanted instead."""
+    """A finite number, or a vector of them; an error says what is expected."""
     try:
         found = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):

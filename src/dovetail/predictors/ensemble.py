@@ -1,7 +1,7 @@
-"""Several predictors of the same thing as one: their mean, the least, the largest, or a vote.
+"""Several predictors of the same quantity as one: mean, minimum, maximum, or vote.
 
-Networks trained on other draws of the data disagree where there was little of it. Whoever maximises one of
-them ends just there; the least of several is a decision that holds whichever of them is right.
+Networks trained on different samples of the data disagree where data is scarce, and maximising one of them
+ends there. Maximising the minimum gives a decision that holds for all members.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Ensemble:
         self.how: How = how
         self._weights = _shares(weights, len(self.members), how)
         self._centres: tuple[float, ...] | None = None
-        """What each one's single column is compared with in a vote, once it is described."""
+        """The threshold of each member's single column in a vote."""
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Of the predictors' own answers, in float64."""
+        """Computed from the predictors' own answers, in float64."""
         said = [member.predict(X) for member in self.members]
         if len({values.shape for values in said}) > 1:
             counts = ", ".join(str(values.shape[1]) for values in said)
@@ -77,7 +77,7 @@ class Ensemble:
         return np.asarray((np.minimum if self.how == "min" else np.maximum).reduce(said))
 
     def snapshot(self, device: str) -> Callable[[Any], Any]:
-        """The predictors' own copies, put together."""
+        """The members' differentiable copies, combined."""
         import torch
 
         copies, weights, how = [member.snapshot(device) for member in self.members], self._weights, self.how
@@ -96,7 +96,7 @@ class Ensemble:
         return forward
 
     def describe(self, X: FloatArray) -> Description:
-        """What is true of all of them."""
+        """The properties that all members share."""
         each = [member.describe(X) for member in self.members]
         name = f"{self.how} of {', '.join(dict.fromkeys(one.name for one in each))}"
         features = {one.features for one in each} - {None, X.shape[1]}
@@ -170,7 +170,7 @@ class Ensemble:
         return trees
 
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
-        """Networks of the same form side by side, if every member has layers."""
+        """The layers of networks of the same form side by side, if every member has layers."""
         every = [one.layers() for one in each if one.layers is not None]
         kinds = {tuple("dense" if isinstance(one, Dense) else one.kind for one in layers) for layers in every}
         if (
@@ -185,7 +185,7 @@ class Ensemble:
     def _exact_layers(
         self, each: Sequence[Description], programs: Sequence[Program]
     ) -> tuple[Layer, ...] | None:
-        """The layers of a mean, if each of them is an operation that every predictor carries out."""
+        """The layers of a mean, if every predictor certainly computes its layers."""
         try:
             layers = self._layers(each) if self.how == "mean" else None
         except UnsupportedError:
@@ -213,7 +213,7 @@ class Ensemble:
 
 
 def _centre(member: Predictor, description: Description, X: FloatArray) -> float:
-    """The threshold of a member's single column in a vote; of several columns the largest counts."""
+    """The threshold of a member's single column in a vote; with several columns the largest counts."""
     values = member.predict(X)
     centre = class_threshold(description, values) if values.shape[1] == 1 else 0.0
     if centre is None:
@@ -246,7 +246,7 @@ def _shares(weights: Any, members: int, how: str) -> FloatArray:
 
 
 def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArray) -> IntArray:
-    """(members, outputs) places, each output the weighted sum over its members."""
+    """(members, outputs) places to places of the weighted sums over members."""
     members, outputs = places.shape
     rows = np.tile(np.arange(outputs), members)
     return sums(rows, places.reshape(-1), np.repeat(weights, outputs), np.zeros(outputs))

@@ -25,14 +25,14 @@ from dovetail.core.files import FileLimits, Meter
 
 TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32
-"""Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
+"""Largest number of bytes of weights and estimators from strangers, unpacked."""
 
 LINE = "\n"
 _log = logging.getLogger("dovetail")
 
 
 class UntrustedFileError(PredictorError):
-    """A file that can run code when it is loaded, and nobody has said that it may."""
+    """A file that can run code when it is loaded, without `trust=True`."""
 
 
 def load_predictor(
@@ -68,7 +68,7 @@ def load_predictor(
 
 
 def load_weights(path: str | Path) -> dict[str, torch.Tensor]:
-    """The tensors in a `.pt`, `.pth` or `.safetensors` file, in their order; nothing is run."""
+    """The tensors in a `.pt`, `.pth` or `.safetensors` file, in order, without running code."""
     file = _path(path)
     return _weights(file, _contents(file, False, None))
 
@@ -106,7 +106,7 @@ def _path(path: object) -> Path:
 
 
 def _require_size(file: Path, limits: FileLimits | None) -> None:
-    """Refuse what would be too large in memory: `.pt` and `.skops` are archives, which can be packed."""
+    """Refuse files that are too large when unpacked: `.pt` and `.skops` are archives."""
     allowed = (limits or FileLimits()).before(FileLimits(bytes=LARGEST_FILE))
     meter = Meter(str(file), allowed, "load_predictor", PredictorError)
     if zipfile.is_zipfile(file):
@@ -135,7 +135,7 @@ def _untrusted(file: Path, because: str = "") -> PredictorError:
 
 
 def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
-    """The module with the weights in it, or as it was with an error."""
+    """The module with the weights loaded; on an error it is unchanged."""
     weights = _weights(file, found)
     if module is None:
         raise PredictorError(
@@ -171,7 +171,7 @@ def _weights(file: Path, found: Any) -> dict[str, torch.Tensor]:
 
 
 def _torch_file(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """Plain numbers; with trust, whole modules and TorchScript."""
+    """Weights; with trust, also whole modules and TorchScript."""
     try:
         return torch.load(file, map_location="cpu", weights_only=not trust)
     except (pickle.UnpicklingError, RuntimeError) as reason:
@@ -184,7 +184,7 @@ def _torch_file(file: Path, trust: bool, limits: FileLimits | None) -> Any:
 
 
 def _skops(file: Path, trust: bool, limits: FileLimits | None) -> Any:
-    """skops builds what it knows to be harmless; with trust, all that is in the file."""
+    """An estimator of types that skops knows to be harmless; with trust, of any types."""
     skops = _library(file, "skops.io", "skops")
     strange = skops.get_untrusted_types(file=file)
     if strange and not trust:
@@ -224,4 +224,4 @@ def _reader(place: str) -> Callable[..., Any]:
 
 
 _PROGRAMS = (".pkl", ".pickle", ".joblib", ".pt2")
-"""Files that are programs, whatever is in them."""
+"""File types that can run code."""

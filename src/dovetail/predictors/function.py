@@ -24,11 +24,11 @@ from dovetail.core.predictor import EvaluationsSpentError
 from dovetail.core.words import several
 
 STEP = 1e-5
-"""Length of a difference, relative to max(1, |x|)."""
+"""The step of differences, relative to max(1, |x|)."""
 COARSE_STEP = 5e-3
-"""The same of a function that computes in float32: the third root of what that resolves."""
+"""The step for a function that computes in float32: the third root of its resolution."""
 COARSE = ("float32", "float16")
-"""What numpy has besides float64 that a function may answer in."""
+"""Dtypes of numpy besides float64 that a function may return."""
 
 
 class CallablePredictor:
@@ -38,12 +38,12 @@ class CallablePredictor:
         self._function = function
         self.name = getattr(function, "__name__", type(function).__name__)
         self._dtype = "float64"
-        """What its answers, as far as they were seen, are computed in."""
+        """The dtype of the answers so far."""
         self._measured = False
-        """Whether batches were compared: once, since functions may be slow."""
+        """Whether batches were compared; done once, because functions may be slow."""
 
     def use_coarse_differences(self) -> None:
-        """Let differences be as long as a function in float32 needs them, whatever dtype it answers in."""
+        """Use the step for float32, whatever dtype the function returns."""
         self._dtype = "float32"
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -51,7 +51,7 @@ class CallablePredictor:
         return self._table_of_answers(np.array(X, dtype=np.float64))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """The function itself, with differences for its gradient."""
+        """The function with differences as its gradient."""
 
         def forward(inputs: Tensor) -> Tensor:
             values: Tensor = ByNumpy.apply(inputs, self.predict, self._slopes)  # type: ignore[no-untyped-call]
@@ -60,7 +60,7 @@ class CallablePredictor:
         return forward
 
     def describe(self, X: FloatArray) -> Description:
-        """Nothing can be seen from outside but how finely it computes: by its answers, row by row or not."""
+        """A description: only the precision is visible, from answers to single rows and batches."""
         if not self._measured:
             self._measured, batch = True, self.predict(X)
             if self._dtype == "float64":
@@ -102,7 +102,8 @@ class CallablePredictor:
         return values
 
     def _answers_a_row(self, row: FloatArray) -> bool:
-        """Whether a single row, as a vector, gives a number or a vector of them: the function means rows."""
+        """Whether the function takes a single row as a vector, so that `row_by_row=True` is probably
+        meant."""
         try:
             return np.ndim(np.asarray(self._function(row.copy()), dtype=np.float64)) <= 1
         except Exception:  # of whatever kind: it does not
@@ -120,7 +121,8 @@ class CallablePredictor:
         return self._differences(X, X - steps, X + steps)
 
     def _differences(self, X: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """(d, n, q) slopes between rows in which one feature is at either end; all rows in one batch."""
+        """(d, n, q) slopes from rows in which one feature is at either end of its step; all rows in one
+        batch."""
         n, d = X.shape
         moved = np.eye(d, dtype=bool)[:, None, :]
         rows = np.concatenate([np.where(moved, high, X), np.where(moved, low, X)]).reshape(-1, d)
@@ -131,8 +133,8 @@ class CallablePredictor:
 
 
 def _dtype_of_differences(pairs: list[tuple[FloatArray, FloatArray]]) -> str:
-    """float32 where the same rows differ from batch to batch by no more than that resolves, but by more
-    than float64 does; what differs by more is not for a dtype to excuse, and is refused elsewhere."""
+    """float32 if the same rows differ between batches by more than float64 allows, but no more than float32
+    does. Larger differences are refused elsewhere."""
     apart = 0.0
     for one, other in pairs:
         if one.shape == other.shape:
@@ -141,7 +143,7 @@ def _dtype_of_differences(pairs: list[tuple[FloatArray, FloatArray]]) -> str:
 
 
 class ByNumpy(torch.autograd.Function):
-    """What only numpy computes, for torch: values of (n, d) rows, and (d, n, q) slopes; None: these are 0."""
+    """A torch function for values and slopes computed by numpy: (n, d) rows, (d, n, q) slopes (None: 0)."""
 
     @staticmethod
     def forward(
@@ -158,7 +160,7 @@ class ByNumpy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """The gradients times the slopes."""
+        """The incoming gradients times the slopes."""
         (inputs,) = ctx.saved_tensors
         if ctx.slopes is None:
             return torch.zeros_like(inputs), None, None
@@ -210,7 +212,7 @@ class Function(CallablePredictor):
         self._integer_only = _features(integer_only)
         self._limit = _limit(max_evaluations)
         self._memory = _Memory()
-        """What it said so far: shared by all copies of this object."""
+        """The answers so far, shared by all copies of this object."""
 
     @property
     def evaluations(self) -> int:
@@ -223,7 +225,7 @@ class Function(CallablePredictor):
         return None if self._limit is None else max(0, self._limit - self._memory.asked)
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """The function's own answer, kept or new."""
+        """The function's answer, from memory or new."""
         rows, memory = self._rounded(X), self._memory
         if len(rows) == 0:
             return self._table_of_answers(rows) if memory.outputs is None else np.empty((0, memory.outputs))
@@ -235,14 +237,14 @@ class Function(CallablePredictor):
             return np.array([memory.answers[key] for key in keys])
 
     def describe(self, X: FloatArray) -> Description:
-        """As of any function; the first time one row is asked twice, in a batch and alone."""
+        """The description of a function; the first time, one row is evaluated twice, in a batch and alone."""
         batch = self.predict(X)
         if not self._memory.tried:
             self._try_again(self._rounded(X[:1]), batch[:1])
         return replace(self._described(), whole_features=tuple(map(int, self._whole(X.shape[1]))))
 
     def _try_again(self, row: FloatArray, before: FloatArray) -> None:
-        """A failed row is asked again, as kept answers would hide randomness and dependence between rows."""
+        """Evaluate a row again, because memory would hide randomness and dependence between rows."""
         self._require_left(1)
         self._memory.asked, self._memory.tried = self._memory.asked + 1, True
         again = self._table_of_answers(row)
@@ -256,7 +258,7 @@ class Function(CallablePredictor):
             self._dtype = "float32"
 
     def _learn(self, rows: FloatArray, keys: list[bytes]) -> None:
-        """Evaluate the function at rows that are not kept yet."""
+        """Evaluate the function at rows that are not in memory."""
         self._require_left(len(rows))
         memory = self._memory
         memory.asked += len(rows)
@@ -275,7 +277,7 @@ class Function(CallablePredictor):
             )
 
     def _rounded(self, X: FloatArray) -> FloatArray:
-        """Whole numbers where it knows no others; never -0."""
+        """Rows with integer features rounded; never -0."""
         rows = np.array(X, dtype=np.float64)
         whole = self._whole(rows.shape[1])
         rows[:, whole] = np.round(rows[:, whole])
@@ -292,10 +294,8 @@ class Function(CallablePredictor):
         return chosen % features if features else chosen
 
     def _slopes(self, X: FloatArray) -> FloatArray:
-        """Differences; of whole numbers between neighbours.
-
-        They stay within what was asked before, on one side at its end: beyond, it may not be defined.
-        """
+        """Differences; for integers between neighbours. They stay within the range evaluated before,
+        one-sided at its ends, because the function may be undefined outside."""
         rows, memory = self._rounded(X), self._memory
         steps = (STEP if self._dtype == "float64" else COARSE_STEP) * np.maximum(1.0, np.abs(rows))
         steps[:, self._whole(rows.shape[1])] = 1.0

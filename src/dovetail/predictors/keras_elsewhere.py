@@ -33,13 +33,13 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 UNCHANGED = ("InputLayer", "Dropout", "GaussianDropout", "AlphaDropout", "GaussianNoise", "Identity")
 """Keras's layers that change nothing after training."""
 AGREEMENT = 1e-4
-"""Largest difference between a model in float32 and its copy, relative to max(1, |value|)."""
+"""Largest allowed difference between a model in float32 and its copy, relative to max(1, |value|)."""
 COARSE_AGREEMENT = 2e-2
-"""The same of a model in half precision."""
+"""The same for a model in half precision."""
 
 
 def keras_predictor(model: Any) -> Predictor:
-    """A Keras model, on whatever backend."""
+    """The predictor of a Keras model, on any backend."""
     if isinstance(model, nn.Module):
         from dovetail.predictors.keras_model import KerasPredictor  # imports keras, which chooses a backend
 
@@ -76,12 +76,13 @@ class KerasElsewhere:
         return values[: len(X)]
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """The copy in torch where there is one; else differences."""
+        """The torch copy if there is one, otherwise differences."""
         copied = self._copied()
         return self._function().snapshot(device) if copied is None else copied.snapshot(device)
 
     def describe(self, X: FloatArray) -> Description:
-        """What the copy shows. How another library rounds is not known, so nothing is claimed of that."""
+        """The description of the copy. Rounding in other libraries is not known, so nothing is claimed about
+        it."""
         dtype = str(getattr(self._model, "compute_dtype", None) or "float32")
         dtype = "float32" if dtype == "float64" else dtype  # inputs may be cast on the way
         copied = self._copied()
@@ -102,7 +103,8 @@ class KerasElsewhere:
         return function
 
     def _copied(self) -> TorchPredictor | None:
-        """The current weights, in torch and float64; None unless it is a sequence of known layers."""
+        """The current weights as a torch copy in float64; None unless the model is a sequence of known
+        layers."""
         modules = [*_modules(self._model)]
         known = [module for module in modules if module is not None]
         return TorchPredictor(nn.Sequential(*known)) if known and len(known) == len(modules) else None
@@ -139,7 +141,7 @@ def _modules(layer: Any) -> Iterator[nn.Module | None]:
 
 
 def _is_unmodified(layer: Any) -> bool:
-    """Whether it is an unmodified layer of exactly a class of Keras's own."""
+    """Whether a layer is an unmodified layer of exactly a Keras class."""
     call = getattr(type(layer), "call", None)
     own = isinstance(call, FunctionType) and call.__module__.startswith(("keras.", "tf_keras."))
     return own and type(layer).__module__.startswith(("keras.", "tf_keras.")) and "call" not in vars(layer)

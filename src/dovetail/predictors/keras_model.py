@@ -49,7 +49,8 @@ class KerasPredictor(TorchPredictor):
         self._options = {"training": False} if "training" in can else {}
 
     def _parts(self) -> list[TorchOperation]:
-        """What the classes of its layers say, if it is a `keras.Sequential` of Dense and activations."""
+        """The parts of the layers by their classes, if the model is a `keras.Sequential` of Dense and
+        activations."""
         if not isinstance(self._model, keras.Sequential):
             raise UnsupportedError(
                 f"{self.name} cannot be written out, only keras.Sequential of Dense and common activations "
@@ -58,7 +59,7 @@ class KerasPredictor(TorchPredictor):
         return list(_parts_of(self._model))
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
-        """What its layers compute in; Keras multiplies in float32 at most, even under a float64 policy."""
+        """The dtypes of the layers; Keras multiplies in float32 at most, even under a float64 policy."""
         named = dict.fromkeys(getattr(part, "compute_dtype", "float32") for part in _parts(self._model))
         found = (getattr(torch, name or "float32") for name in named)
         return tuple(dict.fromkeys(torch.float32 if kind == torch.float64 else kind for kind in found))
@@ -92,7 +93,7 @@ class KerasPredictor(TorchPredictor):
 
 
 def of_rows(model: Any, shape: tuple[int, ...]) -> Any:
-    """The model behind a layer that makes samples of that shape of rows; its layers stay its own."""
+    """A model that takes rows, for a layer that takes samples of that shape."""
     rows = [keras.Input((math.prod(shape),)), keras.layers.Reshape(shape)]
     try:
         return keras.Sequential([*rows, model, keras.layers.Flatten()])
@@ -116,7 +117,7 @@ def _parts(model: Any) -> list[Any]:
 
 @contextmanager
 def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
-    """Tensors that layers keep beside their variables (Normalization's mean), as they were, for a while."""
+    """Restore tensors that layers keep beside their variables (Normalization's mean) afterwards."""
     if not held:
         yield
         return
@@ -132,7 +133,7 @@ def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
 
 
 def _parts_of(layer: Any) -> Iterator[TorchOperation]:
-    """What a layer computes after training; only Keras's own classes, with nothing of theirs replaced."""
+    """The operations of a layer after training; only for Keras's own unmodified classes."""
     kind, reason = type(layer), changed(layer)
     own = isinstance(getattr(kind, "call", None), FunctionType) and kind.call.__module__.startswith("keras.")
     if reason or "call" in vars(layer) or not own:
@@ -156,7 +157,7 @@ def _parts_of(layer: Any) -> Iterator[TorchOperation]:
 
 
 def _activation(layer: Any) -> Iterator[TorchOperation]:
-    """Only Keras's own functions, not others of the same name."""
+    """The activation, if it is one of Keras's own functions and not another of the same name."""
     if layer.activation is None or layer.activation is keras.activations.linear:
         return
     name = next((name for name in ACTIVATIONS if layer.activation is getattr(keras.activations, name)), None)

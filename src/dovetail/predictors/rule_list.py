@@ -39,11 +39,11 @@ class Condition(NamedTuple):
     number: float
 
     def holds(self, X: FloatArray) -> BoolArray:
-        """(n,) of each row."""
+        """(n,) whether the condition holds for each row."""
         return np.asarray(COMPARISONS[self.comparison](X[:, self.feature], self.number))
 
     def pieces(self) -> LinePieces:
-        """What holds goes left."""
+        """The pieces that satisfy the condition."""
         here, below = self.number, float(np.nextafter(self.number, -np.inf))
         if self.comparison in ("==", "!="):
             only = LinePieces(np.array([below, here]), np.array([False, True, False]))
@@ -94,7 +94,7 @@ class RuleList(TreePredictor):
         self._values = np.stack(values)
 
     def answer(self, X: FloatArray) -> FloatArray:
-        """By the rules themselves."""
+        """Evaluated by the rules themselves."""
         if X.shape[1] != self._features:
             raise PredictorError(f"RuleList: samples have {X.shape[1]} features, not {self._features}.")
         chosen = np.full(len(X), len(self._rules))
@@ -104,7 +104,7 @@ class RuleList(TreePredictor):
         return np.asarray(self._values[chosen])
 
     def read(self) -> TreeEnsemble:
-        """One node for each condition, then one leaf for each rule and one for what none of them says."""
+        """One node for each condition, then one leaf for each rule and one for `otherwise`."""
         rules = [*self._rules, []]
         sizes = [len(conditions) for conditions in rules]
         begin, count = np.cumsum([0, *sizes]), sum(sizes)

@@ -1,6 +1,6 @@
-"""Predictors of samples that are no rows: pictures (channels, height, width), series (steps, features).
+"""Predictors of samples that are not rows: images (channels, height, width), series (steps, features).
 
-dovetail knows rows of features; whoever passes variables of more than two axes means samples of that shape.
+dovetail works on rows of features; variables with more than two axes mean samples of that shape.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Warnings silenced that a user cannot act on: a model that was trained on a frame is given an array, or one
-that was trained on a GPU is given rows on the CPU."""
+"""Suppresses warnings that a user cannot act on: a model trained on a frame gets an array, or a model
+trained on a GPU gets rows on the CPU."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import cast
 
 NAMES = "X does not have valid feature names"
 DEVICES = r"[\s\S]*Falling back to prediction using DMatrix"
-"""XGBoost's, behind the time and the line of its own code."""
+"""XGBoost's warning, after the time and the line of its own code."""
 
 _lock = threading.Lock()
-"""Held while the filters are changed, not while anybody computes: Python keeps them in one place for all
-threads."""
+"""Held while filters are changed, because Python shares them between threads."""
 _within: dict[str, int] = {}
-"""By message, how many are within; the first one to come silences it, the last one to leave undoes that."""
+"""By message, the number of active uses; the first one silences it, the last one restores it."""
 
 
 @contextmanager
 def silenced(message: str) -> Iterator[None]:
-    """Within it nobody warns so; other warnings pass."""
+    """Suppress these warnings inside; others pass."""
     ours = ("ignore", re.compile(message, re.IGNORECASE), UserWarning, None, 0)
     with _lock:
         theirs = ours in warnings.filters and message not in _within  # the user's own stays

@@ -1,1 +1,1 @@
-"""Problems rewritten as others that are easier, with the way back: one protocol, composed in a chain."""
+"""Problems rewritten as easier ones, with a way back for solutions: one protocol, composed in a chain."""

@@ -28,17 +28,17 @@ from dovetail.core.words import several
 from dovetail.reformulations.reformulated import Reformulated
 
 ROUNDED = 64.0 * UNIT
-"""Relative: more than the operations that make up a number of a V are off by."""
+"""Relative: above the rounding of the operations that make a number of a V."""
 
 
 @dataclass(frozen=True)
 class AbsoluteValues:
-    """Every V over an input as a sum of two parts and a slack."""
+    """Every absolute value over an input as a sum of two parts and a slack."""
 
     name = "absolute values"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with the parts in new columns; the rows of the Vs stay, and limit nothing."""
+        """The problem with the parts as new columns; the rows of the absolute values stay without limits."""
         vs = _Vs.of(given.problem)
         if vs is None:
             return None
@@ -49,24 +49,24 @@ class AbsoluteValues:
 
 @dataclass(frozen=True, eq=False)
 class _Vs:
-    """a >= corner + rising (x - at) and a >= corner + falling (at - x), one entry for each."""
+    """a >= corner + rising (x - at) and a >= corner + falling (at - x), one entry for each absolute value."""
 
     value: IntArray
-    """a."""
+    """The column a."""
     input: IntArray
-    """x."""
+    """The column x."""
     at: FloatArray
     corner: FloatArray
     rising: FloatArray
     falling: FloatArray
     give: FloatArray
-    """How far below its V the check accepts a."""
+    """By how much the check accepts a below its V."""
     rows: IntArray
-    """All rows that say so."""
+    """All rows of these absolute values."""
 
     @classmethod
     def of(cls, problem: Problem) -> _Vs | None:
-        """Those of a problem, one at most for each input and each a; None where there is none."""
+        """The absolute values of a problem, at most one for each input and each a; None if there are none."""
         mip = problem.mip
         read = np.zeros(mip.n_columns, dtype=bool)
         read[problem.inputs] = True
@@ -105,7 +105,7 @@ class _Vs:
         )
 
     def parts(self, z: FloatArray) -> FloatArray:
-        """p, q and r of a point."""
+        """p, q and r at a point."""
         beyond = z[self.input] - self.at
         above, below = np.maximum(beyond, 0.0), np.maximum(-beyond, 0.0)
         rest = z[self.value] - self.corner - self.rising * above - self.falling * below
@@ -113,12 +113,12 @@ class _Vs:
 
     @property
     def unit(self) -> FloatArray:
-        """Of r: what the check accepts of the rows of a V is the tolerance on r."""
+        """The unit of r, such that the tolerance on the rows of a V is the tolerance on r."""
         return TOLERANCE / np.maximum(self.give, TOLERANCE)
 
     @property
     def rounding(self) -> FloatArray:
-        """How far the corner may be off, in units of a."""
+        """The rounding of the corner, in units of a."""
         slope = np.maximum(self.rising, self.falling)
         return ROUNDED * (np.abs(self.corner) + slope * (1.0 + np.abs(self.at)))
 
@@ -133,11 +133,11 @@ class _Side:
     slope: float
     least: float
     give: float
-    """How far below that line the check accepts a."""
+    """By how much the check accepts a below that line."""
 
 
 Pair = tuple[int, int, float, int, float, float, float]
-"""A row of two columns: its number, column and factor twice, its lower and its upper side."""
+"""A row with two columns: its number, columns and coefficients, its lower and its upper limit."""
 
 
 def _pairs(mip: Mip) -> Iterator[Pair]:
@@ -154,7 +154,7 @@ def _pairs(mip: Mip) -> Iterator[Pair]:
 
 
 def _sides(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> Iterator[_Side]:
-    """Rows that keep a column of nobody above a line in an input."""
+    """Rows that keep a column without an upper bound above a line in an input."""
     for i, j, u, k, v, low, high in pairs:
         if np.isfinite(low) == np.isfinite(high):
             continue
@@ -167,12 +167,12 @@ def _sides(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> Iter
 def _with_parts(
     names: Sequence[str] | None, columns: list[str], parts: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Names of what was there, where it had any, and of the new parts of these columns."""
+    """Names of the old columns and of the new parts."""
     return None if names is None else distinct([*names, *(f"{j} {part}" for part in parts for j in columns)])
 
 
 def _split(given: Reformulated, vs: _Vs) -> Mip:
-    """The host with p, q and r appended, and each a and x replaced by them."""
+    """The program with p, q and r appended, and each a and x replaced by them."""
     mip, box, count = given.problem.mip, given.box, vs.value.size
     ones, zeros, n = np.ones(count), np.zeros(count), mip.n_columns
     split = np.concatenate([vs.value, vs.input])

@@ -1,21 +1,7 @@
-"""Two networks behind each other as one network, where nothing but the second reads what the first says.
+"""Two chained networks as one, if only the second reads the outputs of the first.
 
-    h = first(x),  y = second(h)        becomes        y = second(first(x))
-
-The numbers between them stand in no row and in no objective, and their bounds say nothing that the first
-network does not: so their columns go. A solver then has one network with layers inside, and not two with a
-wide interface that every method would branch over, scale and linearise.
-
-Products and squares of what trees predict, taken apart: the trees are one predictor, the product another.
-
-    (price, rival) -> price * demand(price, rival)
-
-becomes
-
-    (price, rival) -> demand,   (demand, price) -> demand * price
-
-with a column for the demand where there is none. A network and its product are one program, which bounds know
-as a whole. Trees are no program: methods know them by their cells, and the product by its envelopes.
+h = first(x), y = second(h) becomes y = second(first(x)). The columns h are in no row and not in the
+objective, and their bounds exclude nothing, so they are removed.
 """
 
 from __future__ import annotations
@@ -42,7 +28,7 @@ from dovetail.reformulations.reformulated import Reformulated, picked
 
 @runtime_checkable
 class OfModule(Protocol):
-    """A predictor that is a torch module."""
+    """A predictor made of a torch module."""
 
     @property
     def module(self) -> nn.Module:
@@ -52,12 +38,12 @@ class OfModule(Protocol):
 
 @dataclass(frozen=True)
 class ChainedNetworks:
-    """Every such pair as one network."""
+    """Joins every such pair."""
 
     name = "chained networks"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem without the columns between networks; None where there are none."""
+        """The problem without the columns between networks; None if there are none."""
         problem = given.problem
         if not problem.blocks:
             return None
@@ -86,7 +72,7 @@ class ChainedNetworks:
 
 
 def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block, Block] | None:
-    """A block, the one behind it, and both as one."""
+    """A block, the block that reads it, and both as one."""
     free = ~mip.integer & (mip.cost == 0.0) & (np.bincount(mip.A.indices, minlength=mip.n_columns) == 0)
     read = np.bincount(np.concatenate([block.inputs.ravel() for block in blocks]), minlength=mip.n_columns)
     free &= read == 1
@@ -104,7 +90,7 @@ def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block,
 
 
 def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
-    """Whether the bounds of its outputs allow all that the network can say."""
+    """Whether the bounds of its outputs exclude nothing."""
     program = block.description.program_if_known(block.inputs.shape[1])
     if program is None:
         return False
@@ -115,7 +101,7 @@ def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
 
 
 def _whole(before: Block, after: Block, box: Box) -> Block | None:
-    """Both networks as one, where each of them is known layer by layer."""
+    """Both networks as one, if the layers of each are known."""
     one, two = before.predictor, after.predictor
     if not isinstance(one, OfModule) or not isinstance(two, OfModule):
         return None
@@ -150,7 +136,7 @@ def _same(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
 
 
 def _without(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Problem:
-    """The problem with these blocks, and without columns that no row has."""
+    """The problem with these blocks, without columns that are in no row."""
     mip, place = problem.mip, np.cumsum(~gone) - 1
     host = Mip(
         mip.cost[~gone], mip.A[:, np.flatnonzero(~gone)], mip.row_lower, mip.row_upper,
@@ -163,12 +149,12 @@ def _without(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Prob
 
 @dataclass(frozen=True)
 class TakenApart:
-    """Every product or square of a tree ensemble's answers as a predictor behind the ensemble."""
+    """Splits every product or square of tree outputs into the ensemble and a predictor of its outputs."""
 
     name = "products taken apart"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with two blocks for each of these; None where there is none."""
+        """The problem with two blocks for each of these; None if there are none."""
         problem, box = given.problem, given.box
         blocks, made = list[Block](), list[_Made]()
         first = problem.mip.n_columns
@@ -195,22 +181,22 @@ class TakenApart:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A block as two."""
+    """A block split into two."""
 
     inner: Block
     outer: Block
     new: IntArray
-    """The columns that the inner one writes, where it had none."""
+    """The new columns that the inner predictor writes."""
     lower: FloatArray
     upper: FloatArray
 
     def fill(self, z: FloatArray) -> FloatArray:
-        """The inner one's answers."""
+        """The inner predictor's answers."""
         return self.inner.predictor.predict(self.inner.read(z)).ravel()
 
 
 def _made(block: Block, box: Box, first: int) -> _Made | None:
-    """The block taken apart, with new columns from `first` on; None where it is no such block."""
+    """The split block, with new columns from `first` on; None for other blocks."""
     apart = block.predictor.apart() if isinstance(block.predictor, MadeOfTwo) else None
     if apart is None or block.classifies:
         return None
@@ -239,7 +225,7 @@ def _made(block: Block, box: Box, first: int) -> _Made | None:
 
 
 def _outer(block: Block, apart: Apart, written: IntArray, rest: IntArray) -> Block:
-    """What is made of the answers."""
+    """The function of the inner predictor's answers."""
     outer = apart.outer
     inputs = np.hstack([written[:, outer.answers], block.inputs[:, outer.inputs]])
     description = outer.predictor.describe(np.zeros((1, inputs.shape[1])))

@@ -1,27 +1,8 @@
-"""Indicator constraints ("if the binary is 1, then this row holds") as rows with a big M, or as blocks.
+"""Indicator constraints ("if the binary is 1, this row holds") as rows with a big M, or as blocks.
 
-Every tool's indicators come here in one form. M is the most that the row can be exceeded by when it is
-switched off: what the box says, or where that says nothing, the linear relaxation. Both are proved of all
-points that the check accepts, so that M cuts nothing off. A row that nothing limits has no finite M: it
-becomes a block whose output is 0 (reformulations/indicators.py).
-
-Rows that a binary switches on, written with products in place of big constants: exact, and far tighter.
-
-Take a row that only binds where p = 1, and reads y = a + d z, as tables write it:
-
-    h'x + y <= r + M (1 - p)         p binary,  z between l and u,  h'x <= m where p = 0
-
-With w = p z, held by l p <= w <= u p, it is the same as
-
-    h'x + d w <= m (1 - p) + (r - a) p
-
-and no constant is larger than it must be. Where one of several p_k must be chosen, the products of all
-with the same z sum to z, which no row of the first kind says. This is what engines miss: in tree planting
-(one species per cell, each with a table over the same binary) HiGHS proves in a second or less what it did
-not in twenty.
-
-Each new row holds at every point of the problem, and at integer p implies the row it replaces. Rows x <= b p
-that a new row implies are left out, which matters as much: a limit that stands alone can replace x.
+The indicators of every tool come here in one form. M is the largest violation of the row when it is switched
+off: from the box, or, if that is infinite, from the LP relaxation. Both are proved for all points that the
+check accepts.
 """
 
 from __future__ import annotations
@@ -48,33 +29,30 @@ from dovetail.reformulations.writer import Writer
 from dovetail.run.budget import Budget
 
 LARGEST_M = 1e9
-"""With a larger M, a row that is kept to 1e-6 when it is switched on is beyond the digits of a float."""
+"""With a larger M, a row that must hold to 1e-6 exceeds the digits of a float."""
 
 FAIR_M = 1e5
-"""A larger M is worth a linear program: a binary that an engine leaves 1e-6 short lets the row slip by M
-times that, and a box that rows have passed on for a while may be far too wide."""
+"""A larger M is worth an LP: with a binary that is off by 1e-6 the row may be violated by M times that, and
+propagated boxes may be far too wide."""
 
 MOST_PROGRAMS = 50
-"""Linear programs that may be solved for missing or large limits: in a large model each takes seconds. They
-have no share of the time, or one model would have other columns from solve to solve: only the end of
-the whole time limit ends them."""
+"""Largest number of LPs for missing or large limits, because each takes seconds in a large model. They are
+limited by the time limit only, so that a model has the same columns in every solve."""
 
 
 @dataclass(frozen=True)
 class IndicatorRows:
-    """The reformulation. Indicators are no part of a `Problem`, so that it carries them itself."""
+    """The reformulation. Indicators are not part of a `Problem`, so this object holds them."""
 
     indicators: tuple[Indicator, ...]
     budget: Budget = field(default_factory=Budget, compare=False)
-    """Of the whole solve."""
+    """The budget of the whole solve."""
     name = "indicators"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with the indicators in it; its box must hold for every point that the check accepts.
-
-        Rows are appended, and one column for each block: what is proved of the new problem is proved of
-        the model.
-        """
+        """The problem with the indicators in it; its box must contain every point that the check accepts.
+        Rows are appended, and one column for each block, so that proofs for the new problem hold for the
+        model."""
         if not self.indicators:
             return None
         problem = given.problem
@@ -88,7 +66,7 @@ class IndicatorRows:
 def with_indicators(
     mip: Mip, indicators: Sequence[Indicator], box: Box, budget: Budget
 ) -> tuple[Mip, tuple[Indicator, ...]]:
-    """`mip` with the indicators as rows at its end, and those for which no finite M is known."""
+    """`mip` with the indicators as rows at its end, and the indicators without a finite M."""
     sides = OneSided.of(mip, indicators, box)
     M = np.where(sides.always, 0.0, _big_m(sides.most(box) - sides.limit))
     small = M <= FAIR_M
@@ -105,15 +83,12 @@ def with_indicators(
 
 
 def _big_m(excess: FloatArray | float) -> FloatArray:
-    """0 for a row that holds by itself when it is switched off, as well as the check asks for."""
+    """The M of each row; 0 for rows that hold when they are switched off, within the tolerance."""
     return np.where(excess <= TOLERANCE + HAIR, 0.0, excess)
 
 
 def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSided, M: FloatArray) -> Mip:
-    """`mip` with C x <= limit + M [switched off] for each side.
-
-    A side that holds by itself when it is switched off has an M of 0; it is still needed when switched on.
-    """
+    """`mip` with C x <= limit + M [switched off] for each side."""
     if not sides.count:
         return mip
     # switched on by 1: C x + M b <= limit + M; switched on by 0: C x - M b <= limit
@@ -131,15 +106,15 @@ def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSided, M: Flo
 
 
 class _Relaxation:
-    """How large a row can get over the linear relaxation; made only where the box did not tell."""
+    """The largest activity of a row over the LP relaxation, if the box does not bound it."""
 
     def __init__(self, mip: Mip, box: Box) -> None:
         self._box = box
         self._lp = SafeLp(replace(mip.minimised().loosened(), lower=box.lower, upper=box.upper))
 
     def most(self, sides: OneSided, k: int, budget: Budget) -> float:
-        """No point has a larger C x while side k is switched off; infinite where nothing limits it,
-        and where the budget is over before that is known."""
+        """The largest C x of side k while it is switched off; infinite if unbounded or if the time is
+        over."""
         lower, upper = self._box.lower.copy(), self._box.upper.copy()
         lower[sides.binary[k]] = upper[sides.binary[k]] = 1.0 - sides.active[k]
         answer = self._lp.minimise(-sides.C[[k]].toarray()[0], 0.0, budget, (lower, upper))
@@ -147,7 +122,7 @@ class _Relaxation:
 
 
 def _add_block(problem: Problem, indicator: Indicator) -> None:
-    """An indicator without a finite M, as a block whose output is 0."""
+    """An indicator without a finite M, as a block whose output must be 0."""
     taken = {block.name for block in problem.blocks}
     name = f"indicator {indicator.name or len(problem.blocks)}"
     name = name if name not in taken else f"{name}#{len(taken)}"
@@ -158,7 +133,7 @@ def _add_block(problem: Problem, indicator: Indicator) -> None:
 
 
 class IndicatorViolation(nn.Module):
-    """(binary, columns) -> what is missing to lower <= coefficients'x <= upper, or 0 where it is off."""
+    """(binary, columns) -> the violation of lower <= coefficients'x <= upper, or 0 if it is off."""
 
     coefficients: Tensor
 
@@ -181,20 +156,20 @@ class IndicatorViolation(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class OneSided:
-    """Rows C x <= limit, each of which holds where its binary is `active`."""
+    """Rows C x <= limit that hold if their binary is `active`."""
 
     C: sp.csr_array
     limit: FloatArray
     binary: IntArray
     active: FloatArray
     always: BoolArray
-    """The binary has its active value at every point: the row needs no M."""
+    """Whether the binary is active at every point, so that the row needs no M."""
     indicator: IntArray
-    """Which indicator each row belongs to."""
+    """The indicator of each row."""
 
     @classmethod
     def of(cls, mip: Mip, indicators: Sequence[Indicator], box: Box) -> OneSided:
-        """The rows that say something; a `ModelError` where no binary switches them."""
+        """The rows of indicators; a `ModelError` if no binary switches one."""
         binary = np.array([indicator.binary for indicator in indicators], dtype=np.int64)
         active = np.array([indicator.active for indicator in indicators], dtype=np.float64)
         _require_binaries(mip, indicators, binary)
@@ -216,7 +191,7 @@ class OneSided:
         return both.some(np.flatnonzero((both.limit < np.inf) & ~np.tile(never, 2)))
 
     def some(self, which: IntArray | BoolArray) -> OneSided:
-        """Those asked for."""
+        """Some of the rows."""
         return OneSided(
             self.C[which],
             self.limit[which],
@@ -228,11 +203,11 @@ class OneSided:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.limit.size)
 
     def most(self, box: Box) -> FloatArray:
-        """No point of the box has a larger C x while the row is switched off: rounding is added."""
+        """The largest C x over the box while the row is switched off, with rounding added."""
         own = np.repeat(self.binary, np.diff(self.C.indptr)) == self.C.indices
         row = np.repeat(np.arange(self.count), np.diff(self.C.indptr))
         best = np.where(self.C.data > 0, box.upper[self.C.indices], box.lower[self.C.indices])
@@ -268,9 +243,9 @@ def _coefficients(mip: Mip, indicators: Sequence[Indicator]) -> sp.csr_array:
 LONGEST = 64
 """Rows and definitions with more entries are left alone."""
 MOST_PRODUCTS = 20_000
-"""With more of them the program stays as it is."""
+"""With more products the program stays unchanged."""
 SLACK = 1e-9
-"""One row implies another up to this much, times the size of what is compared."""
+"""The tolerance up to which one row implies another, times the size of what is compared."""
 
 Terms = dict[int, float]
 """Coefficients by column."""
@@ -289,7 +264,7 @@ class _IndicatorRow:
 
 @dataclass(frozen=True)
 class _Switched:
-    """h'x + g'z <= limit where p = 1; h'x <= off where p = 0, whatever z is."""
+    """h'x + g'z <= limit if p = 1; h'x <= off if p = 0, for every z."""
 
     place: int
     p: int
@@ -301,12 +276,12 @@ class _Switched:
 
 @dataclass(frozen=True)
 class IndicatorProducts:
-    """Products in the rows that a binary switches on."""
+    """Products of binaries and columns in rows that a binary switches on."""
 
     name = "indicator products"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with products in its switched rows, or None where there are none."""
+        """The problem with products in its switched rows, or None if there are none."""
         mip = given.problem.mip
         switches = _Switches(mip, given.original.mip.n_columns)
         found = switches.switched()
@@ -334,7 +309,7 @@ def _fill(pairs: list[Pair]) -> Fill:
 
 
 class _Switches:
-    """What a program's rows say of its binaries."""
+    """What a program's rows say about its binaries."""
 
     def __init__(self, mip: Mip, first: int) -> None:
         self._mip = mip
@@ -343,7 +318,7 @@ class _Switches:
         self._binary = _binary(mip)
         chosen = mip.integer | (np.arange(mip.n_columns) >= first)
         self._loose = ~chosen & (mip.lower < mip.upper)
-        """Continuous columns that may be what a row defines; those that tables added are not."""
+        """Continuous columns that a row may define, without those that tables added."""
 
     @cached_property
     def _pairs(self) -> list[_IndicatorRow]:
@@ -361,7 +336,8 @@ class _Switches:
         return [found for found in switched if found is not None]
 
     def implied(self, found: list[_Switched]) -> IntArray:
-        """Rows a x + b p <= r that a switched row with products implies: at p = 0 and 1, so everywhere."""
+        """Rows a x + b p <= r that a switched row with products implies, because it does so at p = 0 and
+        1."""
         by_columns: dict[tuple[int, int, bool], list[_Switched]] = defaultdict(list)
         for row in found:
             if len(row.h) == 1:
@@ -379,7 +355,7 @@ class _Switches:
         return np.array(places, dtype=np.int64)
 
     def _short(self, places: IntArray) -> Iterator[_IndicatorRow]:
-        """Rows of these that have one side and few entries, as terms'x <= limit."""
+        """Those rows with one limit and few entries, as terms'x <= limit."""
         mip = self._mip
         for i in places[self._lengths[places] <= LONGEST]:
             low, high = mip.row_lower[i], mip.row_upper[i]
@@ -394,7 +370,7 @@ class _Switches:
         return dict(zip(A.indices[entries].tolist(), (sign * A.data[entries]).tolist(), strict=True))
 
     def _definitions(self) -> dict[int, tuple[float, Terms]]:
-        """y = constant + terms'z, from rows with one loose column among bounded others."""
+        """y = constant + terms'z, from rows with one unbounded column among bounded ones."""
         mip = self._mip
         count = np.bincount(self._rows, self._loose[mip.A.indices], mip.n_rows)
         equal = (mip.row_lower == mip.row_upper) & (count == 1) & (self._lengths <= LONGEST)
@@ -409,7 +385,7 @@ class _Switches:
         return found
 
     def _limits_where_off(self) -> dict[Pair, tuple[float, float]]:
-        """Bounds of x where p = 0, by rows a x + b p <= r alone; by (p, x)."""
+        """Bounds of x at p = 0, from rows a x + b p <= r, by (p, x)."""
         limits: dict[Pair, tuple[float, float]] = {}
         for pair in self._pairs:
             for p, x in (tuple(pair.terms), tuple(pair.terms)[::-1]):
@@ -426,7 +402,7 @@ class _Switches:
         definitions: dict[int, tuple[float, Terms]],
         off: dict[Pair, tuple[float, float]],
     ) -> _Switched | None:
-        """The row with its definitions put in, if some binary switches it."""
+        """The row with definitions inserted, if a binary switches it."""
         terms, choices, limit = dict(row.terms), set[int](), row.limit
         for y in [y for y in row.terms if y in definitions]:
             constant, of = definitions[y]
@@ -445,7 +421,7 @@ class _Switches:
         return None
 
     def _most(self, terms: Terms, within: dict[int, tuple[float, float]] | None = None) -> float:
-        """The most that terms'x can be between bounds, and `within` where given."""
+        """The largest terms'x between bounds, and `within` if given."""
         total = 0.0
         for x, a in terms.items():
             low, high = (within or {}).get(x, (-np.inf, np.inf))
@@ -455,7 +431,7 @@ class _Switches:
 
 
 def _products(mip: Mip, writer: Writer, pairs: list[Pair]) -> dict[Pair, int]:
-    """Columns w = p z for each pair, and the rows that make them so at every integer p."""
+    """Columns w = p z for each pair, with rows that make them exact at integer p."""
     low, high = mip.lower, mip.upper
     z_of = np.array([z for _, z in pairs], dtype=np.int64)
     columns = writer.columns(np.minimum(low[z_of], 0.0), np.maximum(high[z_of], 0.0))
@@ -479,10 +455,8 @@ def _products(mip: Mip, writer: Writer, pairs: list[Pair]) -> dict[Pair, int]:
 
 
 def _together(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[list[int], int, bool]]:
-    """Binaries of which at most one is 1, with a z that all have products with; True where one must be 1.
-
-    Every pair is in at least one of them, if only in one of its own.
-    """
+    """Groups of binaries of which at most one is 1, with a z that all have products with; True if one must
+    be 1. Every pair is in at least one group."""
     by_p: dict[int, set[int]] = defaultdict(set)
     for p, z in pairs:
         by_p[p].add(z)
@@ -498,7 +472,7 @@ def _together(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[list[int], int, boo
 
 
 def _complete(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[int, list[int]]]:
-    """Columns of a row sum z = 1, and a binary that has products with all of them: they sum to it."""
+    """Groups of columns that sum to one, with a binary that has products with all of them."""
     by_z: dict[int, set[int]] = defaultdict(set)
     for p, z in pairs:
         by_z[z].add(p)

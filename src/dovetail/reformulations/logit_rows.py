@@ -36,15 +36,16 @@ from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
 INSIDE = 5e-9
-"""Points stay so far within the tolerance on p: an LP that ends on a row may miss it by a hair."""
+"""Distance of points inside the tolerance on p, because an LP may violate a row slightly."""
 SCALE = 64.0
-"""Of logits, so that the tolerance on their rows is little on p; a power of two, which rounds nothing."""
+"""The unit of logits, so that the tolerance on their rows is small for p; a power of two, which does not
+round."""
 OUTWARD = 1e-12
-"""Relative: more than the logarithm in a limit rounds."""
+"""Relative: above the rounding of the logarithm in a limit."""
 P_ROUNDING = 4.0 * float(np.finfo(float).eps)
-"""What limits on p are rounded by before their logarithm is taken: near 1 that is much of a logit."""
+"""The rounding of limits on p before their logarithm; near 1 it is much of a logit."""
 NEVER_LIMITS = -1.0, 2.0
-"""Bounds of probabilities that no block gives any more; finite ones, for methods that want a box."""
+"""Bounds of probabilities that no block writes any more; finite, for methods that need a box."""
 
 
 Limits = tuple[FloatArray, FloatArray]
@@ -52,7 +53,7 @@ Limits = tuple[FloatArray, FloatArray]
 
 
 def may_have_logits(problem: Problem) -> bool:
-    """Whether some block gives numbers that are only limited: what is seen without a look at its layers."""
+    """Whether a block may have limited probabilities, judged without its layers."""
     if problem.templates:
         return False
     asked = _Asked.of(problem)
@@ -61,12 +62,12 @@ def may_have_logits(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class LogitRows:
-    """Every block of probabilities that are only asked to be large or small, by its logits."""
+    """Replaces limits on probabilities by limits on their logits."""
 
     name = "logit rows"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with its logits in new columns; probabilities stay where they are, and say nothing."""
+        """The problem with logits as new columns; probabilities stay without limits."""
         asked = _Asked.of(given.problem)
         parts = [part for block in given.problem.blocks if (part := _part(given, asked, block)) is not None]
         if not parts:
@@ -80,15 +81,15 @@ class LogitRows:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What bounds, and rows of a single column, ask of each column."""
+    """The limits of each column from bounds and from rows with a single column."""
 
     lower: FloatArray
     upper: FloatArray
     accepted_lower: FloatArray
     accepted_upper: FloatArray
-    """The same as far out as the check accepts: of a row that is its tolerance, divided by its factor."""
+    """The same, relaxed by the tolerance of the check, divided by the coefficient for rows."""
     alone: BoolArray
-    """Whether nothing else looks at the column: no cost, no other row, no network, no integrality."""
+    """Whether nothing else uses the column: no cost, no other row, no network, no integrality."""
 
     @classmethod
     def of(cls, problem: Problem) -> _Asked:
@@ -111,7 +112,7 @@ class _Asked:
         return cls(*limits(0.0), *limits(TOLERANCE), alone)
 
     def only_limits(self, block: Block) -> bool:
-        """Whether some output of a block is limited as a probability can be, and nothing else is asked."""
+        """Whether an output of a block is only limited, in the range of probabilities."""
         at = block.outputs
         limited = (self.lower[at] > 0.0) | (self.upper[at] < 1.0)
         return not block.classifies and bool(np.all(self.alone[at])) and bool(np.any(limited))
@@ -119,7 +120,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One block, the layers that give its logits, and what (n, logits) these must be."""
+    """One block with the layers of its logits and their limits, (n, logits)."""
 
     block: Block
     layers: tuple[Layer, ...]
@@ -132,7 +133,7 @@ class _Part:
 
 
 def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
-    """What becomes of a block, or None where its logits are not known, or nothing of their rounding."""
+    """The new form of a block, or None if its logits or their rounding are not known."""
     if not asked.only_limits(block):
         return None
     known = block.description.layers_if_known()
@@ -177,7 +178,7 @@ def _logit_layers(layers: tuple[Layer, ...], outputs: int) -> tuple[Layer, ...] 
 
 
 def _as_logits(lower: FloatArray, upper: FloatArray, *, pair: bool) -> Limits:
-    """Limits on probabilities as limits on scaled logits; of two shares, on the second's."""
+    """Limits on probabilities as limits on scaled logits; for two classes on the second."""
     low, high = _logit(lower), _logit(upper)
     if not pair:
         return low, high
@@ -191,12 +192,12 @@ def _logit(p: FloatArray) -> FloatArray:
 
 
 def _rounding(logits: FloatArray) -> FloatArray:
-    """More than `_logit` and what goes into it round."""
+    """A bound on the rounding of `_logit` and its argument."""
     return OUTWARD * (1.0 + np.abs(np.where(np.isfinite(logits), logits, 0.0)))
 
 
 def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits]) -> Reformulated:
-    """The problem with these limits on its logits: rows, since bounds must be the same for both uses."""
+    """The problem with limits on its logits as rows, because bounds must be equal for both uses."""
     problem, mip = given.problem, given.problem.mip
     free = np.concatenate([part.block.outputs.ravel() for part in parts])
     slack = np.zeros(mip.n_columns)
@@ -221,7 +222,7 @@ def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits
 
 
 def _without_limits(mip: Mip, free: BoolArray) -> Mip:
-    """The program in which nothing is asked of some columns that only rows of their own ask anything of."""
+    """The program without limits on some columns that only rows of their own limit."""
     rows = np.unique(row_of_entries(mip.A)[free[mip.A.indices]])
     row_lower, row_upper = mip.row_lower.copy(), mip.row_upper.copy()
     row_lower[rows], row_upper[rows] = -np.inf, np.inf

@@ -32,22 +32,22 @@ from dovetail.structure.colours import ODD, mixed, of_numbers, sums
 from dovetail.structure.components import map_of
 
 TURNS = 4
-"""Of colours, from columns to rows and back: the columns of predictors are told apart before the first. With
-1, 2, 4 and 6 turns 55, 48, 48 and 46 of 351 pairs of the zoo differ after the presolve."""
+"""Number of colouring turns between columns and rows; columns of predictors are distinguished first. With 1,
+2, 4 and 6 turns 55, 48, 48 and 46 of 351 pairs of the zoo differ after the presolve."""
 
 
 TIED = 200_000
-"""Entries of rows that are coloured again to break ties, at most: a tenth of a second."""
+"""Largest number of entries that are coloured again to break ties: a tenth of a second."""
 
 
 @dataclass(frozen=True)
 class OneOrder:
-    """The problem with its columns, rows and blocks in one order."""
+    """Gives the columns, rows and blocks of a problem one order."""
 
     name = "one order"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem in this order; None where no predictor gives it one."""
+        """The problem in this order; None if no predictor determines one."""
         problem = given.problem
         if not problem.blocks:
             return None
@@ -63,7 +63,7 @@ class OneOrder:
 
 
 def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Blocks of one predictor as one; blocks of one shape follow each other."""
+    """Blocks of one predictor joined; blocks of one shape follow each other."""
     alike: dict[object, list[Block]] = {}
     for block in blocks:
         about, shape = block.description, (block.inputs.shape[1], block.outputs.shape[1])
@@ -90,12 +90,12 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """Where columns and rows of a program go."""
+    """The new places of columns and rows."""
 
     columns: IntArray
     rows: IntArray
     sign: FloatArray
-    """(rows,) -1 for rows that are turned round."""
+    """(rows,) -1 for rows that change sign."""
 
     def of(self, mip: Mip) -> Mip:
         """The program in this order."""
@@ -113,14 +113,14 @@ class _Order:
 
 
 def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
-    """By the predictors, then by the colours."""
+    """The order by predictors, then by colours."""
     A, last = mip.A, mip.n_columns
     at, size = row_of_entries(A), _units(mip)
     entry, unit = A.data * size[A.indices], np.zeros(mip.n_rows)
     np.maximum.at(unit, at, np.abs(entry))
     unit[unit == 0.0] = 1.0
     first = np.full(last, last)
-    """(columns,) when a predictor meets a column."""
+    """(columns,) when a predictor first reads or writes a column."""
     met = np.concatenate([np.hstack([b.inputs, b.outputs]).ravel() for b in blocks])
     columns, when = np.unique(met, return_index=True)
     first[columns[np.argsort(when)]] = np.arange(columns.size)
@@ -153,7 +153,7 @@ def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
 
 
 def _turned(A: sp.csr_array, there: IntArray) -> FloatArray:
-    """(rows,) -1 for rows whose first entry is negative, where columns stand `there`."""
+    """(rows,) -1 for rows whose first entry is negative in the new order."""
     at, sign = row_of_entries(A), np.ones(A.shape[0])
     entries = np.lexsort((there[A.indices], at))[A.indptr[:-1][np.diff(A.indptr) > 0]]
     sign[at[entries]] = np.where(A.data[entries] < 0.0, -1.0, 1.0)
@@ -161,7 +161,7 @@ def _turned(A: sp.csr_array, there: IntArray) -> FloatArray:
 
 
 def _units(mip: Mip) -> FloatArray:
-    """(columns,) what a continuous column is measured in, as far as its bounds or its cost tell."""
+    """(columns,) the unit of continuous columns, from their bounds or costs."""
     size = np.fmax(np.abs(mip.lower), np.abs(mip.upper))
     priced = np.where(mip.cost != 0.0, 1.0 / np.maximum(np.abs(mip.cost), SMALLEST), 1.0)
     size = np.where(np.isfinite(size) & (size > 0.0), size, priced)

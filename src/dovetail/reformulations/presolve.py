@@ -49,20 +49,20 @@ from dovetail.reformulations.reformulated import Reformulated, picked
 from dovetail.reformulations.states import Regrouped, regrouped
 
 CANCELLED = 64.0 * UNIT
-"""Relative to the terms of a sum: what is left of them by rounding where they cancel."""
+"""Relative to the terms of a sum: smaller results are rounding."""
 PIVOT = 0.01
-"""Of the largest entry in an equation: a column with a smaller one is not replaced by the others, whose
-rounding it would multiply. It is what HiGHS has for the same purpose (`presolve_pivot_threshold`)."""
+"""Relative to the largest entry of an equation: a column with a smaller coefficient is not substituted,
+because rounding would be amplified. HiGHS uses the same value (`presolve_pivot_threshold`)."""
 
 
 @dataclass(frozen=True)
 class Presolve:
-    """The problem in its simplest form."""
+    """The presolve."""
 
     name = "presolve"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The simpler problem; None where no rule applies, or where the rows contradict each other."""
+        """The simpler problem; None if no rule applies, or if the rows are contradictory."""
         problem = given.problem
         if not problem.blocks:
             return None
@@ -81,7 +81,7 @@ class Presolve:
 
 
 class _ContradictionError(Exception):
-    """Two rows or bounds leave no value."""
+    """Two rows or bounds contradict each other."""
 
 
 class _UnusableError(Exception):
@@ -90,18 +90,18 @@ class _UnusableError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Columns that were taken away at once: those before are onto @ z + constant, and then undone."""
+    """A step that removed columns at once: columns before = onto @ z + constant."""
 
     onto: sp.csr_array
     constant: FloatArray
     into: sp.csr_array
-    """z, given the columns before."""
+    """z from the columns before."""
     joins: tuple[JoinedColumn, ...] = ()
     regrouped: tuple[tuple[IntArray, Regrouped], ...] = ()
-    """Each with its places in z."""
+    """The groups that were joined, with their places in z."""
 
     def back(self, z: FloatArray) -> FloatArray:
-        """All columns before."""
+        """All columns before, from z."""
         x = np.asarray(self.onto @ z + self.constant)
         for join in reversed(self.joins):
             x[join.first], x[join.second] = join.parts(float(x[join.first]))
@@ -116,7 +116,7 @@ def _blocks(
     columns: IntArray,
     parts: list[tuple[IntArray, IntArray, FloatArray]],
 ) -> sp.csr_array:
-    """A matrix with ones at these places, and dense parts at rows and columns of their own."""
+    """A matrix with ones at these places, and dense blocks at given rows and columns."""
     at = [
         np.stack([rows, columns]),
         *(np.stack(np.meshgrid(i, j, indexing="ij")).reshape(2, -1) for i, j, _ in parts),
@@ -129,7 +129,7 @@ def _blocks(
 
 @dataclass(eq=False)
 class _Form:
-    """A problem on its way to the simplest form."""
+    """A problem during the presolve."""
 
     sign: float
     """1 when minimising, -1 when maximising."""
@@ -144,16 +144,16 @@ class _Form:
     inputs: list[IntArray]
     outputs: list[IntArray]
     kept: IntArray
-    """(columns,) their places among the columns as given; of a sum, the place of its first column."""
+    """(columns,) places among the original columns; for a sum, the place of its first column."""
     rows: IntArray
-    """(rows,) their places among the rows as given."""
+    """(rows,) places among the original rows."""
     steps: list[_Step] = field(default_factory=list)
-    """How columns were taken away, in this order."""
+    """The steps that removed columns, in order."""
     changed: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> _Form:
-        """A problem as it is."""
+        """The unchanged problem."""
         mip, n = problem.mip, problem.mip.n_columns
         return cls(
             mip.sign, mip.cost.copy(), mip.offset, mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
@@ -175,21 +175,21 @@ class _Form:
             self.changed |= goes_on
 
     def back(self, z: FloatArray) -> FloatArray:
-        """A point of the simple form as one of the problem as given."""
+        """A point of the simple form as one of the original problem."""
         for step in reversed(self.steps):
             z = step.back(z)
         return z
 
     @property
     def into(self) -> sp.csr_array:
-        """The columns of the simple form as sums of those as given."""
+        """The columns of the simple form as sums of original columns."""
         into = self.steps[0].into if self.steps else picked(self.kept, self.kept.size)
         for step in self.steps[1:]:
             into = sp.csr_array(step.into @ into)
         return into
 
     def problem(self, given: Problem) -> Problem:
-        """The simple form with the predictors of the problem as given."""
+        """The simple form with the original predictors."""
         mip = given.mip
         names = None if mip.names is None else [mip.names[j] for j in self.kept]
         row_names = None if mip.row_names is None else [mip.row_names[i] for i in self.rows]
@@ -208,10 +208,8 @@ class _Form:
     # ---- rows
 
     def _single_entries(self) -> bool:
-        """Rows with one entry besides those of columns with one value become bounds; without any, they go.
-
-        An output with one value counts: its own network says it, within what the check accepts.
-        """
+        """Rows with one entry beside fixed columns become bounds; rows without any are removed. A fixed
+        output counts too, because its network is checked anyway."""
         decided = (self.lower == self.upper) & ~self._known()[1]
         rows, columns = row_of_entries(self.A), self.A.indices
         sizes = np.bincount(rows, ~decided[columns], self.A.shape[0])
@@ -235,14 +233,14 @@ class _Form:
         return True
 
     def _meet(self) -> None:
-        """Bounds that cross by rounding alone are one number; others contradict each other."""
+        """Bounds that cross by rounding alone become one number; others are contradictions."""
         crossed = self.lower > self.upper
         if np.any(crossed & (self.lower - self.upper > HAIR * np.maximum(1.0, np.abs(self.lower)))):
             raise _ContradictionError
         self.upper[crossed] = self.lower[crossed]
 
     def _implied_sides(self) -> bool:
-        """Sides of rows that the bounds of the columns imply are left out; an equation stays one."""
+        """Remove limits of rows that bounds imply; equations stay."""
         least, most = self._activity()
         low = np.isfinite(self.row_lower) & (least >= self.row_lower)
         high = np.isfinite(self.row_upper) & (most <= self.row_upper)
@@ -250,7 +248,7 @@ class _Form:
         return self._leave_out(low & (~equal | high), high & (~equal | low))
 
     def _leave_out(self, low: BoolArray, high: BoolArray) -> bool:
-        """Leave out lower and upper sides, and rows without any."""
+        """Remove lower and upper limits, and rows without any."""
         self.row_lower[low], self.row_upper[high] = -np.inf, np.inf
         free = np.isneginf(self.row_lower) & np.isposinf(self.row_upper)
         if free.any():
@@ -258,11 +256,11 @@ class _Form:
         return bool(low.any() or high.any() or free.any())
 
     def _implied_by_rows(self) -> bool:
-        """Sides of rows that other rows imply are left out."""
+        """Remove limits of rows that other rows imply."""
         return self._leave_out(*implied_sides(self.A, self.row_lower, self.row_upper))
 
     def _activity(self) -> tuple[FloatArray, FloatArray]:
-        """(rows,) the least and the most of each row between the bounds."""
+        """(rows,) the range of each row's activity between the bounds."""
         rows, a, count = row_of_entries(self.A), self.A.data, self.A.shape[0]
         ends = np.sort([a * self.lower[self.A.indices], a * self.upper[self.A.indices]], axis=0)
         with np.errstate(invalid="ignore"):
@@ -270,7 +268,7 @@ class _Form:
         return least, most
 
     def _parallel(self) -> bool:
-        """Rows that limit the same sum become one row."""
+        """Join parallel rows."""
         found = parallel_rows(self.A, self.row_lower, self.row_upper)
         if found is None:
             return False
@@ -279,11 +277,9 @@ class _Form:
         return True
 
     def _tightened(self) -> bool:
-        """A row that alone keeps a column up becomes an equation, where less of the column is never worse.
-
-        The column costs something, or nothing, no predictor knows it, and every other row with it allows
-        less of it. Some best point then has the row tight.
-        """
+        """Turn a row into an equation if it alone keeps a column up and a smaller value is never worse. The
+        column has a nonnegative cost, no predictor uses it, and every other row allows smaller values. Then
+        some optimal point satisfies the row with equality."""
         read, written = self._known()
         free = ~(read | written | self.integer) & (self.sign * self.cost >= 0.0)
         rows, columns, a = row_of_entries(self.A), self.A.indices, self.A.data
@@ -307,7 +303,8 @@ class _Form:
         return made
 
     def _limited(self) -> bool:
-        """Columns that nobody bounds, and of which less or more is never worse (see `needed_ends`)."""
+        """Bound columns without a bound of which a smaller or larger value is never worse (see
+        `needed_ends`)."""
         read, written = self._known()
         free = ~(read | written | self.integer)
         program = self.A, (self.row_lower, self.row_upper), self.sign * self.cost
@@ -322,14 +319,14 @@ class _Form:
     # ---- columns
 
     def _known(self) -> tuple[BoolArray, BoolArray]:
-        """(columns,) which some predictor reads, and which some predictor writes."""
+        """(columns,) which columns predictors read, and which they write."""
         read, written = np.zeros((2, self.cost.size), dtype=bool)
         for inputs, outputs in zip(self.inputs, self.outputs, strict=True):
             read[inputs], written[outputs] = True, True
         return read, written
 
     def _replaced(self) -> bool:
-        """Columns that an equation defines are replaced in all rows, and so are those with one value."""
+        """Substitute columns that an equation defines, and fixed columns."""
         found = list(_Definitions(self).found())
         if not found:
             return False
@@ -355,11 +352,11 @@ class _Form:
         return True
 
     def _read_instead(self, copy: int, original: int) -> None:
-        """Let predictors read the original of a copy."""
+        """Let predictors read the original instead of a copy."""
         self.inputs = [np.where(columns == copy, original, columns) for columns in self.inputs]
 
     def _substitute(self, step: _Step, kept: BoolArray) -> None:
-        """Take columns away, in all rows and in the objective."""
+        """Remove columns, in all rows and in the objective."""
         onto, constant = step.onto, step.constant
         self.offset += float(self.cost @ constant)
         self.cost = np.asarray(onto.T @ self.cost)
@@ -381,7 +378,7 @@ class _Form:
         self.outputs = [place[columns] for columns in self.outputs]
 
     def _joined(self) -> bool:
-        """Columns with proportional entries become one column, where that loses nothing."""
+        """Join columns with proportional entries if this is exact."""
         read, written = self._known()
         free = ~(read | written)
         joins = duplicate_columns(self.A, self.cost, free, (self.lower, self.upper), self.integer)
@@ -400,7 +397,7 @@ class _Form:
         return True
 
     def _narrow(self, sums: IntArray) -> None:
-        """Let rows bound integers among these columns: the sum of binaries of which one is 1 is a binary."""
+        """Bound integers among these columns by rows: the sum of binaries of which one is 1 is a binary."""
         rows = row_of_entries(self.A)
         for k in np.flatnonzero(np.isin(self.A.indices, sums[self.integer[sums]])).tolist():
             i, j, a = int(rows[k]), int(self.A.indices[k]), float(self.A.data[k])
@@ -414,7 +411,7 @@ class _Form:
         self._meet()
 
     def _regrouped(self) -> bool:
-        """Binaries of which one is 1, or that follow each other, in one form (see `states`)."""
+        """Give binaries of which one is 1, or that are ordered, one form (see `states`)."""
         read, written = self._known()
         binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0) & ~(read | written)
         found = regrouped(self.A, self.cost, (self.row_lower, self.row_upper), binary)
@@ -444,14 +441,14 @@ class _Form:
         return True
 
     def _at_most_one(self, group: Regrouped) -> None:
-        """Let a row of a group say that the first member is 1 at most."""
+        """Relax a row of a group so that it limits the first member only."""
         if group.at_most_one is not None:
             entries = slice(self.A.indptr[group.at_most_one], self.A.indptr[group.at_most_one + 1])
             self.A.data[entries] = self.A.indices[entries] == group.members[0]
             self.row_lower[group.at_most_one], self.row_upper[group.at_most_one] = -np.inf, 1.0
 
     def _implied_integers(self) -> bool:
-        """Continuous columns that an equation makes whole, given that all others in it are, are integers."""
+        """Mark continuous columns as integers if an equation over integers makes them whole."""
         _, written = self._known()
         rows = row_of_entries(self.A)
         broken = np.bincount(rows, ~self.integer[self.A.indices], self.A.shape[0])

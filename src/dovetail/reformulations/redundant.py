@@ -231,13 +231,14 @@ def _fits(wide: float, ratio: float, whole: BoolArray) -> bool:
 
 
 MOST_PAIRS = 1_000_000
-"""Pairs of entries in one column: beyond that, comparing rows takes longer than the first descent (0.1 s)."""
+"""Largest number of pairs of entries in one column: beyond that, comparing rows takes longer than the first
+descent (0.1 s)."""
 SAME = 1e-12
-"""Relative: a sum that misses a row by less is the row, for rounding."""
+"""Relative: a sum that differs from a row by less equals the row."""
 
 
 def implied_sides(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """(rows,) which lower and which upper sides other rows imply; of an equation both or none."""
+    """(rows,) which lower and upper limits other rows imply; of an equation both or none."""
     ends = np.stack([-lower, upper])  # -a'x <= -lower, a'x <= upper
     gone = np.zeros(ends.shape, dtype=bool)
     for i, within in _candidates(A):
@@ -254,7 +255,7 @@ def implied_sides(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> tupl
 
 
 def _implied(others: tuple[FloatArray, FloatArray], row: FloatArray, end: float) -> bool:
-    """Whether `row` @ x <= `end` is a sum of rows with finite ends."""
+    """Whether `row` @ x <= `end` is a sum of rows with finite limits."""
     finite = np.isfinite(others[1])
     if not math.isfinite(end) or not finite.any():
         return False
@@ -267,8 +268,8 @@ def _implied(others: tuple[FloatArray, FloatArray], row: FloatArray, end: float)
 
 
 def _candidates(A: sp.csr_array) -> list[tuple[int, IntArray]]:
-    """Rows, the longest first, each with the other rows that have no column outside it and that together
-    have all of its columns."""
+    """Rows, the longest first, with the other rows that have no column outside them and together cover their
+    columns."""
     if (np.bincount(A.indices, minlength=A.shape[1]).astype(float) ** 2).sum() > MOST_PAIRS:
         return []
     sizes = np.diff(A.indptr)

@@ -1,13 +1,8 @@
-"""Problems rewritten as others that are easier, and the way back: one protocol for every rewriting.
+"""The protocol for rewriting problems, with the way back for points.
 
-A reformulation appends columns and rows and may turn block samples into them: a point is restricted by
-cutting it off and lifted by filling the new columns in. A presolve takes columns away or joins them, and has
-a way back. Reformulations are composed: each is applied to what the one before it made.
-
-What a reformulation proves it says with it. Points are looked for in `problem`. Bounds are proved of
-`for_bounds`: the same where its rows hold at every point that the deployed predictors can give, and a
-relaxation with rows of its own where the predictors' rounding calls for one. Where nothing is known of the
-rounding, `proves` is False.
+A reformulation appends columns and rows and may turn block samples into them: points are restricted by
+dropping the new columns and lifted by computing them. A presolve removes or joins columns and has maps in
+both directions.
 """
 
 from __future__ import annotations
@@ -28,35 +23,36 @@ from dovetail.run.incumbent import LiftedIncumbent
 from dovetail.structure.structure import structure_of
 
 Fill = Callable[[FloatArray], FloatArray]
-"""The values of some new columns, given all columns before them."""
+"""Computes the values of some new columns from all columns before them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reformulated:
-    """A problem after some rewriting, and how to carry points over."""
+    """A rewritten problem, and the maps of points."""
 
     problem: Problem
     previous: Reformulated | None = None
-    """What the last reformulation was applied to; None: nothing is rewritten yet."""
+    """The problem before the last reformulation; None: nothing was rewritten."""
     fills: tuple[Fill, ...] = ()
     settled: Fill | None = None
-    """A point with all columns, moved to where its new ones say that it is meant; None: it is there."""
+    """Moves a point to the values that its new columns mean; None: unchanged."""
     relaxed: Reformulated | None = None
-    """What bounds are proved of, if not of `problem`."""
+    """The problem that bounds are proved for, if not `problem`."""
     slack: FloatArray | None = None
-    """By how much each column before may differ here: in a relaxation, by the predictors' rounding."""
+    """By how much each earlier column may differ here, because the predictors of a relaxation round."""
     proves: bool = True
     note: str = ""
     """What was rewritten, for the log."""
     known_box: Box | None = None
     into: sp.csr_array | None = None
-    """The first columns here, each a sum of columns before (see `picked`); None: all of them as they are."""
+    """The first columns here, each a sum of earlier columns (see `picked`); None: all of them unchanged."""
     back: Fill | None = None
-    """All columns before, given those first ones; None where they are the same."""
+    """All earlier columns from these first ones; None if they are the same."""
 
     @classmethod
     def start(cls, problem: Problem, box: Box, relaxed: Problem | None = None) -> Reformulated:
-        """A problem as it is, with a box that holds its points; `relaxed` is what bounds are proved of."""
+        """An unchanged problem with a box that contains its points; `relaxed` is the problem that bounds are
+        proved for."""
         twin = None if relaxed is None else cls(relaxed, known_box=box)
         return cls(problem, relaxed=twin, known_box=box)
 
@@ -67,12 +63,12 @@ class Reformulated:
 
     @property
     def for_bounds(self) -> Reformulated:
-        """What bounds are proved of."""
+        """The problem that bounds are proved for."""
         return self if self.relaxed is None else self.relaxed
 
     @cached_property
     def box(self) -> Box:
-        """A box that holds every point of the problem, and of its relaxation."""
+        """A box that contains every point of the problem and of its relaxation."""
         if self.known_box is not None:
             return self.known_box
         if self.relaxed is not None:
@@ -93,18 +89,18 @@ class Reformulated:
         return np.concatenate([z, *(fill(z) for fill in self.fills)])
 
     def _first(self, values: FloatArray) -> FloatArray:
-        """The first columns here of a point before."""
+        """The first columns here for an earlier point."""
         return values if self.into is None else np.asarray(self.into @ values)
 
     def _first_ends(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least and the most of the first columns here, between bounds of those before."""
+        """The ranges of the first columns here, from ranges of the earlier columns."""
         if self.into is None:
             return lower, upper
         up, down = self.into.maximum(0.0), self.into.minimum(0.0)
         return up @ lower + down @ upper, up @ upper + down @ lower
 
     def carried(self, values: FloatArray) -> FloatArray:
-        """Sizes for the original's columns, for the columns here; 0 for those that were appended."""
+        """Sizes of the original's columns as sizes of the columns here; 0 for appended columns."""
         if self.previous is None:
             return values
         before = self.previous.carried(values)
@@ -122,32 +118,28 @@ class Reformulated:
 
 
 def picked(columns: IntArray, count: int) -> sp.csr_array:
-    """These of so many columns, in this order, as `Reformulated.into`."""
+    """Some of so many columns, in this order, in the form of `Reformulated.into`."""
     ones = np.ones(columns.size)
     return sp.csr_array((ones, columns, np.arange(columns.size + 1)), shape=(columns.size, count))
 
 
 class Reformulation(Protocol):
-    """One way to rewrite problems; `reformulate` takes any number of them."""
+    """One way to rewrite problems."""
 
     @property
     def name(self) -> str:
-        """How the log calls it."""
+        """The name in the log."""
         ...
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """`given.problem` rewritten, with `given` as its `previous`; None where there is nothing to do.
-
-        What `given` is relaxed to is not its business: `reformulate` applies it to that as well.
-        """
+        """`given.problem` rewritten, with `given` as `previous`; None if there is nothing to do.
+        `reformulate` also applies it to the relaxation of `given`."""
         ...
 
 
 def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) -> Reformulated:
-    """One reformulation after the other, over what points are looked for in and what bounds are proved of.
-
-    The two have the same columns: a reformulation that adds others to one of them is left out.
-    """
+    """Apply reformulations one after the other, to the problem and to its relaxation. Both have the same
+    columns: a reformulation that adds others to one of them is left out."""
     for reformulation in reformulations:
         further = reformulation.apply(given)
         if further is None:

@@ -29,24 +29,24 @@ from dovetail.structure.boxes import limits_within
 from dovetail.structure.relu_layers import Piece, ReluLayers, relu_layers
 
 Range = tuple[FloatArray, FloatArray]
-"""Least and largest values of a layer."""
+"""Ranges of a layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronRows:
-    """What a ReLU layer reads: weight z[columns] + bias."""
+    """The inputs of a ReLU layer: weight z[columns] + bias."""
 
     place: int
-    """Of the layer before it, inputs counted first."""
+    """Number of the layer before it, inputs counted first."""
     columns: IntArray
     weight: FloatArray
     bias: FloatArray
     unstable: IntArray
-    """Those that may change sign."""
+    """Neurons that may change sign."""
 
 
 class SampleRows:
-    """One sample on its way through the layers: columns that hold values, and a linear map of them."""
+    """One sample during the writing of its layers: columns that hold values, and a linear map of them."""
 
     def __init__(self, writer: Writer, inputs: IntArray, ranges: Sequence[Range]) -> None:
         self._writer = writer
@@ -54,13 +54,13 @@ class SampleRows:
         self._columns: IntArray = inputs
         self._weight, self._bias = np.eye(inputs.size), np.zeros(inputs.size)
         self._ranges = ranges
-        """Of the inputs, then of what each layer gives."""
+        """Ranges of the inputs, then of each layer."""
         self._place = 0
         self.neurons: list[NeuronRows] = []
         """One entry per ReLU layer."""
 
     def apply(self, layer: Layer) -> None:
-        """A dense layer changes the map, a ReLU writes columns."""
+        """Apply a layer: a dense one changes the map, a ReLU writes columns."""
         low, high = self._ranges[self._place]
         self._place += 1
         if isinstance(layer, Dense):
@@ -88,7 +88,7 @@ class SampleRows:
         self._weight, self._bias = np.eye(low.size), np.zeros(low.size)
 
     def output(self, outputs: IntArray, slack: FloatArray) -> None:
-        """y = what the map says, up to a slack."""
+        """Write y = map, up to a slack."""
         for k, y in enumerate(outputs):
             self._writer.row(
                 np.append(self._columns, y),
@@ -98,8 +98,8 @@ class SampleRows:
             )
 
     def classify(self, outputs: IntArray, margin: FloatArray | float) -> None:
-        """Classes as closed conditions on the logits, which must be clear by a margin; or, where it is
-        negative, may miss by that much (one number, or as `class_slack` has them)."""
+        """Write classes as conditions on the logits with a margin; a negative margin relaxes them (one
+        number, or in the form of `class_slack`)."""
         low, high = self._ranges[self._place]
         if outputs.size == 1:
             ahead, behind = np.broadcast_to(margin, 2)
@@ -130,7 +130,7 @@ class SampleRows:
                     )
 
     def fill(self, x: FloatArray) -> FloatArray:
-        """The neurons and switches of a point, in the order they were written."""
+        """The values of neurons and binaries at a point, in the order of writing."""
         values, parts = x[self._inputs], [np.empty(0)]
         for layer in self.neurons:
             before = layer.weight @ values + layer.bias
@@ -140,25 +140,24 @@ class SampleRows:
 
 
 SMALL = 1e-12
-"""Outputs that may be off by so little stay equations, which engines like better: such an error moves no row
-by anything near the 1e-6 that rows may be missed by. What it does to the objective is taken off the bound."""
+"""Outputs with a smaller error stay equations, which engines prefer: such an error is far below the
+tolerance 1e-6 of rows. Its effect on the objective is subtracted from the bound."""
 VISIBLE = 1e-7
-"""From here on a point of the rows for a bound may miss the rows of the problem: points need rows of their
-own. A tenth of the tolerance of 1e-6."""
+"""With a larger error a point of the rows for a bound may violate the rows of the problem, so that points
+need rows of their own. A tenth of the tolerance of 1e-6."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReluBigM:
-    """Every network of a problem written out, if all of them can be."""
+    """Writes out every network of a problem, if all can be."""
 
     layers: ReluLayers | None = None
-    """Where they are known."""
+    """The layers, if known."""
 
     name = "ReLU networks as rows"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The whole problem as a MIP without blocks: one where it serves points and bounds alike; else one
-        for each."""
+        """The whole problem as a MIP without blocks: one for points and bounds, or one for each."""
         if not given.problem.blocks:
             return None
         layers = self.layers or relu_layers(given.problem, given.box)
@@ -172,7 +171,7 @@ class ReluBigM:
 
 
 def _apart(layers: ReluLayers, problem: Problem) -> bool:
-    """Whether points need rows of their own: what those for a bound let through may miss a row."""
+    """Whether points need rows of their own, because rows for a bound allow violations."""
     read = read_elsewhere(problem)
     return any(
         piece.block.classifies or np.any((piece.slack > VISIBLE) & read[piece.block.outputs[piece.samples]])
@@ -181,14 +180,14 @@ def _apart(layers: ReluLayers, problem: Problem) -> bool:
 
 
 def written_out(layers: ReluLayers, given: Reformulated, *, margin: bool = False) -> Reformulated:
-    """The whole problem as one MIP: with margins for points, without for a bound (see above)."""
+    """The whole problem as one MIP: with margins for points, without for a bound."""
     return rows_of_samples(layers, given, margin=margin)[0]
 
 
 def rows_of_samples(
     layers: ReluLayers, given: Reformulated, *, margin: bool = False
 ) -> tuple[Reformulated, tuple[SampleRows, ...]]:
-    """That MIP, and the rows of each sample in it: piece by piece."""
+    """That MIP with the rows of each sample, piece by piece."""
     problem = given.problem
     writer = Writer(problem.mip.n_columns)
     written: list[SampleRows] = []
@@ -208,7 +207,7 @@ def rows_of_samples(
 
 
 def _write(piece: Piece, writer: Writer, k: int, *, margin: bool) -> tuple[SampleRows, FloatArray]:
-    """The rows of the k-th sample, and what they leave unsaid of each output's rounding."""
+    """Write the rows of the k-th sample; returns the unmodelled rounding of each output."""
     block, i, slack = piece.block, piece.samples[k], piece.slack[k]
     rows = SampleRows(writer, block.inputs[i], [(low[k], high[k]) for low, high in piece.ranges])
     for layer in piece.layers:
@@ -222,7 +221,7 @@ def _write(piece: Piece, writer: Writer, k: int, *, margin: bool) -> tuple[Sampl
 
 
 def read_elsewhere(problem: Problem) -> BoolArray:
-    """Columns that something else than the objective reads: a bound, a row, a network, integrality."""
+    """Columns that are used outside the objective: by a bound, a row, a network or integrality."""
     mip = problem.mip
     read = np.isfinite(mip.lower) | np.isfinite(mip.upper) | mip.integer
     read[mip.A.indices] = True

@@ -26,27 +26,27 @@ from dovetail.reformulations.redundant import ROUNDED
 
 @dataclass(frozen=True, eq=False)
 class Regrouped:
-    """Other columns in the place of binaries: members = onto @ columns + constant, in all other rows."""
+    """Columns that replace binaries: members = onto @ columns + constant, in all other rows."""
 
     members: IntArray
     stays: IntArray
-    """Those of the members whose places the new columns take."""
+    """The members whose places the new columns take."""
     onto: FloatArray
     """(members, stays)"""
     constant: FloatArray
     into: FloatArray
-    """(stays, members) the new columns, given the members."""
+    """(stays, members) the new columns from the members."""
     least: int
     most: int
     rows: tuple[int, ...]
-    """Rows that say nothing else than which states there are: they go."""
+    """Rows that only define the possible states, which are removed."""
     at_most_one: int | None = None
-    """Of these rows the one that stays, as: the first member is 1 at most."""
+    """The one of these rows that stays, limiting the first member to 1."""
     states: FloatArray | None = None
-    """(values, members) the way back of a column that counts; None where `onto` is the way back."""
+    """(values, members) the members for each value of an integer column; None if `onto` gives them."""
 
     def binaries(self, values: FloatArray) -> FloatArray:
-        """The members at values of the columns in their place."""
+        """The members at values of the new columns."""
         if self.states is None:
             return np.asarray(self.onto @ values + self.constant)
         return np.asarray(self.states[int(np.clip(np.round(values[0]), self.least, self.most)) - self.least])
@@ -54,19 +54,19 @@ class Regrouped:
 
 @dataclass(frozen=True, eq=False)
 class _StateGroup:
-    """Binaries with few states."""
+    """Binaries with few possible states."""
 
     members: IntArray
     rows: tuple[int, ...]
     states: FloatArray
-    """(states, members), in any order; the one without a 1, where there is one, first."""
+    """(states, members), in any order; the state without a 1 first, if there is one."""
     chained: bool = False
 
 
 def regrouped(
     A: sp.csr_array, cost: FloatArray, sides: tuple[FloatArray, FloatArray], binary: BoolArray
 ) -> list[Regrouped]:
-    """What takes the place of some of these binaries."""
+    """The replacement of some of these binaries."""
     found: list[Regrouped] = []
     taken = np.zeros(cost.size, dtype=bool)
     columns: sp.csc_array | None = None
@@ -85,7 +85,7 @@ def regrouped(
 def _groups(
     A: sp.csr_array, sides: tuple[FloatArray, FloatArray], binary: BoolArray
 ) -> Iterator[_StateGroup]:
-    """By rows that have nothing but these binaries in one unit."""
+    """Groups by rows that contain only these binaries with equal coefficients."""
     sizes = np.diff(A.indptr)
     alone = (sizes > 1) & (np.bincount(row_of_entries(A), binary[A.indices], A.shape[0]) == sizes)
     next_of: dict[int, list[tuple[int, int]]] = {}
@@ -106,7 +106,7 @@ def _groups(
 
 
 def _chains(next_of: dict[int, list[tuple[int, int]]]) -> Iterator[_StateGroup]:
-    """Binaries each of which has one before it and one after it at most; by column, what is no larger."""
+    """Ordered binaries, each with at most one predecessor and successor."""
     before = Counter(j for after in next_of.values() for j, _ in after)
     branching = {j for j, after in next_of.items() if len(after) > 1} | {j for j in before if before[j] > 1}
     for first in sorted(next_of.keys() - before.keys()):
@@ -140,7 +140,7 @@ def _added(group: _StateGroup, columns: sp.csc_array, cost: FloatArray) -> Float
 
 
 def _counted(group: _StateGroup, added: FloatArray) -> Regrouped | None:
-    """An integer for the group; None where its states are not equally far apart."""
+    """An integer for the group; None if its states are not equally spaced."""
     of_state = added @ group.states.T
     size = np.abs(of_state).max(axis=1, keepdims=True)
     differs = np.flatnonzero(np.ptp(of_state, axis=1) > ROUNDED * size[:, 0])
@@ -165,7 +165,7 @@ def _counted(group: _StateGroup, added: FloatArray) -> Regrouped | None:
 
 
 def _one_of(group: _StateGroup, added: FloatArray) -> Regrouped | None:
-    """A chain as binaries of which one at most is 1; None for others, and where that needs more entries."""
+    """A chain as binaries of which at most one is 1; None if not possible or if it needs more entries."""
     count = group.members.size
     now, then = np.count_nonzero(added), np.count_nonzero(np.cumsum(added, axis=1))
     if not group.chained or then + count > now + 2 * (count - 1):

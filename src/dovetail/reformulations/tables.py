@@ -44,32 +44,32 @@ from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import grid, limits_within
 
 MOST_COLUMNS = 20_000
-"""The most columns that tables may add."""
+"""Largest number of columns that tables may add."""
 SMALL = 1e-12
-"""Outputs that move by less, relative to max(1, |largest|), are taken as they are: float64."""
+"""Outputs that vary less, relative to max(1, |largest|), are used as they are: float64 rounding."""
 
 
 SHORT_ROWS = 256
-"""A table up to this length is written whatever its predictor takes: a search asks for more in a second."""
+"""Tables up to this length are always written: a search evaluates more in a second."""
 FUNCTION_ROWS = 5_000
-"""Of a predictor of which nothing but its answers is known, so that nothing else can prove anything: a search
-asks for as many in five seconds, and HiGHS takes as long for the MIP (0.6 s for 2,000 rows)."""
+"""Longest table of a predictor with unknown operations, about which nothing else can prove anything: a
+search evaluates as many in five seconds, and HiGHS takes as long for the MIP (0.6 s for 2,000 rows)."""
 NETWORK_ROWS = 1_000
-"""Where branch and bound over its inputs is there as well: beyond that it may be the quicker one."""
+"""Longest table if branch and bound over the inputs is possible too, which may be faster beyond that."""
 QUADRATIC_ROWS = 16
-"""Of a quadratic function: SCIP, and tangents, know more of it than of a long list of its values."""
+"""Longest table of a quadratic function, for which SCIP and tangents are better."""
 TRIED = 0.1
-"""Part of the time that is spent on finding out that it is not enough."""
+"""Share of the time for finding out that it is not enough."""
 GROWTH = 4
-"""Of a batch over the one before it."""
+"""Growth factor of batches."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """All values of one sample's free inputs, and what its network says of each."""
+    """All values of one sample's free inputs, with the network's answers."""
 
     columns: IntArray
-    """The free inputs, each once."""
+    """The free inputs, without repetitions."""
     points: FloatArray
     """(k, free)."""
     inputs: FloatArray
@@ -78,21 +78,18 @@ class _Table:
 
     @property
     def is_long(self) -> bool:
-        """Whether its rows have to be worth the time."""
+        """Whether it is long enough to need a decision about time."""
         return len(self.points) > SHORT_ROWS
 
     @property
     def weights(self) -> int:
-        """Columns that the table needs."""
+        """Number of columns that the table needs."""
         k = len(self.points)
         return k if k > 2 or (k == 2 and not self.binary) else 0
 
 
 def may_have_tables(problem: Problem) -> bool:
-    """Whether some sample reads nothing but whole and fixed columns: known before any box is.
-
-    Templates are not written out for it.
-    """
+    """Whether a sample reads only integer and fixed columns; known before any box."""
     whole = np.zeros(problem.stated.n_columns, dtype=bool)
     for part in problem.stated.columns:
         part.of(whole)[:] = part.integer | (part.lower == part.upper)
@@ -104,24 +101,24 @@ def may_have_tables(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class Tables:
-    """Every sample that allows it as a table."""
+    """Replaces samples with few input combinations by tables."""
 
     seconds: float = 0.0
-    """For the answers of each block's long tables; without, tables are short (`answers_within`)."""
+    """Time for the answers of each block's long tables; without, tables are short (`answers_within`)."""
     refused: Callable[[str], None] = lambda why: None
-    """Told why there is no long table."""
+    """Called with the reason if there is no long table."""
 
     name = "tables"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with its tables written, or None if no sample has few inputs to choose from."""
+        """The problem with its tables written, or None if no sample has few combinations."""
         kept, blocks = self._tabulated(given.problem, given.box)
         if not kept:
             return None
         return _written(given, kept, blocks)
 
     def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
-        """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
+        """The tables of a problem with the answers of its predictors, and the remaining blocks."""
         lower, upper, integer = limits_within(problem, box.lower, box.upper)
         kept: list[_Written] = []
         blocks = []
@@ -151,10 +148,8 @@ class Tables:
         return kept, tuple(blocks)
 
     def _fitting(self, block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
-        """Those of a block's tables that rows can hold, and what its predictor says of them.
-
-        Short ones are asked for in one batch; with a long one, all in growing ones if that is in time.
-        """
+        """The tables of a block that rows can hold, with the predictor's answers. Short ones are evaluated
+        in one batch; with a long one, all in growing batches if time allows."""
         if not tables:
             return {}, np.empty((0, block.outputs.shape[1]))
         X = np.concatenate([table.inputs for table in tables.values()])
@@ -177,7 +172,7 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class _Written:
-    """A table with what its outputs are, row by row, as answered and at least and at most."""
+    """A table with its outputs row by row: as answered, least and largest."""
 
     table: _Table
     outputs: IntArray
@@ -185,13 +180,13 @@ class _Written:
     least: FloatArray
     most: FloatArray
     slack: FloatArray
-    """Per output, what is left to the rows that read it."""
+    """Per output, the uncertainty left to the rows that read it."""
 
 
 def _answered(
     problem: Problem, block: Block, tables: list[_Table], values: FloatArray, outputs: IntArray
 ) -> Iterator[_Written]:
-    """What the block's predictor says of the rows of its tables, and what it may say in another batch."""
+    """The predictor's answers for the rows of its tables, and their possible change in another batch."""
     X = np.concatenate([table.inputs for table in tables])
     spread = batch_spread(block.predictor, block.description, X, values)
     if not block.classifies:
@@ -215,7 +210,7 @@ def _answered(
 def _outcomes(
     block: Block, X: FloatArray, values: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The least an output can be for each row, what it was, and the most."""
+    """The smallest possible output for each row, the answer, and the largest."""
     seen = block.decode(values)
     if not block.classifies:
         return values - spread, seen, values + spread
@@ -241,7 +236,7 @@ def _room(block: Block, X: FloatArray) -> FloatArray:
 
 
 def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
-    """The problem with the tables written, and a relaxed one where answers may move."""
+    """The problem with the tables written, and a relaxed one if answers may change."""
     problem = given.problem
     writer = Writer(problem.mip.n_columns)
     fills: list[Fill] = []
@@ -255,7 +250,7 @@ def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...
 
 
 def _relaxed(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated | None:
-    """The same columns, with rows that hold for every answer the predictors may give; None: the same."""
+    """The same columns with rows that hold for every possible answer of the predictors; None: the same."""
     problem = given.problem
     slack = np.zeros(problem.mip.n_columns)
     for one in kept:
@@ -271,7 +266,7 @@ def _relaxed(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...
 
 
 def _loosened(mip: Mip, slack: FloatArray) -> Mip:
-    """All that holds for a point whose columns are changed by so much if it holds for the point itself."""
+    """The program relaxed so that it holds for all points whose columns differ by so much."""
     moved = abs(mip.A) @ slack
     return replace(
         mip,
@@ -285,7 +280,7 @@ def _loosened(mip: Mip, slack: FloatArray) -> Mip:
 
 
 def _writable(table: _Table, values: FloatArray) -> bool:
-    """Whether rows can hold a table: all of it finite, and within what engines take."""
+    """Whether rows can hold a table: finite, and within the range of engines."""
     reach = np.max(np.abs(table.points), initial=1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.max(np.abs(values)) * (reach if table.weights == 0 else 1.0)
@@ -300,7 +295,7 @@ def _without(block: Block, written: IntArray) -> Block:
 
 
 def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> _Table | None:
-    """The table of one sample, whose inputs are whole or fixed; None where there are too many rows."""
+    """The table of one sample with integer or fixed inputs; None if there are too many rows."""
     low, high = lower[inputs], upper[inputs]
     free = high > low
     columns = np.unique(inputs[free])
@@ -316,7 +311,7 @@ def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int) ->
 def _write(
     writer: Writer, table: _Table, outputs: IntArray, least: FloatArray, most: FloatArray
 ) -> list[Fill]:
-    """Rows that put each output between the two, whichever row of the table is chosen."""
+    """Rows that keep each output between the two, for the chosen row of the table."""
     if table.weights == 0:
         for o, y in enumerate(outputs):
             for values, sides in _sides(least[:, o], most[:, o]):
@@ -344,21 +339,18 @@ def _write(
 
 
 Sides = Callable[[float], tuple[float, float]]
-"""The bounds of a row, given where its base is."""
+"""The limits of a row, as a function of its base."""
 
 
 def _sides(least: FloatArray, most: FloatArray) -> list[tuple[FloatArray, Sides]]:
-    """One equation where least and most are the same, else one inequality for each."""
+    """One equation if both limits are equal, otherwise two inequalities."""
     if np.array_equal(least, most):
         return [(least, lambda base: (base, base))]
     return [(least, lambda base: (base, np.inf)), (most, lambda base: (-np.inf, base))]
 
 
 def longest_table(block: Block, seconds: float) -> int:
-    """The most rows of a table of this block, where there are so many seconds to ask for them.
-
-    Trees have methods that know where they jump.
-    """
+    """The largest number of table rows for this block in the given seconds. Trees have better methods."""
     left = block.predictor.evaluations_left if isinstance(block.predictor, Limited) else None
     longest = _longest(block.description, seconds)
     return longest if left is None else min(longest, left)
@@ -374,11 +366,8 @@ def _longest(description: Description, seconds: float) -> int:
 
 
 def answers_within(predictor: Predictor, X: FloatArray, seconds: float) -> FloatArray | None:
-    """What a predictor says of each row, or None where that would take longer than so many seconds.
-
-    Rows are asked for in growing batches: little is lost on a predictor that takes a second for each, and one
-    that takes as long for a thousand rows as for one is not judged by the first.
-    """
+    """The answers to all rows, or None if that would take longer. Rows are evaluated in growing batches, so
+    that little is lost on a slow predictor, and overhead per call is not mistaken for time per row."""
     answers: list[FloatArray] = []
     begin, asked, size = time.perf_counter(), 0, 1
     while asked < len(X):
@@ -393,15 +382,15 @@ def answers_within(predictor: Predictor, X: FloatArray, seconds: float) -> Float
 
 
 ALONE = 32
-"""Rows that are asked for again, each by itself."""
+"""Number of rows that are evaluated again, each alone."""
 PATIENCE = 0.2
-"""Seconds after which no more are asked for: a predictor may be slow."""
+"""Seconds after which no more are evaluated."""
 
 
 def batch_spread(
     predictor: Predictor, description: Description, X: FloatArray, values: FloatArray
 ) -> FloatArray:
-    """Per output, how far from `values`, the answer for `X`, the answer in another batch may be."""
+    """Per output, the largest difference of `values`, the answer for `X`, from answers in other batches."""
     largest = np.max(np.abs(values), axis=0, initial=0.0)
     known = description.quadratic is not None  # what it computes, and that it is no function in disguise
     if description.is_float64 and (known or not _is_float32(values)):
@@ -411,7 +400,7 @@ def batch_spread(
 
 
 def _last_digit(description: Description, values: FloatArray) -> float:
-    """The roundoff of one operation, as far as the predictor shows in what it computes."""
+    """The roundoff of one operation in the predictor's precision."""
     if description.is_float64:
         short = np.all(values.astype(np.float32).view(np.uint32) & 0xFFFF == 0)  # whole numbers, say
         return FLOAT32.roundoff if _is_float32(values) and not short else FLOAT64.roundoff
@@ -420,7 +409,7 @@ def _last_digit(description: Description, values: FloatArray) -> float:
 
 
 def _is_float32(values: FloatArray) -> bool:
-    """A function may compute in float32 without saying so: all its values are such numbers."""
+    """Whether all values are float32 numbers, as of a function that computes in float32 without saying so."""
     with np.errstate(over="ignore"):
         return bool(np.all(values.astype(np.float32) == values))
 

@@ -48,7 +48,7 @@ class Weights(NamedTuple):
     """The first leaf of each tree."""
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
-        """(scores,) least and largest sums, of all entries or of those that engines keep, rounded outward."""
+        """(scores,) ranges of the sums, of all entries or of those that engines keep, rounded outward."""
         least, most = (
             end.reduceat(self.value, self.starts, axis=0).sum(axis=0) for end in (np.minimum, np.maximum)
         )
@@ -57,18 +57,18 @@ class Weights(NamedTuple):
         return self.base + least - room, self.base + most + room
 
     def unsaid(self, entries: FloatArray) -> FloatArray:
-        """What those of (leaves, ...) entries that engines would drop can add up to."""
+        """The largest sum of those of (leaves, ...) entries that engines would drop."""
         small = np.where(np.abs(entries) < SMALLEST, np.abs(entries), 0.0)
         return np.asarray(np.maximum.reduceat(small, self.starts, axis=0).sum(axis=0))
 
 
 def writable(sample: TreeSample) -> bool:
-    """Whether its outputs are linear in the weights: sums of leaves, or classes read off them."""
+    """Whether the outputs are linear in the weights: sums of leaves, or classes of these."""
     return sample.block.classifies or sample.boxes.ensemble.link == "identity"
 
 
 def write_outputs(writer: Writer, sample: TreeSample, weights: Weights) -> None:
-    """Rows that hold at every point the library can give, whatever it rounds."""
+    """Rows that hold for every output that the library can give, rounding included."""
     ensemble, block = sample.boxes.ensemble, sample.block
     room = ensemble.score_error + weights.unsaid(weights.value)
     if not block.classifies:
@@ -87,20 +87,19 @@ def write_outputs(writer: Writer, sample: TreeSample, weights: Weights) -> None:
 
 
 def _cuts(ensemble: TreeEnsemble, threshold: float) -> tuple[float, float]:
-    """Scores below the first are short of the threshold, those from the second on reach it; rounding decides
-    between them."""
+    """Two scores: below the first the class is 0, from the second on 1; in between rounding decides."""
     off = ensemble.link_error * (1.0 + abs(threshold))
     below, above = (_score_at(ensemble, value) for value in (threshold - off, threshold + off))
     return below - _hair(below), above + _hair(above)
 
 
 def _hair(score: float) -> float:
-    """More than what computing a finite score rounds."""
+    """A bound on the rounding of a computed score."""
     return 4.0 * float(np.finfo(float).eps) * (1.0 + abs(score)) if np.isfinite(score) else 0.0
 
 
 def _score_at(ensemble: TreeEnsemble, value: float) -> float:
-    """The score whose output is the value; infinite for a value that no score has."""
+    """The score of an output value; infinite if there is none."""
     if ensemble.link == "identity":
         return value
     if ensemble.link == "minus exp":
@@ -111,7 +110,7 @@ def _score_at(ensemble: TreeEnsemble, value: float) -> float:
 
 
 def _one_class(writer: Writer, weights: Weights, y: int, cuts: tuple[float, float], room: float) -> None:
-    """y = 1 where the score reaches the cuts, 0 where it stays below; either where rounding may decide."""
+    """y = 1 if the score reaches the cuts, 0 below them; either if rounding may decide."""
     (low, high), base = (float(end[0]) for end in weights.ranges()), float(weights.base[0])
     below, above = cuts[0] - room, cuts[1] + room
     if low >= above or high < below:
@@ -128,7 +127,7 @@ def _one_class(writer: Writer, weights: Weights, y: int, cuts: tuple[float, floa
 
 
 def _largest(writer: Writer, weights: Weights, outputs: IntArray, room: FloatArray) -> None:
-    """One of them is 1, and no score is ahead of its."""
+    """One class is 1, and no score exceeds its own."""
     low, high = weights.ranges()
     writer.row(outputs, np.ones(outputs.size), 1.0, 1.0)
     for k, y in enumerate(outputs):
@@ -148,12 +147,12 @@ def _largest(writer: Writer, weights: Weights, outputs: IntArray, room: FloatArr
 
 
 MOST_CUTS = 5_000
-"""Binaries of all inputs: with more, engines find no point in a minute. Those who would write them ask."""
+"""Largest number of binaries of all inputs: with more, engines find no point in a minute."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeSplits:
-    """Tree ensembles of a problem as rows; blocks that are none of them stay."""
+    """Writes the tree ensembles of a problem as rows; other blocks stay."""
 
     trees: TreeProblem
     margin: bool = False
@@ -161,14 +160,14 @@ class TreeSplits:
     name = "tree ensembles as rows"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with these trees as rows, or None where an output is no sum of leaves."""
+        """The problem with these trees as rows, or None if an output is no sum of leaves."""
         if not all(map(writable, self.trees.samples)):
             return None
         return _Writing(self.trees, given, self.margin).written()
 
 
 class _Writing:
-    """One problem on its way into rows."""
+    """One problem while it is written as rows."""
 
     def __init__(self, trees: TreeProblem, given: Reformulated, margin: bool) -> None:
         self._trees, self._given = trees, given
@@ -178,10 +177,10 @@ class _Writing:
         cuts = cells.cuts
         self._binaries = self._writer.columns(np.zeros(cuts), np.ones(cuts), integer=True)
         self._first = cells.first[:-1] - np.arange(cells.columns.size)
-        """Where the binaries of each column begin: it has one less than cells."""
+        """The first binary of each column, which has one less than cells."""
 
     def written(self) -> Reformulated:
-        """Cuts, then samples."""
+        """Write cuts, then samples."""
         for place in range(self._trees.cells.columns.size):
             self._cuts(place)
         weights = [self._sample(sample) for sample in self._trees.samples]
@@ -202,7 +201,7 @@ class _Writing:
         return Reformulated(problem, self._given, (self._fill,), self._settled, note=note)
 
     def _cuts(self, place: int) -> None:
-        """Binaries in their order, and the input in the cell they choose."""
+        """Ordered binaries, and the input in the cell that they choose."""
         cells = self._trees.cells
         own = slice(cells.first[place], cells.first[place + 1])
         count = int(cells.counts[place]) - 1
@@ -219,7 +218,7 @@ class _Writing:
         self._writer.row(columns, np.append(step, 1.0), low[-1] - unsaid, np.inf)
 
     def _sample(self, sample: TreeSample) -> Weights:
-        """Leaves, splits and outputs."""
+        """Leaves, splits and outputs of a sample."""
         boxes, writer = sample.boxes, self._writer
         z = writer.columns(np.zeros(boxes.leaves), np.ones(boxes.leaves))
         for tree in np.split(z, boxes.starts[1:]):
@@ -234,7 +233,7 @@ class _Writing:
         return weights
 
     def _settled(self, z: FloatArray) -> FloatArray:
-        """Inputs inside the cells that whole binaries choose: engines let them miss these by a hair."""
+        """Inputs moved inside the cells of the binaries, because engines violate limits slightly."""
         first, cuts = self._given.problem.mip.n_columns, self._trees.cells.cuts
         chosen = z[first : first + cuts]
         if np.any(np.abs(chosen - np.round(chosen)) > TOLERANCE):
@@ -256,7 +255,7 @@ class _Writing:
 
 
 def cells_of(trees: TreeProblem, first: int, z: FloatArray) -> IntArray:
-    """(J,) the cells that the binaries of a point choose, which begin at column `first`."""
+    """(J,) the cells of the binaries of a point, which begin at column `first`."""
     counts = trees.cells.counts
     above = z[first : first + trees.cells.cuts] < 0.5
     owner = np.repeat(np.arange(counts.size), counts - 1)
@@ -264,7 +263,7 @@ def cells_of(trees: TreeProblem, first: int, z: FloatArray) -> IntArray:
 
 
 def _sides(boxes: LeafBoxes) -> list[tuple[int, bool, IntArray]]:
-    """Splits with leaves on both sides within the box: (split, is left, the leaves on that side)."""
+    """Splits with reachable leaves on both sides: (split, is left, the leaves on that side)."""
     ensemble = boxes.ensemble
     number, node = np.arange(boxes.leaves), boxes.node
     parts: list[tuple[IntArray, IntArray]] = [(np.empty(0, dtype=np.int64),) * 2]
@@ -287,7 +286,7 @@ def _sides(boxes: LeafBoxes) -> list[tuple[int, bool, IntArray]]:
 
 
 def may_have_tree_rows(problem: Problem) -> bool:
-    """Whether there are trees that other methods know only as functions: beside networks, or chained."""
+    """Whether there are trees beside networks, or chained, which other methods treat as functions."""
     trees = [block.description.trees is not None for block in problem.blocks]
     if not all(trees):
         return any(trees)
@@ -296,14 +295,15 @@ def may_have_tree_rows(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class TreeRows:
-    """All tree ensembles of a problem, if they can be written so."""
+    """Writes all tree ensembles of a problem as rows, if possible."""
 
     box: Box
-    """Holds every point that the check accepts (see `Structure.loose_rows_box`)."""
+    """A box of every point that the check accepts (see `Structure.loose_rows_box`)."""
     name = "trees beside networks as rows"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with its trees as rows, and what bounds are proved of; None where that is too much."""
+        """The problem with its trees as rows, and the problem that bounds are proved for; None if it is too
+        large."""
         problem, ensembles = given.problem, ensembles_of(given.problem)
         if ensembles is None:
             return None
@@ -319,7 +319,7 @@ class TreeRows:
 
 
 def _in_cells(problem: Problem, ensembles: dict[str, TreeEnsemble], box: Box) -> TreeProblem | None:
-    """The trees of a problem in a box; None where an input has no end, or cuts are too many."""
+    """The trees of a problem in cells; None if an input is unbounded or there are too many cuts."""
     own = tuple(block for block in problem.blocks if block.name in ensembles)
     alone = problem.derived(problem.mip, own)
     if not np.all(box.finite[alone.inputs]):

@@ -1,4 +1,4 @@
-"""Columns and rows on their way into a MIP."""
+"""Columns and rows to be appended to a MIP."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dovetail.core.mip import SMALLEST, Mip
 
 @dataclass
 class Writer:
-    """Collects columns and rows; entries below what engines keep are left out."""
+    """Collects columns and rows; entries below what engines keep are dropped."""
 
     first: int
-    """Columns before the new ones."""
+    """Number of columns before the new ones."""
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     integer: list[bool] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """New columns so far."""
+        """Number of new columns so far."""
         return len(self.lower)
 
     def columns(self, lower: FloatArray, upper: FloatArray, *, integer: bool = False) -> np.ndarray:

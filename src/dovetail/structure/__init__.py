@@ -1,1 +1,1 @@
-"""What a problem is made of, in one description that everybody asks."""
+"""One description of a problem, which all methods use."""

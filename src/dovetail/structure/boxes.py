@@ -43,23 +43,23 @@ from dovetail.run.engine import least_seconds
 from dovetail.structure.networks import required_graph
 
 LP_SHARE = 0.25
-"""Part of the time left that the LPs may use."""
+"""Share of the time left for LPs on unbounded inputs."""
 TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
-"""The same where they only make finite boxes tighter."""
+"""Share of the time left, and seconds, for LPs that only tighten finite boxes."""
 TRIAL, WORTH = 8, 0.01
-"""After so many inputs tightening goes on only if boxes shrank by this part."""
+"""After so many inputs tightening continues only if boxes shrank by this fraction."""
 FIRST_SHARE = 0.25
-"""Of the time for tightening: where the first input alone takes more, there is no use in beginning."""
+"""Fraction of the time for tightening: if the first input takes longer, tightening is not begun."""
 MOST_PASSES = 100
-"""One for each network of the longest chain; a planning horizon has some dozens."""
+"""Largest number of passes: one for each network of the longest chain."""
 MOST_CELLS = 200_000
-"""Rows times columns: beyond that an LP over a box takes a second, and there may be thousands of samples."""
+"""Rows times columns beyond which an LP over a box takes a second, with possibly thousands of samples."""
 
 
 def class_limits(
     problem: Problem, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Bounds and integrality with what is known of class outputs: they are 0 or 1."""
+    """Bounds and integrality with the fact that class outputs are 0 or 1."""
     lower, upper, integer = lower.copy(), upper.copy(), problem.mip.integer.copy()
     for block in problem.blocks:
         if block.classifies:
@@ -73,17 +73,15 @@ def class_limits(
 def limits_within(
     problem: Problem, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """`class_limits` of a box that rows made; where no class fits it, those of the problem itself.
-
-    Then nothing is feasible, but that is the host's to prove and not a box's.
-    """
+    """`class_limits` of a box from rows; if no class fits it, those of the problem itself, whose
+    infeasibility is proved elsewhere."""
     low, high, integer = class_limits(problem, lower, upper)
     own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
     return *common(own_low, own_high, low, high)[:2], integer
 
 
 def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
-    """A box that holds every feasible point, finite on the inputs wherever the host makes it so."""
+    """A box that contains every feasible point, finite on the inputs if the constraints make it so."""
     mip = problem.mip.minimised()
     box = propagate(mip)
     open_inputs = problem.inputs[~box.finite[problem.inputs]]
@@ -94,7 +92,7 @@ def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int =
 
 
 def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
-    """`input_box`, then every input's least and largest value over the LP relaxation, as long as it pays."""
+    """`input_box` with every input tightened over the LP relaxation, as long as this pays."""
     box = input_box(problem, budget, seed=seed, threads=threads)
     mip = problem.mip.minimised()
     inputs = problem.inputs
@@ -113,8 +111,8 @@ def _relaxation(mip: Mip, box: Box, seed: int, threads: int) -> SafeLp:
 
 
 def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, finite: bool) -> Box:
-    """Least and largest values of inputs over the LP relaxation, proved: of sides that have no bound, or of
-    `finite` ones, as long as that pays."""
+    """Proved ranges of inputs over the LP relaxation: for unbounded sides, or for `finite` ones as long as
+    this pays."""
     lower, upper, complete = box.lower.copy(), box.upper.copy(), box.complete
     width = (upper - lower)[inputs]
     for done, j in enumerate(inputs):
@@ -133,14 +131,14 @@ def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, 
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """A problem in minimisation form, as loose as the check, and the box of its points."""
+    """A problem in minimisation form, relaxed as in the check, and a box of its points."""
 
     problem: Problem
     box: Box
 
     @property
     def why_empty(self) -> str:
-        """Why there is no point; "" where that is not proved."""
+        """Why there is no point; "" if that is not proved."""
         if self.box.empty is None:
             return ""
         column, least, most = self.box.empty
@@ -151,11 +149,8 @@ class Reached:
 
 
 def reached_box(problem: Problem, box: Box, ensembles: Mapping[str, TreeEnsemble] | None = None) -> Box:
-    """`box`, tightened by what predictors give on it, until all were asked or nothing gives another bound.
-
-    Outputs are those of the deployed predictors. `ensembles` are those of blocks of trees, by name, where
-    they have been read before.
-    """
+    """`box`, tightened by the ranges of predictors on it, until nothing changes. Outputs are those of the
+    deployed predictors. `ensembles` are the ensembles of blocks of trees by name, if known."""
     mip = problem.mip.minimised()
     waiting = [(block, np.arange(block.samples)) for block in problem.blocks]
     for _ in range(MOST_PASSES):
@@ -186,7 +181,8 @@ def _bound_outputs(
     upper: FloatArray,
     ensembles: Mapping[str, TreeEnsemble],
 ) -> Crossed | None:
-    """Bounds of some samples' outputs, in place; an output that no value is left for, if there is one."""
+    """Tighten the output bounds of some samples in place; returns an output without any possible value, if
+    there is one."""
     read, outputs = block.inputs[samples], block.outputs[samples]
     least, most = _trees(block, outputs, ensembles) or _network(problem, block, lower[read], upper[read])
     if block.classifies:  # 0 or 1, whatever the column may be
@@ -199,7 +195,7 @@ def _bound_outputs(
 def _trees(
     block: Block, outputs: IntArray, ensembles: Mapping[str, TreeEnsemble]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The ends of what an ensemble can give; None where it is none."""
+    """The output range of an ensemble; None for other predictors."""
     if block.classifies:
         return None
     ensemble = ensembles.get(block.name) or block.description.trees_if_known()
@@ -212,7 +208,7 @@ def _trees(
 def _network(
     problem: Problem, block: Block, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends of what a network can give, or of the classes it can; NaN where too little is known of it."""
+    """The output range of a network, or of its classes; NaN if too little is known."""
     slack, boxes = block_slack(block, lower, upper), Boxes(torch.from_numpy(lower), torch.from_numpy(upper))
     try:
         ranges = NetworkPlanes(required_graph(problem, block)).output_ranges(boxes)
@@ -227,10 +223,8 @@ def _network(
 
 
 def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Which classes are never given, and which always, by the ranges of their logits; NaN says neither.
-
-    The slack is as `class_slack` has it: of one logit against 0, or of each logit against each other.
-    """
+    """Which classes are never given, and which always, from the ranges of their logits; NaN for neither. The
+    slack has the form of `class_slack`."""
     if least.shape[1] == 1:
         return most < -slack[:, :1], least > slack[:, 1:]
     behind = most[:, :, None] - least[:, None, :] < -slack  # (n, class, other)
@@ -240,7 +234,7 @@ def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[Bo
 
 
 def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> FloatArray | None:
-    """(k, columns) every combination within the bounds, or None if there are more than `most`."""
+    """(k, columns) all combinations within the bounds, or None if there are more than `most`."""
     low, high = np.ceil(lower[columns]), np.floor(upper[columns])
     counts = high - low + 1.0
     with np.errstate(over="ignore"):  # too many even for a float are too many
@@ -251,33 +245,33 @@ def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> 
 
 
 POINTS = 64
-"""Samples of a block's inputs: enough for a spread within a tenth or so, and still one cheap batch."""
+"""Number of samples of a block's inputs: enough for a spread within about a tenth."""
 WIDEST = 1e10
-"""A wider box says nothing about how far its column moves, and its squares are beyond what engines take."""
+"""Wider boxes say nothing about the typical range of a column, and their squares exceed what engines take."""
 INNER = 0.1
-"""A classifier is sampled over the middle tenth of its box: what matters is how far from the threshold
-searches start, and they start at the middle. A regression is sampled over the whole box."""
+"""Classifiers are sampled over the middle tenth of their box, where searches start; regressions over the
+whole box."""
 
 
 @dataclass(frozen=True, eq=False)
 class TypicalRanges:
-    """Finite limits per column, and (64, d) points per block."""
+    """Finite limits per column, and (64, d) sample points per block."""
 
     lower: FloatArray
     upper: FloatArray
     play: FloatArray
-    """How much each column typically varies: its width; for a network's output its standard deviation."""
+    """The typical variation of each column: its width; for an output its standard deviation."""
     points: dict[str, FloatArray]
 
     @property
     def width(self) -> FloatArray:
-        """Length of each column's range; 1 for a column that cannot move."""
+        """Width of each column's range; 1 for a fixed column."""
         width = self.upper - self.lower
         return np.where(width > 0, width, 1.0)
 
     @property
     def middle(self) -> FloatArray:
-        """The centre of each column's range."""
+        """Centre of each column's range."""
         return 0.5 * (self.lower + self.upper)
 
 
@@ -310,7 +304,7 @@ def typical_ranges(problem: Problem, box: Box, seed: int = 0) -> TypicalRanges:
 
 
 def require_finite_inputs(problem: Problem, box: Box) -> None:
-    """Refuse inputs whose box stays infinite or is as good as that, unless another network writes them."""
+    """Refuse inputs with an infinite or useless box, unless another network writes them."""
     written = np.isin(problem.inputs, problem.outputs)
     usable = box.upper - box.lower <= WIDEST
     open_ends = problem.inputs[~usable[problem.inputs] & ~written]

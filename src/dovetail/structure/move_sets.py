@@ -1,11 +1,8 @@
-"""The inputs of one block sample as a closed-form set, where the host's rows make them one.
+"""The inputs of one sample of a block as a closed-form set, if the constraints make them one.
 
-    x = origin + directions t,   0 <= t <= limit,   least <= weights't <= most
-
-Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
-the component's other rows the longest over moves is kept. The rest is left out, and so are bounds of inputs
-that are made of moves, bounds of outputs that are no classes, and integrality: the set only grows, which is
-sound for a bound, and the set says what it leaves out and which of that a point violates.
+x = origin + directions t, 0 <= t <= limit, least <= weights't <= most. Inputs that an equation defines (x =
+w + a - b) are expressed by the other columns of that equation; other inputs are moves themselves. The
+longest of the other rows is kept, and the set says which rows, bounds and integrality it leaves out.
 """
 
 from __future__ import annotations
@@ -29,18 +26,18 @@ from dovetail.core.words import several
 from dovetail.structure.components import SampleComponent
 
 NOISE = 16.0 * UNIT
-"""Relative: what the few operations that make up a number here may be off by."""
+"""Relative: the rounding of the few operations that make a number here."""
 
 MOST_NAMED = 3
-"""Rows and bounds that a message names."""
+"""Largest number of rows and bounds named in a message."""
 
 Entries = dict[int, float]
-"""A row, by column: components are small and many, so that dictionaries are quicker than matrices."""
+"""A row as a dictionary by column, which is faster than matrices for many small components."""
 
 
 @dataclass(frozen=True, eq=False)
 class MoveSet:
-    """The set of one component's inputs, and which columns its moves are: column = start + sign t."""
+    """The set of one component's inputs, and the columns of its moves: column = start + sign t."""
 
     inputs: IntArray
     """(d,) columns."""
@@ -56,19 +53,17 @@ class MoveSet:
     least: float
     most: float
     give: FloatArray
-    """(d,) how far an input may be off, as far as its row may be missed."""
+    """(d,) by how much an input may be off because its row may be violated within tolerances."""
     rows_left_out: tuple[int, ...] = ()
-    """Rows of the component that the set may violate."""
+    """Rows of the component that points of the set may violate."""
     bounds_left_out: tuple[int, ...] = ()
-    """Inputs and outputs whose bounds the set may violate."""
+    """Inputs and outputs whose bounds points of the set may violate."""
     integers_left_out: tuple[int, ...] = ()
-    """Integers that the set may give a fraction."""
+    """Integers that may be fractional in the set."""
 
     def violated(self, mip: Mip, z: FloatArray) -> str:
-        """What the set leaves out and a point over all columns violates; "" for nothing.
-
-        By name where the owner gave names: numbers may be those of a rewritten problem.
-        """
+        """The names of what the set leaves out and a point violates; "" for nothing. Only names given by the
+        owner are used."""
         parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
         rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
         activity = mip.A[rows] @ z
@@ -84,7 +79,8 @@ class MoveSet:
         )
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
-        """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
+        """(m,) costs of the moves, and a constant: the least cost of the component's columns except
+        outputs."""
         defined = ~np.isin(self.inputs, self.columns)
         on_inputs = np.where(defined, cost[self.inputs], 0.0)
         per_move = cost[self.columns] * self.sign + on_inputs @ self.directions
@@ -98,20 +94,21 @@ class MoveSet:
         return per_move, float(terms.sum()) - noise
 
     def values(self, moves: FloatArray, mip: Mip) -> tuple[FloatArray, FloatArray]:
-        """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
+        """The inputs and the columns of the moves at given moves; columns are clipped to the bounds of
+        `mip`."""
         columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
         return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
 
 
 def moves_of(sets: Sequence[MoveSet], device: str = "cpu") -> Moves:
-    """Several with the same directions, side by side."""
+    """Several moves with the same directions, side by side."""
     names = "origin", "limit", "weights", "least", "most", "give"
     arrays = sets[0].directions, *(np.array([getattr(one, name) for one in sets]) for name in names)
     return Moves.of(*(torch.as_tensor(array, dtype=torch.float64, device=device) for array in arrays))
 
 
 def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
-    """A few names, or how many there are."""
+    """A few names, or their number."""
     if names is None:
         return several(places.size, noun)
     some = ", ".join(names[k] for k in places[:MOST_NAMED].tolist())
@@ -121,11 +118,9 @@ def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
 def move_set(
     problem: Problem, part: SampleComponent, box: Box, room: float, *, projected: bool = False
 ) -> MoveSet | None:
-    """Of a component's one sample; None where it is no such set.
-
-    Its points miss rows by at most `room`, and lie in the box. `projected`: the kept row may have columns
-    that are not of the part; what these can be at most, it is wider by.
-    """
+    """The set of a component with one sample; None if there is no such set. Its points violate rows by at
+    most `room` and are in the box. `projected`: the kept row may have columns outside the component, and is
+    relaxed by their range."""
     require_time()
     mip, inputs = problem.mip, part.block.inputs[part.sample]
     reads, outputs = inputs.tolist(), set(part.block.outputs[part.sample].tolist())
@@ -165,7 +160,7 @@ def move_set(
 def _with_row(
     frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _MoveRow
 ) -> MoveSet:
-    """Moves of negative weight are counted from their other end."""
+    """A set with a row; moves with negative weights are counted from their other end."""
     weights, turned = np.abs(row.weights), row.weights < 0.0
     end, sign = np.where(turned, limit, 0.0), np.where(turned, -1.0, 1.0)
     origin, give, directions, room = frame.origin, frame.give, frame.directions, 0.0
@@ -186,7 +181,7 @@ def _with_row(
 def _definitions(
     mip: Mip, local: list[Entries], rows: IntArray, reads: set[int], mine: set[int]
 ) -> dict[int, int]:
-    """For inputs with an equality of their own over other columns of the component: its place in `rows`."""
+    """For each input the place in `rows` of an equation that defines it by other columns of the component."""
     found: dict[int, int] = {}
     equal = (mip.row_lower[rows] == mip.row_upper[rows]).tolist()
     for k, columns in enumerate(local):
@@ -207,19 +202,19 @@ class _MoveRow(NamedTuple):
 
 
 class _Frame:
-    """Inputs in terms of moves that are counted from their lower bounds."""
+    """Inputs in terms of moves, which are counted from their lower bounds."""
 
     def __init__(
         self, mip: Mip, part: SampleComponent, local: list[Entries], columns: IntArray,
         definition: dict[int, int], lower: FloatArray, room: float,
     ) -> None:  # fmt: skip
-        """Each row of an input solved for it."""
+        """Solve each defining row for its input."""
         inputs = part.block.inputs[part.sample]
         self.inputs, self.columns, self._lower, self._room = inputs, columns, lower, room
         self.defined = np.array([j in definition for j in inputs.tolist()])
-        """(d,) inputs that are made of moves."""
+        """(d,) inputs that are defined by moves."""
         self.spent = set(definition.values())
-        """Places of the rows that say so."""
+        """Places of the defining rows."""
         place = {j: k for k, j in enumerate(columns.tolist())}
         directions = np.zeros((inputs.size, columns.size))
         constant, tolerance = np.zeros(inputs.size), np.zeros(inputs.size)
@@ -238,7 +233,7 @@ class _Frame:
         self.give = tolerance + NOISE * (columns.size + 2) * size
 
     def longest_row(self, local: list[Entries], *, projected: bool) -> int | None:
-        """The place of the row with most moves and inputs that defines no input; with nothing but these, or
+        """The row with most moves and inputs that defines no input; with moves and inputs only, or
         `projected` onto them."""
         known = {*self.columns.tolist(), *self.inputs.tolist()}
         seen = [len(known.intersection(entries)) for entries in local]
@@ -247,7 +242,7 @@ class _Frame:
         return max(fit, key=lambda k: seen[k], default=None)
 
     def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray, box: Box) -> _MoveRow:
-        """A row of the host over moves; its other columns are anywhere in the box."""
+        """A row of the problem over moves; its other columns vary in the box."""
         on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
         on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
         weights = on_moves + on_inputs @ self.directions

@@ -1,4 +1,4 @@
-"""What a bound has to know of a block's network: its graph."""
+"""The graph of a block's network, for bounds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 
 POINTS = 64
-"""At so many points of its box the predictor is asked whether a traced program says the same; fewer are asked
-of layers, whose types are exact."""
+"""Number of points at which a traced program is compared with the predictor; layers, whose types are exact,
+need fewer."""
 
 
 def block_graph(problem: Problem, block: Block) -> Graph | None:
-    """The graph of a block's values; of a class, of the logits that decide it, with the threshold at 0.
-
-    None where the network is not known operation by operation.
-    """
+    """The graph of a block's values, or of the logits that decide its class with the threshold at 0. None if
+    the operations are not known."""
     try:
         return required_graph(problem, block)
     except UnsupportedError:
@@ -28,7 +26,7 @@ def block_graph(problem: Problem, block: Block) -> Graph | None:
 
 
 def required_graph(problem: Problem, block: Block) -> Graph:
-    """The same, or an `UnsupportedError` that says which operation is missing."""
+    """The same, or an `UnsupportedError` that names the missing operation."""
     if block.description.program is None:
         raise UnsupportedError(f"{block.name}: {block.description.name} has operations that are not known")
     program = block.description.program(block.inputs.shape[1])

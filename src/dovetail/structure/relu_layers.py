@@ -1,7 +1,7 @@
-"""Networks as layers of ReLUs, with what each layer can give: what a MIP of neurons is written by.
+"""Networks as layers of ReLUs with their ranges, for MIPs with neurons.
 
-Ranges of neurons come from planes over the inputs' boxes, which keep what intervals forget: that neurons of
-one layer read the same inputs. Neurons that cannot change sign need no binary.
+Ranges of neurons come from planes over the input boxes, which use that neurons of one layer read the same
+inputs. Neurons that cannot change sign need no binary.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dovetail.networks.program import Program
 from dovetail.structure.boxes import limits_within
 
 LARGEST = 1e6
-"""Neurons with bounds beyond this make rows that engines get wrong."""
+"""Largest bound of a neuron: larger ones make rows that engines solve wrongly."""
 MOST_WORK = 2e9
-"""Multiplications, about a second: a network whose planes take more is too large to be written out anyway."""
+"""Multiplications (about a second) beyond which a network is too large to be written out."""
 
 LayerRanges = tuple[tuple[FloatArray, FloatArray], ...]
-"""(n, size) least and largest values: of the inputs, then of what each layer gives."""
+"""(n, size) ranges of the inputs, then of each layer."""
 
 
 def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
-    """A block's layers if all of them can be written exactly: dense, ReLU, a class at the end."""
+    """A block's layers if all can be written exactly: dense, ReLU, a class at the end."""
     layers = block.description.layers_if_known()
     if layers is None or not computes(problem.mip, block, layers):
         return None
@@ -47,14 +47,13 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class LayerBounding:
-    """Layers, ready to be bounded over any boxes of so many inputs."""
+    """Layers prepared for bounds over any boxes."""
 
     layers: tuple[Layer, ...]
     inputs: int
 
     def ranges(self, lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None) -> LayerRanges:
-        """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for
-        them."""
+        """Ranges for samples with inputs between (n, d) bounds, intersected with `known`."""
         by_planes = self._by_planes(lower, upper)
         low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
         ranges = [(low, high)]
@@ -69,7 +68,7 @@ class LayerBounding:
 
     @cached_property
     def _steps(self) -> tuple[Program, ...]:
-        """Each layer by itself."""
+        """The ranges layer by layer."""
         steps, size = list[Program](), self.inputs
         for layer in self.layers:
             steps.append(program_of((layer,), size))
@@ -78,12 +77,13 @@ class LayerBounding:
 
     @cached_property
     def _planes(self) -> NetworkPlanes | None:
-        """Of layers that are each a step of the graph."""
+        """The ranges by planes, for layers that are steps of the graph."""
         planes = NetworkPlanes(program_of(self.layers, self.inputs).graph())
         return planes if len(planes.graph.steps) == len(self.layers) else None
 
     def _work(self, samples: int) -> float:
-        """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
+        """Number of multiplications: the rows of every layer, both signs, passed back through all layers
+        before."""
         total, before = 0.0, 0.0
         for layer in self.layers:
             if isinstance(layer, Dense):
@@ -101,44 +101,42 @@ class LayerBounding:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Samples of one block, with their layers and the ranges of these when their turn comes."""
+    """Samples of one block with their layers and ranges."""
 
     block: Block
     samples: IntArray
     layers: tuple[Layer, ...]
     ranges: LayerRanges
     slack: FloatArray
-    """How far each sample may be from its layers: per output, or as `class_slack` says."""
+    """The error of the layers for each sample: per output, or in the form of `class_slack`."""
     bounding: LayerBounding
-    """What the ranges were found by."""
+    """The object that computed the ranges."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReluLayers:
-    """All networks of a problem, sample by sample in the order that they read each other."""
+    """All networks of a problem, sample by sample in the order of evaluation."""
 
     pieces: tuple[Piece, ...]
     unstable: int
-    """Neurons that may change sign over the box: binaries that writing takes."""
+    """Number of neurons that may change sign over the box, which need binaries."""
     box: Box | None = None
-    """What columns are held to; None: to the bounds of the problem."""
+    """The bounds of columns; None: the bounds of the problem."""
 
     @property
     def depth(self) -> int:
-        """Layers of ReLUs of the deepest network."""
+        """Number of ReLU layers of the deepest network."""
         return max((sum(isinstance(one, Activation) for one in p.layers) for p in self.pieces), default=0)
 
     @property
     def proves(self) -> bool:
-        """Whether there is anything to say about every output that a network gives."""
+        """Whether every output of a network has a known error."""
         return all(piece.block.classifies or np.all(np.isfinite(piece.slack)) for piece in self.pieces)
 
 
 def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> ReluLayers | None:
-    """Those of a problem over a box; None where some block is not such a network, or has no range.
-
-    `known` was found before: no range is looser than its.
-    """
+    """The ReLU layers of a problem over a box; None if a block is no such network or has no range. Ranges
+    are intersected with `known`."""
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
     networks = (
         {block.name: dense_layers(problem, block) for block in problem.blocks}

@@ -30,16 +30,16 @@ from dovetail.structure.colours import colours
 from dovetail.structure.components import NOBODY, Components, CouplingSides
 
 FIXED = -1
-"""In the place of a local column: an input that is a number, the same or another for each component."""
+"""Stands for a local column if an input is a number, which may differ between components."""
 FEW = 2
-"""Templates of a problem that was written down in an orderly way, mostly one."""
+"""Largest number of templates, mostly one."""
 Networks = list[tuple[int, tuple[FamilyColumns, FamilyColumns]]]
-"""Numbers of blocks of the problem, and the families that they read and write."""
+"""Numbers of blocks, and the families that they read and write."""
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Columns of blocks, one by one."""
+    """Columns of blocks, listed one by one."""
 
     table: IntArray
     """(N, c)."""
@@ -50,13 +50,14 @@ class Listed:
         return self.table.shape[0], self.table.shape[1]
 
     def column(self, j: int, first: int, last: int) -> IntArray:
-        """Of column `j` of the blocks from `first` to before `last`."""
+        """Column `j` of the blocks from `first` to `last` (exclusive)."""
         return self.table[first:last, j]
 
 
 @dataclass(frozen=True, eq=False)
 class Strided:
-    """At equal distances: column j of block i is `start[j] + i * step[j]`, as families of a template are."""
+    """Columns at equal distances: column j of block i is `start[j] + i * step[j]`, as in families of a
+    template."""
 
     count: int
     start: IntArray
@@ -69,17 +70,17 @@ class Strided:
 
     @cached_property
     def table(self) -> IntArray:
-        """(N, c), for those who want one by one."""
+        """(N, c) all columns, one by one."""
         return np.asarray(self.start + np.arange(self.count)[:, None] * self.step)
 
     def column(self, j: int, first: int, last: int) -> slice:
-        """Of some blocks: a view of a point, and no list."""
+        """The values of a column in some blocks: a view of a point."""
         start, step = int(self.start[j]), int(self.step[j])
         return slice(start + first * step, start + (last - 1) * step + 1, step)
 
 
 Places = Listed | Strided
-"""Where the columns of N blocks, c each, are among all columns of a problem."""
+"""The places of the columns of N blocks, c each, among all columns of a problem."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,9 @@ class TemplateNetwork:
     block: int
     """Its number in the problem."""
     inputs: IntArray
-    """(d,) local columns; FIXED where the host has fixed it."""
+    """(d,) local columns; FIXED for fixed inputs."""
     data: FloatArray
-    """(N, d) values of inputs that are fixed, 0 elsewhere."""
+    """(N, d) values of fixed inputs, 0 elsewhere."""
     outputs: IntArray
     """(q,) local columns."""
     classifies: bool
@@ -99,7 +100,7 @@ class TemplateNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Entries of rows, the same places in every component: (e,) rows and local columns, (N, e) numbers."""
+    """Entries of rows at the same places in every component: (e,) rows and local columns, (N, e) numbers."""
 
     row: IntArray
     column: IntArray
@@ -108,12 +109,12 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class TemplateArrays:
-    """N components that are the same up to their data; `cost` in minimisation form."""
+    """N components that are equal up to their data; `cost` in minimisation form."""
 
     component: IntArray
     """(N,) numbers of the components."""
     places: Places
-    """Of the local columns among those of the host."""
+    """Places of the local columns among all columns."""
     cost: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -122,41 +123,41 @@ class TemplateArrays:
     networks: tuple[TemplateNetwork, ...]
     private: Pattern
     row_lower: FloatArray
-    """(N, r) sides of the private rows."""
+    """(N, r) limits of the private rows."""
     row_upper: FloatArray
     coupling: Pattern
-    """Rows are numbers of host rows."""
+    """Entries of coupling rows, by row number of the problem."""
 
     @property
     def count(self) -> int:
-        """How many components."""
+        """Number of components."""
         return self.places.shape[0]
 
     @property
     def columns(self) -> IntArray:
-        """(N, c) host columns."""
+        """(N, c) columns of the problem."""
         return self.places.table
 
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """What a problem of templates is to those who price its blocks."""
+    """A problem of templates as methods that price blocks see it."""
 
     arrays: tuple[TemplateArrays, ...]
-    """The largest first."""
+    """The templates, the largest first."""
     sides: CouplingSides
-    """Of the rows that blocks share, with what fixed columns use of them taken off."""
+    """Limits of the shared rows, less the use of fixed columns."""
     as_components: bool
-    """Whether blocks, and coupling rows, are those that `components` finds in the program."""
+    """Whether blocks and coupling rows are those that `components` finds in the program."""
 
     @property
     def count(self) -> int:
-        """Blocks in all."""
+        """Number of all blocks."""
         return sum(template.count for template in self.arrays)
 
 
 def found_templates(problem: Problem, parts: Components) -> Templates | None:
-    """The components of a problem as templates; None where a column that belongs to none of them can move."""
+    """The components of a problem as templates; None if a column outside them can move."""
     mip, shared = problem.mip, parts.shared
     if np.any(mip.lower[shared] != mip.upper[shared]):
         return None
@@ -167,7 +168,7 @@ def found_templates(problem: Problem, parts: Components) -> Templates | None:
 
 
 def templates(problem: Problem, parts: Components) -> list[TemplateArrays]:
-    """All of them, the largest first; each component is in exactly one."""
+    """All templates, the largest first; each component is in exactly one."""
     reading = _Reading(problem, parts, by_colour=False)
     groups = reading.groups()
     if len(groups) > FEW:
@@ -209,7 +210,7 @@ class _Reading:
         self.first_sample = np.searchsorted(self.samples[:, 0], np.arange(self._parts.count + 1))
 
     def _order_columns(self, colour: IntArray) -> None:
-        """Columns by component; within one as networks have them, then by their place in the host."""
+        """Columns by component; within one in the order of networks, then by index."""
         owner = self._parts.owner
         last = sum(b.inputs.size + b.outputs.size for b in self._problem.blocks)
         place = np.full(len(owner), last)
@@ -247,7 +248,7 @@ class _Reading:
         self.first_coupling = np.searchsorted(of[order], np.arange(parts.count + 1))
 
     def alike(self) -> list[IntArray]:
-        """Components with equally many of everything."""
+        """Components with equal numbers of everything."""
         first = self.first_row - self.first_row[0]
         entries = np.diff(self.private.indptr[first])
         sizes = [
@@ -256,7 +257,7 @@ class _Reading:
         return _groups(np.stack([*sizes, entries], axis=1))
 
     def split(self, members: IntArray) -> list[IntArray]:
-        """Those of them whose patterns are the same."""
+        """Groups of components with equal patterns."""
         blocks = self.samples[_spans(self.first_sample, members), 1]
         inputs, outputs = self._network_columns(members) if np.all(blocks == blocks[0]) else (None, None)
         columns = self.columns[_spans(self.first_column, members)]
@@ -270,7 +271,7 @@ class _Reading:
         return [part for group in different for part in self.split(group)]
 
     def template(self, members: IntArray) -> TemplateArrays:
-        """Of components that are known to be the same."""
+        """The template of equal components."""
         mip = self._problem.mip
         columns = self.columns[_spans(self.first_column, members)]
         rows = self.rows[_spans(self.first_row, members)]
@@ -327,13 +328,13 @@ class _Reading:
 
 
 def _spans(first: IntArray, members: IntArray) -> IntArray:
-    """(N, k) first[i], first[i] + 1, ... of members that have equally many."""
+    """(N, k) consecutive numbers from first[i] on, for components with equally many."""
     size = int(first[members[0] + 1] - first[members[0]])
     return np.asarray(first[members][:, None] + np.arange(size))
 
 
 def _groups(marks: IntArray) -> list[IntArray]:
-    """Which rows are the same."""
+    """Groups of equal rows."""
     if len(marks) == 0 or bool(np.all(marks == marks[0])):
         return [np.arange(len(marks))]  # the usual case, and a hundred times faster than sorting
     _, kind = np.unique(marks, axis=0, return_inverse=True)
@@ -343,7 +344,7 @@ def _groups(marks: IntArray) -> list[IntArray]:
 
 
 def stated_templates(problem: Problem) -> Templates | None:
-    """None where the blocks have to be looked for."""
+    """Templates as the user stated them; None if blocks have to be found."""
     program = problem.stated
     host = program.host
     if not program.waiting or (host is not None and np.any(host.lower != host.upper)):
@@ -367,7 +368,8 @@ def stated_templates(problem: Problem) -> Templates | None:
 
 
 def _networks(problem: Problem) -> dict[int, Networks] | None:
-    """Of each template, by its identity; None where some network has other columns than whole families."""
+    """The networks of each template, by its identity; None if a network has other columns than whole
+    families."""
     found: dict[int, Networks] = {}
     for number, block in enumerate(problem.blocks):
         families = problem.families_of(block)
@@ -378,7 +380,7 @@ def _networks(problem: Problem) -> dict[int, Networks] | None:
 
 
 def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
-    """Rows that no block has for itself, less what fixed columns use."""
+    """Coupling rows, less the use of fixed columns."""
     program, first = problem.stated, 0
     numbers, lower, upper = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     own = np.empty(0) if program.host is None else program.host.lower
@@ -397,7 +399,7 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
 
 
 class _Body:
-    """One template: its local columns, its private rows, and how they hang together."""
+    """One template: its local columns, its private rows, and how they are connected."""
 
     def __init__(self, problem: Problem, template: Template, networks: Networks) -> None:
         self._problem, self.template, self.networks = problem, template, networks
@@ -414,11 +416,11 @@ class _Body:
             for k in range(family.width)
             if (name, k) not in in_rows | outputs and _fixed(family, k)
         }
-        """Columns that have one value in each block, and that only networks and coupling rows know."""
+        """Columns with one value in each block that only networks and coupling rows use."""
         self._local = {place: number for number, place in enumerate(self._columns())}
 
     def _columns(self) -> Iterator[Place]:
-        """Local columns: as networks read and write them, then family by family."""
+        """Local columns: in the order of networks, then family by family."""
         seen = dict.fromkeys(
             place for _, (into, out) in self.networks for place in (*places_of(into), *places_of(out))
         )
@@ -428,7 +430,7 @@ class _Body:
         yield from (place for place in dict.fromkeys((*seen, *everything)) if place not in self._data)
 
     def _seeds(self) -> list[set[Place]]:
-        """Columns of networks; those that share one which can move in every block are one."""
+        """Groups of network columns; networks that share a column that can move are one group."""
         seeds: list[set[Place]] = []
         outputs = {place for _, (_, out) in self.networks for place in places_of(out)}
         for _, (into, out) in self.networks:
@@ -442,8 +444,8 @@ class _Body:
 
     @property
     def one_component(self) -> bool:
-        """Whether the networks of a block hang together by columns alone, and by the same ones in all blocks;
-        and no coupling row is of one block only."""
+        """Whether the networks of a block are connected by columns alone, by the same columns in all blocks,
+        and no coupling row belongs to one block only."""
         entries = [numbers for _, _, mine in self._private for numbers in mine.values()]
         if len(self._seeds()) > 1 or not all(np.all(numbers) for numbers in entries):
             return False
@@ -459,7 +461,7 @@ class _Body:
 
     @property
     def connected(self) -> bool:
-        """Whether rows tie all columns and all networks of a block together, and each row is of one kind."""
+        """Whether rows connect all columns and networks of a block, and each row is of one kind."""
         known, *apart = self._seeds()
         waiting = [set(entries) for _, _, entries in self._private]
         if not all(waiting) or not all(_one_kind(row, k) for row, k, _ in self._private):
@@ -476,7 +478,7 @@ class _Body:
         return not waiting and not apart and set(self._local) <= known
 
     def fixed_use(self, row: RowArrays, own: FloatArray) -> FloatArray:
-        """(width,) of a coupling row, by the host's columns and by data."""
+        """(width,) the use of a coupling row by fixed columns and by data."""
         used = np.zeros(row.width)
         for column, entry in row.host.items():
             used += entry.ravel() * own[column]
@@ -488,7 +490,7 @@ class _Body:
         return used
 
     def arrays(self, first_component: int) -> TemplateArrays:
-        """All of it."""
+        """The arrays of the template."""
         template, places = self.template, list(self._local)
         families = [template.families[name] for name, _ in places]
         return TemplateArrays(
@@ -505,14 +507,14 @@ class _Body:
         )
 
     def _row_sides(self) -> tuple[FloatArray, FloatArray]:
-        """Of private rows; one array where they were given as equations."""
+        """Limits of private rows; one array for equations given as one."""
         lower = self._beside([column_of(row.lower, k) for row, k, _ in self._private])
         if all(_one_array(row.lower, row.upper) for row, _, _ in self._private):
             return lower, lower
         return lower, self._beside([column_of(row.upper, k) for row, k, _ in self._private])
 
     def _places(self, places: list[Place]) -> Strided:
-        """Where local columns are among all."""
+        """Places of local columns among all columns."""
         template = self.template
         width = np.array([template.families[name].width for name, _ in places])
         first = np.array([template.first_column + template.families[name].first + k for name, k in places])
@@ -535,7 +537,7 @@ class _Body:
         return TemplateNetwork(number, local, data, outputs, self._problem.blocks[number].classifies)
 
     def _coupling_rows(self) -> Iterator[tuple[int, dict[Place, FloatArray]]]:
-        """Numbers of rows, and entries of what can move."""
+        """Row numbers and entries of coupling rows for columns that can move."""
         first = 0
         for part in self._problem.stated.rows:
             if isinstance(part, CouplingRows) and part.template is self.template:
@@ -545,7 +547,7 @@ class _Body:
             first += part.size
 
     def _pattern(self, rows: list[tuple[int, dict[Place, FloatArray]]]) -> Pattern:
-        """Entries by row, then by local column."""
+        """Entries sorted by row, then by local column."""
         entries = [
             (row, self._local[place], numbers)
             for row, mine in rows
@@ -555,8 +557,7 @@ class _Body:
         return Pattern(row, column, self._beside([numbers for _, _, numbers in entries]))
 
     def _beside(self, columns: list[FloatArray]) -> FloatArray:
-        """(N, k) of columns that have one number for all blocks, or one for each; a view where none has, or
-        where they are those of an array."""
+        """(N, k) numbers of columns side by side, one for all blocks or one for each; a view if possible."""
         shape = (self.template.count, len(columns))
         if all(len(column) == 1 for column in columns):
             return np.broadcast_to(np.array([float(column[0]) for column in columns]), shape)
@@ -583,5 +584,5 @@ def _one_kind(row: RowArrays, k: int) -> bool:
 
 
 def _one_array(one: FloatArray, other: FloatArray) -> bool:
-    """Whether both were given as the same array: nobody needs to compare its numbers."""
+    """Whether both are the same array, so that its numbers need no comparison."""
     return bool(one.__array_interface__ == other.__array_interface__)

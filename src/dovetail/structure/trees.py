@@ -27,11 +27,11 @@ from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.structure.boxes import limits_within
 
 MARGIN = 1e-7
-"""Of points above a cut, relative to max(1, |cut|), but no more than half a cell: a hundred times what
-engines hold bounds to, a tenth of what the check accepts."""
+"""Distance of points above a cut, relative to max(1, |cut|), at most half a cell: a hundred times the
+tolerance of engines, a tenth of that of the check."""
 MOST_LEAVES = 1_000_000
-"""Of all samples together: a quarter of a gigabyte of demands, and some seconds. Beyond it trees are
-taken as functions."""
+"""Largest number of leaves of all samples (a quarter of a gigabyte). With more, trees are treated as
+functions."""
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -40,11 +40,11 @@ class InputCells:
     """Cells of some columns, one column after the other."""
 
     columns: IntArray
-    """(J,) which columns of the problem."""
+    """(J,) the columns of the problem."""
     first: IntArray
-    """(J + 1,) where the cells of each begin in the lists below."""
+    """(J + 1,) where the cells of each column begin in the lists below."""
     low: FloatArray
-    """(cells,) the lower end of each, closed."""
+    """(cells,) the lower end of each cell, closed."""
     inner: FloatArray
     """(cells,) the lower end for points."""
     high: FloatArray
@@ -59,7 +59,7 @@ class InputCells:
         upper: FloatArray,
         whole: np.ndarray,
     ) -> InputCells:
-        """Of columns with these cuts, between these bounds; `whole` says which hold integers."""
+        """Cells of columns with these cuts, between these bounds; `whole` marks integers."""
         lows, inners, highs = [], [], []
         for k in range(columns.size):
             cut = np.unique(np.floor(cuts[k])) if whole[k] else np.unique(cuts[k])
@@ -76,12 +76,12 @@ class InputCells:
 
     @property
     def counts(self) -> IntArray:
-        """(J,) how many each column has."""
+        """(J,) number of cells of each column."""
         return np.diff(self.first)
 
     @property
     def cuts(self) -> int:
-        """All together: what a program that tells cells apart has a binary for."""
+        """Number of all cuts: the binaries of a program that distinguishes cells."""
         return int(self.high.size - self.columns.size)
 
     def of_point(self, x: FloatArray) -> IntArray:
@@ -89,7 +89,7 @@ class InputCells:
         return np.minimum(self.first_up_to(x[self.columns]), self.counts - 1)
 
     def first_up_to(self, values: FloatArray) -> IntArray:
-        """(J,) the first cell of each column that does not end below a value: how many do."""
+        """(J,) the first cell of each column that does not end below a value."""
         return self._count(self.high < values[self._owner])
 
     def _count(self, which: BoolArray) -> IntArray:
@@ -99,32 +99,32 @@ class InputCells:
 
     @cached_property
     def _owner(self) -> IntArray:
-        """(cells,) the place of each one's column."""
+        """(cells,) the place of the column of each cell."""
         return np.repeat(np.arange(self.columns.size), self.counts)
 
     def moved_into(self, x: FloatArray, cells: IntArray) -> FloatArray:
-        """A point of the problem with its inputs in these cells, where points may be."""
+        """A point of the problem moved into these cells, with the margin."""
         flat, moved = self.flat(cells), x.copy()
         moved[self.columns] = np.clip(x[self.columns], self.inner[flat], self.high[flat])
         return moved
 
     def flat(self, cells: IntArray) -> IntArray:
-        """(J,) where they are in the lists."""
+        """(J,) the places of cells in the lists."""
         return np.asarray(self.first[:-1] + cells)
 
 
 def _inside(cut: FloatArray, high: FloatArray) -> FloatArray:
-    """A little above each cut, and always above it."""
+    """Points a little above each cut."""
     return np.minimum(np.maximum(cut + margin(cut, high), np.nextafter(cut, np.inf)), high)
 
 
 def margin(cut: FloatArray | float, high: FloatArray | float) -> FloatArray:
-    """How far points stay above the cuts of cells that end there."""
+    """The margin of points above each cut."""
     return np.minimum(MARGIN * np.maximum(1.0, np.abs(cut)), 0.5 * (high - cut))
 
 
 class Level(NamedTuple):
-    """Splits of all trees that are as far from their roots."""
+    """Splits of all trees at equal depth."""
 
     node: IntArray
     left: IntArray
@@ -136,30 +136,28 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeafBoxes:
-    """Leaves in the order of their trees, and *demands*: a leaf wants a column's cell between two others.
-
-    Only leaves that the box of the cells can reach, and only demands that not every cell meets.
-    """
+    """Leaves in the order of their trees, with *demands*: a leaf demands that a column's cell is between two
+    others. Only leaves that are reachable, and only demands that some cell violates."""
 
     ensemble: TreeEnsemble
     cells: InputCells
     place: IntArray
-    """(features,) the place of each one's column among those of the cells."""
+    """(features,) the place of the column of each feature."""
     node: IntArray
-    """(leaves,) in the ensemble."""
+    """(leaves,) the node of each leaf in the ensemble."""
     leaf: IntArray
-    """(demands,) in the order of the leaves."""
+    """(demands,) the leaf of each demand."""
     column: IntArray
     """(demands,) a place among the columns of the cells."""
     low: IntArray
     high: IntArray
     cut: IntArray
-    """(nodes,) the last cell of a split's column that goes left; -1 where none does."""
+    """(nodes,) the last cell of a split's column that goes left; -1 if none does."""
     levels: tuple[Level, ...]
 
     @property
     def leaves(self) -> int:
-        """How many."""
+        """Number of leaves."""
         return len(self.node)
 
     @cached_property
@@ -169,7 +167,7 @@ class LeafBoxes:
 
     @cached_property
     def tree(self) -> IntArray:
-        """(leaves,) its number."""
+        """(leaves,) the number of the tree."""
         return self.ensemble.tree_of[self.node]
 
     @cached_property
@@ -188,32 +186,32 @@ class LeafBoxes:
         return np.searchsorted(self.leaf, np.arange(self.leaves + 1))
 
     def missed(self, cells: IntArray) -> BoolArray:
-        """(demands,) which are not met by the cells (J,) of a point."""
+        """(demands,) whether each demand is violated by the cells (J,) of a point."""
         cell = cells[self.column]
         return np.asarray((cell < self.low) | (cell > self.high))
 
     def demands_from(self, leaves: IntArray) -> tuple[IntArray, IntArray]:
-        """Where the demands of each of some leaves begin, and where they end."""
+        """The first and the last demand of each of some leaves."""
         return self._first_demand[leaves], self._first_demand[leaves + 1]
 
     def number_of(self, nodes: IntArray) -> IntArray:
-        """The numbers here of leaves of the ensemble."""
+        """The numbers of leaves of the ensemble in this list."""
         return np.asarray(self._number[nodes])
 
     def row(self, cells: IntArray) -> FloatArray:
-        """(features,) what the sample reads at a point in these cells (J,): the upper end of each."""
+        """(features,) the inputs of the sample at the upper ends of cells (J,)."""
         return np.asarray(self.cells.high[self.cells.first[self.place] + cells[self.place]])
 
     def active(self, cells: IntArray) -> IntArray:
-        """(trees,) the leaf of each tree that a point in these cells (J,) falls into."""
+        """(trees,) the leaf of each tree for a point in cells (J,)."""
         return self.number_of(self.ensemble.leaves(self.row(cells)[None])[0])
 
     def scores(self, cells: IntArray) -> FloatArray:
-        """(scores,) of a point in these cells."""
+        """(scores,) for a point in these cells."""
         return self.ensemble.summed(self.value[self.active(cells)])
 
     def reachable(self, low: IntArray, high: IntArray) -> BoolArray:
-        """(N, leaves) which leaves boxes of cells (N, J) can reach, from the roots down."""
+        """(N, leaves) the leaves that boxes of cells (N, J) can reach, from the roots down."""
         reach = np.zeros((len(low), self.ensemble.feature.size), dtype=bool)
         reach[:, self.ensemble.roots] = True
         column, cut = self._splits
@@ -286,7 +284,7 @@ def _levels(ensemble: TreeEnsemble, place: IntArray, cut: IntArray) -> list[Leve
 def _demands(
     ensemble: TreeEnsemble, leaves: IntArray, place: IntArray, cut: IntArray, columns: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """(leaf, column, least cell, largest cell): one for all that a leaf wants of a column."""
+    """The demands of leaves (leaf, column, least cell, largest cell), one for each leaf and column."""
     parent = ensemble.parent
     parts: list[tuple[IntArray, ...]] = [(np.empty(0, dtype=np.int64),) * 3]
     number, node = np.arange(leaves.size), leaves
@@ -312,21 +310,19 @@ class TreeSample:
 
     block: Block
     outputs: IntArray
-    """Its columns."""
+    """Its output columns."""
     boxes: LeafBoxes
 
     def decoded(self, scores: FloatArray) -> FloatArray:
-        """(..., outputs) what the output columns are for (..., scores)."""
+        """(..., outputs) the output columns for (..., scores)."""
         values = self.boxes.ensemble.linked(scores)
         if not self.block.classifies:
             return values
         return self.block.decode(values.reshape(-1, values.shape[-1])).reshape(values.shape)
 
     def decoded_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(..., outputs) least and largest output columns for (..., scores) between two bounds, proved.
-
-        A class that rounding may decide either way is left open.
-        """
+        """(..., outputs) proved ranges of the output columns for (..., scores) between two bounds. A class
+        that rounding may change is left open."""
         least, most = self.boxes.ensemble.output_range(low, high)
         block = self.block
         if not block.classifies:
@@ -341,7 +337,7 @@ class TreeSample:
 
 @dataclass(frozen=True, eq=False)
 class TreeProblem:
-    """The host in minimisation form, within its box, the cells of its inputs, and all samples."""
+    """The program in minimisation form within its box, the cells of its inputs, and all samples."""
 
     problem: Problem
     host: Mip
@@ -350,18 +346,18 @@ class TreeProblem:
 
     @property
     def whole(self) -> BoolArray:
-        """(J,) which of the cells' columns are integer."""
+        """(J,) whether each of the columns is integer."""
         return np.asarray(self.host.integer[self.cells.columns])
 
     def outputs_at(self, cells: IntArray) -> FloatArray:
-        """(columns,) what all outputs are where inputs are in these cells; 0 elsewhere."""
+        """(columns,) all outputs for inputs in these cells; 0 elsewhere."""
         found = np.zeros(self.host.n_columns)
         for sample in self.samples:
             found[sample.outputs] = sample.decoded(sample.boxes.scores(cells))
         return found
 
     def bounds_in(self, cells: IntArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(columns,) the host's bounds for points in these cells, outputs held."""
+        """(columns,) bounds for points in these cells, with fixed outputs."""
         lower, upper, flat = self.host.lower.copy(), self.host.upper.copy(), self.cells.flat(cells)
         lower[self.cells.columns], upper[self.cells.columns] = self.cells.inner[flat], self.cells.high[flat]
         held = self.problem.outputs
@@ -370,7 +366,7 @@ class TreeProblem:
 
 
 def ensembles_of(problem: Problem) -> dict[str, TreeEnsemble] | None:
-    """Of each block that is trees, by its name; None where some cannot be read, or they are too many."""
+    """The ensembles of all tree blocks, by name; None if one cannot be read or there are too many leaves."""
     found, leaves = dict[str, TreeEnsemble](), 0
     for block in problem.blocks:
         if block.description.trees is not None:
@@ -383,7 +379,8 @@ def ensembles_of(problem: Problem) -> dict[str, TreeEnsemble] | None:
 
 
 def in_cells(problem: Problem, ensembles: Mapping[str, TreeEnsemble], box: Box) -> TreeProblem:
-    """A problem of tree ensembles, by the names of its blocks, in a box that is finite on its inputs."""
+    """A problem of tree ensembles in cells, given the ensembles by block name and a box that is finite on
+    its inputs."""
     low, high, integer = limits_within(problem, box.lower, box.upper)
     cells = input_cells(problem.blocks, ensembles, problem.inputs, low, high, integer)
     mip = problem.mip.minimised()
@@ -399,7 +396,7 @@ def input_cells(
     upper: FloatArray,
     integer: BoolArray,
 ) -> InputCells:
-    """Of the columns that blocks of trees read, between (columns of the problem,) bounds."""
+    """Cells of the columns that tree blocks read, between (columns of the problem,) bounds."""
     cuts: list[list[FloatArray]] = [[np.empty(0)] for _ in columns]
     for block in blocks:
         for j, cut in enumerate(ensembles[block.name].cuts):
@@ -412,7 +409,7 @@ def input_cells(
 def tree_samples(
     blocks: Sequence[Block], ensembles: Mapping[str, TreeEnsemble], cells: InputCells
 ) -> tuple[TreeSample, ...]:
-    """All samples of blocks of trees."""
+    """All samples of tree blocks."""
     return tuple(
         TreeSample(block, block.outputs[i], leaf_boxes(ensembles[block.name], block.inputs[i], cells))
         for block in blocks

@@ -1,1 +1,1 @@
-"""ONNX files: read, measured and run by torch, operator by operator."""
+"""ONNX files: read, measured, and evaluated by torch operator by operator."""

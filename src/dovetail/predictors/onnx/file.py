@@ -28,15 +28,16 @@ from dovetail.predictors.onnx.module import OnnxGraph
 from dovetail.predictors.onnx.node import DTYPES, Attribute, OnnxNode
 
 LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)
-"""Of the file and its weights; what is computed from them while reading takes as much again, or twice."""
+"""Limits on the file and its weights; reading computes as much again, or twice."""
 
 
 LARGEST_STRUCTURE = 1 << 25
-"""Bytes of a file that are not weights: nodes, names, attributes. A network of 200,000 nodes has less."""
+"""Largest number of bytes of a file that are not weights: nodes, names, attributes. A network of 200,000
+nodes has less."""
 MOST_FIELDS = 4_000_000
-"""Parts of messages: a node has about ten."""
+"""Largest number of message fields; a node has about ten."""
 DEEPEST_MESSAGE = 100
-"""How far messages lie within messages: protobuf's own limit."""
+"""Largest nesting of messages: protobuf's own limit."""
 
 WITHIN = {
     "model": {7: "graph", 25: "function"},
@@ -46,10 +47,10 @@ WITHIN = {
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
     "tensor": {},
 }
-"""Where tensors may lie: the fields of each message that lead to them."""
+"""The fields of each message that lead to tensors."""
 RAW = 9
 LISTED = {4: 4, 5: 1, 7: 1, 10: 8, 11: 1}
-"""Fields of a tensor that list its numbers, and the fewest bytes of one number."""
+"""Fields of a tensor that list its numbers, with the smallest number of bytes per number."""
 
 
 def metered(source: Any, limits: FileLimits | None) -> Meter:
@@ -59,7 +60,7 @@ def metered(source: Any, limits: FileLimits | None) -> Meter:
 
 
 def read_graph(source: Any, output: str | None, meter: Meter) -> OnnxGraph:
-    """The graph behind `output` (or the only output) of a file or a `ModelProto`."""
+    """The graph of `output` (or the only output) in a file or a `ModelProto`."""
     onnx = _import_onnx()
     with readable(meter.name):
         if isinstance(source, (str, Path)):
@@ -79,7 +80,7 @@ def _import_onnx() -> Any:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Whatever a damaged file sets off, as an error of ours."""
+    """Turns any exception caused by a damaged file into an error of ours."""
     try:
         yield
     except DovetailError:
@@ -107,7 +108,7 @@ def _parsed(onnx: Any, path: Path, meter: Meter) -> Any:
 
 
 def measured(content: bytes) -> tuple[int, int]:
-    """How many bytes of a model are no weights, and how many numbers it lists one by one."""
+    """The number of bytes of a model that are not weights, and of numbers listed one by one."""
     structure, listed, count = len(content), 0, 0
     ahead = [(0, len(content), "model", 0)]
     while ahead:
@@ -127,7 +128,7 @@ def measured(content: bytes) -> tuple[int, int]:
 
 
 def _fields(content: bytes, place: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """The number and the place of every field of a message that has a length of its own."""
+    """The number and position of every field of a message that has a length."""
     while place < stop:
         key, place = _varint(content, place, stop)
         field, wire = key >> 3, key & 7
@@ -147,7 +148,7 @@ def _fields(content: bytes, place: int, stop: int) -> Iterator[tuple[int, int, i
 
 
 def _varint(content: bytes, place: int, stop: int) -> tuple[int, int]:
-    """A whole number in groups of seven bits, and the place behind it."""
+    """A variable-length integer in groups of seven bits, and the position after it."""
     value = shift = 0
     while place < stop and shift < 70:
         byte = content[place]
@@ -160,7 +161,7 @@ def _varint(content: bytes, place: int, stop: int) -> tuple[int, int]:
 
 
 class ModelReader:
-    """One model on its way to a graph."""
+    """Reads one model into a graph."""
 
     def __init__(self, onnx: Any, meter: Meter, model: Any, folder: Path | None) -> None:
         self._name = meter.name
@@ -169,7 +170,7 @@ class ModelReader:
         self._nodes = NodeReader(onnx, meter, model.functions, self._weights)
 
     def graph(self, output: str | None) -> OnnxGraph:
-        """All that `output` (or the only output) depends on."""
+        """The part of the graph that `output` (or the only output) depends on."""
         model = self._model.graph
         if not model.output:
             raise PredictorError(f"{self._name} holds no ONNX graph; it is damaged or of another format.")
@@ -189,13 +190,13 @@ class ModelReader:
         return OnnxGraph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
 
     def _opset(self) -> int:
-        """The version of ONNX's own operators; whichever it is where only those of other domains are used."""
+        """The version of ONNX's own operators; any version if only operators of other domains are used."""
         if all(node.domain not in ("", "ai.onnx") for node in self._model.graph.node):
             return NEWEST
         return supported_opset(self._model.opset_import, f"{self._name}: the model")
 
     def _input(self, initial: Mapping[str, Any]) -> tuple[str, torch.dtype, tuple[int | None, ...]]:
-        """The one input that is data, its type and its shape."""
+        """The one data input, its type and its shape."""
         inputs = [item for item in self._model.graph.input if item.name not in initial]
         if len(inputs) != 1:
             names = ", ".join(repr(item.name) for item in inputs) or "none"
@@ -237,8 +238,8 @@ class ModelReader:
         )
 
     def _scores_of_trees(self) -> str | None:
-        """What a tree ensemble for classes gives beside its labels, also where a ZipMap makes a dictionary of
-        it for scikit-learn's users."""
+        """The scores of a classifying tree ensemble, also behind a ZipMap, which makes a dictionary for
+        scikit-learn's users."""
         graph = self._model.graph
         if any(node.op_type == "TreeEnsembleClassifier" for node in graph.node):
             for node in graph.node:
@@ -249,7 +250,7 @@ class ModelReader:
         return None
 
     def _needed(self, nodes: Iterable[OnnxNode], output: str, known: set[str]) -> tuple[OnnxNode, ...]:
-        """The nodes that `output` depends on; outputs nobody reads lose their names."""
+        """The nodes that `output` depends on; unread outputs lose their names."""
         ordered = list(nodes)
         made = set(known)
         for node in ordered:
@@ -276,8 +277,8 @@ class ModelReader:
 def _not_laid_out_in_one_column(
     output: str, nodes: tuple[OnnxNode, ...], constants: Mapping[str, Tensor]
 ) -> tuple[str, tuple[OnnxNode, ...]]:
-    """What is reshaped to (-1, 1) at the very end, without that: a scikit-learn MLP of several outputs is
-    exported so, and its samples would not be told from its outputs."""
+    """The graph without a final reshape to (-1, 1), with which a scikit-learn MLP of several outputs is
+    exported and which would mix samples and outputs."""
     if not nodes or nodes[-1].operator != "Reshape" or len(nodes[-1].inputs) != 2:
         return output, nodes
     data, shape = nodes[-1].inputs
@@ -293,7 +294,7 @@ def _not_laid_out_in_one_column(
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[OnnxNode], constants: Iterable[Tensor]) -> torch.dtype:
-    """The narrowest float type that appears anywhere."""
+    """The narrowest float type in the graph."""
     found = {dtype, *(tensor.dtype for tensor in constants)}
     for node in nodes:
         found |= {value.dtype for value in node.attributes.values() if isinstance(value, Tensor)}
@@ -305,27 +306,26 @@ def _narrowest(dtype: torch.dtype, nodes: Iterable[OnnxNode], constants: Iterabl
 
 
 MOST_NODES = 200_000
-"""Calls of functions written out: a few lines can call each other without end."""
+"""Largest number of nodes with function calls expanded, because a few lines can call each other endlessly."""
 MOST_WORDS = 4_000_000
-"""Names of inputs and outputs of all nodes, calls of functions written out."""
+"""Largest number of input and output names of all nodes, with function calls expanded."""
 LONGEST_NAME = 1024
-"""Characters of a name: honest ones are paths of modules; every call of a function writes them again."""
+"""Largest number of characters of a name; every call of a function repeats the names inside."""
 LONGEST_LABEL = 80
-"""Characters of a function's name that the names inside it begin with."""
+"""Largest number of characters of a function's name in the names inside it."""
 LONGEST_LIST = 1 << 20
-"""Entries of a list of numbers or words among the attributes of a node; tensors may be longer."""
+"""Largest number of entries of a list attribute; tensors may be longer."""
 DEEPEST = 32
-"""How far functions may call functions."""
+"""Largest nesting of function calls."""
 
 
 OLDEST, NEWEST = 7, 28
-"""Opsets whose operators mean what is computed here. Up to 12, lists of axes and limits were attributes, and
-a softmax was over all axes from one on: each operator's file says what it meant then. Before 7, arithmetic
-broadcast in a way of its own."""
+"""Supported opsets. Up to 12, lists of axes and limits were attributes, and a softmax covered all axes from
+one on; each operator's file handles this. Before 7, arithmetic broadcast differently."""
 
 
 class _Scope(NamedTuple):
-    """The graph, or one call of a function: what its own names stand for outside."""
+    """The graph or one call of a function: maps its own names to names outside."""
 
     opset: int
     bound: Mapping[str, str]
@@ -334,17 +334,17 @@ class _Scope(NamedTuple):
     depth: int
 
     def renamed(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Names of values as the whole graph has them."""
+        """Names of values in the whole graph."""
         return tuple(self.bound.get(name, self.prefix + name) if name else "" for name in names)
 
     def attributes(self, attributes: Iterable[Any]) -> dict[str, Any]:
-        """Attributes by name, those that stand for a function's own attributes replaced."""
+        """Attributes by name, with references to the function's attributes replaced."""
         found = {a.name: self.given.get(a.ref_attr_name) if a.ref_attr_name else a for a in attributes}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
 
 class NodeReader:
-    """Turns `NodeProto`s into nodes, and counts them."""
+    """Turns `NodeProto`s into nodes and counts them."""
 
     def __init__(self, onnx: Any, meter: Meter, functions: Iterable[Any], weights: WeightReader) -> None:
         self._kinds = onnx.AttributeProto
@@ -356,7 +356,7 @@ class NodeReader:
         self._words = 0
 
     def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[OnnxNode]:
-        """The nodes of the graph in their order."""
+        """The nodes of the graph in order."""
         yield from self._within(protos, _Scope(opset, {}, "", {}, 0))
 
     def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[OnnxNode]:
@@ -394,7 +394,7 @@ class NodeReader:
                 yield OnnxNode("Identity", label, (names[name],), (target,), opset, {})
 
     def _require_few(self, proto: Any) -> None:
-        """Count a node, and refuse one too many."""
+        """Count a node; an error beyond the limit."""
         self._count += 1
         if self._count > MOST_NODES:
             raise UnsupportedError(f"{self._name} has more than {MOST_NODES} nodes.")
@@ -429,7 +429,7 @@ class NodeReader:
 
 
 def require_text(*words: Any) -> None:
-    """Refuse names that are not text: protobuf hands them over as bytes."""
+    """Refuse names that are not text: protobuf returns them as bytes."""
     for word in words:
         if not isinstance(word, str):
             raise PredictorError(f"a name in the model is not text ({word!r}); the file is damaged.")
@@ -438,7 +438,7 @@ def require_text(*words: Any) -> None:
 
 
 def supported_opset(imports: Iterable[Any], where: str) -> int:
-    """The version that a model or function imports; `where` names both it and the file."""
+    """The opset that a model or function imports; `where` names it and the file."""
     version = max((item.version for item in imports if item.domain in ("", "ai.onnx")), default=0)
     if version < OLDEST:
         raise UnsupportedError(
@@ -454,7 +454,7 @@ def supported_opset(imports: Iterable[Any], where: str) -> int:
 
 
 class WeightReader:
-    """Turns a `TensorProto` into a tensor, and counts its bytes."""
+    """Turns a `TensorProto` into a tensor and counts its bytes."""
 
     def __init__(self, onnx: Any, meter: Meter, folder: Path | None) -> None:
         self._onnx = onnx
@@ -463,7 +463,7 @@ class WeightReader:
         self._folder = folder
 
     def tensor(self, proto: Any, owner: str = "") -> Tensor:
-        """The numbers of a tensor of the file; one without a name goes by its owner's."""
+        """The numbers of a tensor; an unnamed tensor is called by its owner's name in messages."""
         name = proto.name or owner
         dtype = DTYPES.get(proto.data_type)
         if dtype is None:
@@ -487,7 +487,7 @@ class WeightReader:
         return tensor
 
     def _external(self, proto: Any, name: str) -> bytes:
-        """Weights from another file in the model's folder: nothing outside it, and nothing by a back way."""
+        """Weights from another file in the model's folder; links and paths out of the folder are refused."""
         if self._folder is None:
             raise PredictorError(
                 f"{self._name}: the weights {name!r} are in another file; give the path of the .onnx file "

@@ -23,28 +23,29 @@ from dovetail.core.files import Meter
 from dovetail.predictors.torch.layers import DispatchMode
 
 SPEED = 1e10
-"""Multiplications and additions a slow core does in a second; what would take too long is not begun."""
+"""Multiplications and additions that a slow core does in a second; computations that would take too long are
+not begun."""
 
 
 LARGEST = 1 << 28
-"""Elements of a tensor that a file may ask for by its shape alone (a few bytes can ask for terabytes)."""
+"""Largest number of elements of a tensor that a file may request by its shape alone."""
 
 LONGEST = 1 << 16
-"""Entries of a shape, of a list of axes, or steps of a sequence: each is taken one by one."""
+"""Largest number of entries of a shape or list of axes, or of steps of a sequence."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an operation would make, and what that takes."""
+    """The size and cost of the result of an operation."""
 
     elements: int = 0
     operations: float = 0.0
     columns: int = 0
-    """Numbers that a convolution may lay out before it multiplies: every window of the input, for a while."""
+    """Numbers that a convolution may lay out before it multiplies: every window of the input."""
 
 
 class Room(DispatchMode):
-    """While it is entered, every torch operation is measured against a meter before it is run."""
+    """While active, every torch operation is measured against a meter before it runs."""
 
     def __init__(self, meter: Meter) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -78,20 +79,20 @@ class Room(DispatchMode):
 
 @contextmanager
 def room(meter: Meter) -> Iterator[None]:
-    """One pass over a graph: what it computes is counted from nothing."""
+    """One pass over a graph, with the count starting at zero."""
     meter.elements = 0
     with Room(meter):
         yield
 
 
 def _makes_tensors(func: Any) -> bool:
-    """Whether an operation makes new tensors: not a number, not another view of what is there."""
+    """Whether an operation makes new tensors, not a number or a view."""
     returns = func._schema.returns
     return any("Tensor" in str(item.type) for item in returns) and not any(r.alias_info for r in returns)
 
 
 def _form(item: Any) -> Hashable:
-    """Everything about an argument but a tensor's data; 1, 1.0 and True are three arguments."""
+    """A key for an argument without a tensor's data; 1, 1.0 and True differ."""
     if isinstance(item, Tensor):
         return item.shape, item.stride(), item.dtype
     if isinstance(item, (tuple, list)):
@@ -117,7 +118,7 @@ def _cost(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cost:
 
 
 def _on_shapes(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What an operation would make, without any data."""
+    """The result of an operation on tensors without data."""
     args, kwargs = tree_map_only(Tensor, _without_data, (args, kwargs))
     if any(argument.name == "device" for argument in func._schema.arguments):  # type: ignore[attr-defined]
         kwargs = {**kwargs, "device": torch.device("meta")}
@@ -137,7 +138,7 @@ def require_room(sizes: Sequence[int]) -> None:
 
 
 def listed(values: Tensor) -> list[Any]:
-    """A shape, axes or the like, number by number."""
+    """The numbers of a shape or list of axes."""
     if values.numel() > LONGEST:
         raise PredictorError(f"a list of {values.numel()} sizes or axes is given; the limit is {LONGEST}.")
     numbers: list[Any] = values.tolist()

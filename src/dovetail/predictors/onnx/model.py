@@ -34,7 +34,7 @@ from dovetail.predictors.trees.file import WrittenTrees
 
 
 def onnx_predictor(model: Any, *, limits: FileLimits | None = None) -> OnnxPredictor | WrittenTrees:
-    """A network, or a tree ensemble where the graph is nothing else."""
+    """The predictor of a model: a tree ensemble if the graph is nothing else, otherwise a network."""
     meter = metered(model, limits)
     graph = read_graph(model, None, meter)
     node = tree_node(graph)
@@ -70,13 +70,13 @@ class OnnxPredictor(TorchPredictor):
         self._onnx_module = module
 
     def describe(self, X: FloatArray) -> Description:
-        """As for any module; and the graph itself shows steps, and what it ends in."""
+        """The description of a module; the graph shows piecewise constant outputs and the last operation."""
         seen = super().describe(X)
         smooth = seen.smooth and not piecewise_constant_nodes(self._graph)
         return replace(seen, smooth=smooth, ends_in_sigmoid=ends_in_sigmoid(self._graph))
 
     def layers(self) -> tuple[Layer, ...]:
-        """The graph written out, if it is a plain chain of dense layers and common activations."""
+        """The layers, if the graph is a plain chain of dense layers and common activations."""
         return folded(self._unfolded())
 
     def _unfolded(self) -> tuple[Layer, ...]:
@@ -87,7 +87,7 @@ class OnnxPredictor(TorchPredictor):
 
 
 def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
-    """A layer for every node that computes something; an error that names the node that is none."""
+    """A layer for every computing node; an error names a node that is no layer."""
     shapes, rows = module.shapes()
     for node, data in _chain(graph):
         before, after = shapes[data], shapes[node.outputs[0]]
@@ -109,7 +109,7 @@ def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
 
 
 def _chain(graph: OnnxGraph) -> list[tuple[OnnxNode, str]]:
-    """The nodes from input to output, each with the one value it works on."""
+    """The nodes from input to output, each with the one value that it works on."""
     makers = graph.makers()
     varying = graph.varying()
     name, chain = graph.output, []
@@ -138,7 +138,7 @@ def _dense(node: OnnxNode, module: OnnxModule) -> Dense:
 
 
 def _scaling(node: OnnxNode, data: str, shape: tuple[int, ...], module: OnnxModule) -> Dense:
-    """Arithmetic with a constant: a scaler before a network, or the bias after a MatMul."""
+    """Arithmetic with a constant as a layer: a scaler before a network, or the bias after a MatMul."""
     comes_first = node.inputs[0] == data
     constant = _spread(module.constant(node.inputs[1 if comes_first else 0]), shape[1:], node)
     ones, zeros = np.ones(len(constant)), np.zeros(len(constant))
@@ -152,7 +152,7 @@ def _scaling(node: OnnxNode, data: str, shape: tuple[int, ...], module: OnnxModu
 
 
 def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: OnnxNode) -> FloatArray:
-    """A constant, the same for all rows, as one number per value of a row."""
+    """A constant, equal for all rows, as one number per value of a row."""
     try:
         if constant is not None:
             return np.broadcast_to(constant, (1, *shape)).reshape(-1).copy()

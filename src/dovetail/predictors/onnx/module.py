@@ -1,4 +1,4 @@
-"""Running a graph: an `nn.Module` that goes through the nodes that are left once constants are folded."""
+"""Running a graph: an `nn.Module` that evaluates the nodes that remain after constants are folded."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dovetail.predictors.onnx.operators.table import compiled, is_differentiable
 RESHAPING = ("Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep every number of a row, in its order."""
 LINEAR = ("Gemm", "MatMul", "Conv", "ConvTranspose")
-"""Operators that a logit comes from and a probability does not."""
+"""Operators after which an output is a logit and not a probability."""
 SHIFTING = ("Add", "Sub")
-"""Operators that may be a bias behind one of those, or move a sigmoid off [0, 1]."""
+"""Operators that may add a bias after those, or move a sigmoid out of [0, 1]."""
 MOST_FEATURES = LARGEST // 16
-"""Of one sample: a batch of a few, and what comes of it, must stay below the largest tensor."""
+"""Largest number of features of a sample, so that a small batch stays below the largest tensor."""
 
 
 def piecewise_constant_nodes(graph: OnnxGraph) -> list[OnnxNode]:
-    """Nodes whose result moves in steps, or not at all, as the data move."""
+    """Nodes whose results are piecewise constant in the data."""
     varying = graph.varying()
     return [
         node
@@ -39,7 +39,7 @@ def piecewise_constant_nodes(graph: OnnxGraph) -> list[OnnxNode]:
 
 
 def require_gradient(graph: OnnxGraph) -> None:
-    """Refuse a network whose output has no gradient anywhere: an index of a class, say."""
+    """Refuse a network whose output has no gradient anywhere, such as the index of a class."""
     if graph.output not in graph.varying():
         raise PredictorError(f"{graph.name}: output {graph.output!r} does not depend on the input.")
     reached = {graph.input}
@@ -56,7 +56,7 @@ def require_gradient(graph: OnnxGraph) -> None:
 
 
 def ends_in_sigmoid(graph: OnnxGraph) -> bool | None:
-    """True or False where the last operation shows it, None where it does not."""
+    """Whether the last operation is a sigmoid; None if it is not clear."""
     makers = graph.makers()
     varying = graph.varying()
     name, shifted = graph.output, False
@@ -95,7 +95,7 @@ def row_shape(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> tuple[int, .
 
 
 def _width(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> int | None:
-    """How many features there are, from the weights they meet first."""
+    """The number of features, from the first weights."""
     for node in graph.nodes:
         if node.operator in ("Gemm", "MatMul") and node.inputs[0] == graph.input:
             weight = constants.get(node.inputs[1])
@@ -106,25 +106,25 @@ def _width(graph: OnnxGraph, constants: Mapping[str, Tensor]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class OnnxGraph:
-    """A network: one input, one output, and the nodes between them in the order of their computation."""
+    """A network: one input, one output, and the nodes between them in order."""
 
     name: str
     input: str
     dtype: torch.dtype
     sizes: tuple[int | None, ...]
-    """The input's shape; None where the file leaves it open."""
+    """The input's shape; None for open axes."""
     output: str
     nodes: tuple[OnnxNode, ...]
     constants: dict[str, Tensor]
     narrowest_dtype: torch.dtype
-    """The narrowest float type anywhere in it."""
+    """The narrowest float type in it."""
 
     def makers(self) -> dict[str, OnnxNode]:
-        """The node that makes each value, by the value's name."""
+        """The node that makes each value, by name."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
     def varying(self) -> set[str]:
-        """The names of all values that depend on the numbers in the input, not only on its number of rows."""
+        """Names of the values that depend on the data in the input, not only on its number of rows."""
         varying = {self.input}
         for node in self.nodes:
             if node.operator not in SHAPES_ONLY and varying & set(node.inputs):
@@ -133,7 +133,7 @@ class OnnxGraph:
 
 
 TRIAL = 3
-"""Rows of the batch a model is tried on when it is read: two could be a size that stands in the file."""
+"""Number of rows of the batch on which a model is tried; two could be a size stated in the file."""
 
 Batch = Callable[[Tensor], Tensor]
 
@@ -162,7 +162,7 @@ class OnnxModule(nn.Module):
         self._steps = scheduled(graph, kernels, constants)
         self._fixed: dict[str, Tensor] = {}
         self._floats: dict[str, str] = {}
-        """Constants that are buffers, by name the buffer."""
+        """Names of the buffers of float constants."""
         self._masks: list[str] = []
         for name in {
             graph.output,
@@ -176,7 +176,7 @@ class OnnxModule(nn.Module):
         self._most_rows = TRIAL
 
     def forward(self, x: Tensor) -> Tensor:
-        """All rows at once; or each on its own, for a graph that was made for one."""
+        """All rows at once; or one by one, for a graph made for one row."""
         if x.ndim != 2 or x.shape[1] != math.prod(self._shape):
             laid_out = "" if len(self._shape) == 1 else f" ({' x '.join(map(str, self._shape))})"
             raise PredictorError(
@@ -190,13 +190,13 @@ class OnnxModule(nn.Module):
         return self._batch(x)
 
     def shapes(self) -> tuple[dict[str, tuple[int, ...]], int]:
-        """The shape of everything that is computed, by name, and the number of rows it was seen with."""
+        """The shape of every computed value, by name, and the number of rows of that run."""
         rows = 1 if self._takes_one else TRIAL
         values = self._values(self.precision.new_zeros(rows, math.prod(self._shape)), frees=False)
         return {name: tuple(value.shape) for name, value in values.items() if value is not None}, rows
 
     def constant(self, name: str) -> FloatArray | None:
-        """A float constant by name, or None for anything else."""
+        """A float constant by name; None for anything else."""
         buffer = self._buffers.get(self._floats.get(name, ""))
         return None if buffer is None else buffer.to(dtype=torch.float64, device="cpu").numpy().copy()
 
@@ -204,10 +204,8 @@ class OnnxModule(nn.Module):
         return one_by_one(self._rows, x) if self._takes_one else self._rows(x)
 
     def _meter(self, rows: int) -> Meter:
-        """For a batch larger than any before: a graph can make more of many rows than of few, each by each.
-
-        What it may compute grows with the rows, which are the caller's choice.
-        """
+        """A meter for a batch larger than any before, because a graph may compute quadratically many values.
+        The limit grows with the number of rows."""
         assert self._limits.elements is not None
         allowed = self._limits.elements * math.ceil(rows / TRIAL)
         limits = replace(self._limits, elements=allowed, seconds=math.inf)
@@ -225,7 +223,7 @@ class OnnxModule(nn.Module):
         return y.reshape(len(x), math.prod(y.shape[1:]))
 
     def _values(self, x: Tensor, frees: bool = True) -> dict[str, Tensor | None]:
-        """Every step in turn; what no later step reads is dropped on the way."""
+        """Evaluate every step; values that no later step reads are dropped."""
         buffers = self._buffers
         values: dict[str, Tensor | None] = {"": None, **self._fixed}
         values |= {name: buffers[buffer] for name, buffer in self._floats.items()}
@@ -249,12 +247,12 @@ class OnnxModule(nn.Module):
         return values
 
     def _as_in_use(self, mask: Tensor) -> Tensor:
-        """A constant that is no buffer, where the buffers are and in their precision."""
+        """A constant that is no buffer, on the device and in the precision of the buffers."""
         as_written = self.narrowest.dtype == self._own_narrowest
         return mask.to(device=self.narrowest.device, dtype=mask.dtype if as_written else self.narrowest.dtype)
 
     def _keep(self, name: str, value: Tensor) -> None:
-        """Store a constant: floats as a buffer, the rest (and masks of minus infinity) as it is."""
+        """Store a constant: floats as a buffer, others (and masks of minus infinity) unchanged."""
         if not value.is_floating_point():
             self._fixed[name] = value
         elif bool(torch.isfinite(value).all()):
@@ -274,17 +272,15 @@ def one_by_one(run: Batch, x: Tensor) -> Tensor:
 
 
 def trial_batch(features: int, dtype: torch.dtype) -> Tensor:
-    """A few rows in [-1, 1], the same every time."""
+    """A few fixed rows in [-1, 1]."""
     rng = torch.Generator().manual_seed(0)
     x = torch.rand(TRIAL, features, generator=rng, dtype=torch.float64) * 2.0 - 1.0
     return x.to(dtype)
 
 
 def takes_one(run: Batch, x: Tensor, declared: int | None, meter: Meter) -> bool:
-    """Whether rows must be taken one by one, found out on the few of `x`.
-
-    Rows that influence each other in a graph made for many are left for the probe to refuse.
-    """
+    """Whether rows must be taken one by one, tried on the few rows of `x`. A graph for many rows whose rows
+    influence each other is refused later."""
     together = _tried(lambda: [run(x[: TRIAL - 1]), run(x)][1], meter)
     apart = _tried(lambda: torch.cat([run(row.unsqueeze(0)) for row in x]), meter)
     if isinstance(together, Tensor) and (declared != 1 or isinstance(apart, Exception)):
@@ -319,14 +315,13 @@ def _tried(action: Callable[[], Tensor], meter: Meter) -> Tensor | Exception:
 
 
 def _close(a: Tensor, b: Tensor) -> bool:
-    """Equal but for the order of sums: a batch of three is not added up as one row is."""
+    """Equal up to the order of sums: a batch of three is added up differently from one row."""
     tolerance = 1e-9 if a.dtype == torch.float64 else 1e-4
     return a.shape == b.shape and torch.allclose(a, b, tolerance, tolerance, equal_nan=True)
 
 
 class PlannedStep(NamedTuple):
-    """A node in the run: what it computes, which values it reads and gives, and which nobody needs after
-    it."""
+    """A node with its function, the values that it reads and makes, and the values to drop afterwards."""
 
     kernel: Kernel
     inputs: tuple[str, ...]
@@ -340,7 +335,7 @@ class PlannedStep(NamedTuple):
 
 
 def folded_constants(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel]) -> dict[str, Tensor]:
-    """Everything that does not depend on the input, computed once."""
+    """The values that do not depend on the input, computed once."""
     known = dict(graph.constants)
     like = torch.zeros((), dtype=graph.narrowest_dtype)
     for node in graph.nodes:
@@ -361,7 +356,7 @@ def folded_constants(graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel]) -> di
 def scheduled(
     graph: OnnxGraph, kernels: Mapping[OnnxNode, Kernel], constants: Mapping[str, Tensor]
 ) -> list[PlannedStep]:
-    """What is left to do for every batch, once the constants are known."""
+    """The steps that remain for every batch."""
     steps: list[PlannedStep] = []
     read_later = {graph.output}
     for node in reversed(graph.nodes):

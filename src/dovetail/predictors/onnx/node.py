@@ -20,12 +20,12 @@ DTYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64,
     9: torch.bool, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
 }  # fmt: skip
-"""ONNX's numbers for the element types taken here; the others belong to strings and quantised networks."""
+"""ONNX's numbers for the supported element types; others are strings and quantised types."""
 
 
 @dataclass(frozen=True, eq=False)
 class OnnxNode:
-    """A node whose attributes are asked for by name and type; one nobody asked for is an error."""
+    """A node whose attributes are read by name and type; unread attributes are errors."""
 
     operator: str
     name: str
@@ -35,7 +35,7 @@ class OnnxNode:
     attributes: dict[str, Attribute]
     domain: str = ""
     narrowest_dtype: torch.dtype = torch.float32
-    """The narrowest float type of the file: how a copy in another precision is told from the file itself."""
+    """The narrowest float type of the file, which tells a copy in another precision from the original."""
     asked: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
@@ -74,24 +74,24 @@ class OnnxNode:
         return self._several(str, "strings", name, default)
 
     def list_before(self, opset: int, name: str) -> Tensor | None:
-        """An attribute of older files that became an input: whole numbers as a tensor, if it is set."""
+        """An attribute of older files that became an input: integers as a tensor, if it is set."""
         if self.opset >= opset or not self.has(name):
             return None
         return torch.tensor(self.integers(name), dtype=torch.int64)
 
     def number_before(self, opset: int, name: str) -> float | None:
-        """The same of a single float."""
+        """The same for a single float."""
         return self.number(name) if self.opset < opset and self.has(name) else None
 
     def require_inputs(self, count: int) -> None:
-        """Refuse a node without an input that only older files may leave out."""
+        """Refuse a node without an input that is optional only in older files."""
         if len(self.inputs) < count or "" in self.inputs[:count]:
             raise PredictorError(
                 f"{self} has {len(self.inputs)} inputs, which cannot be; the file is damaged."
             )
 
     def passed_over(self, *names: str) -> None:
-        """Name attributes that say nothing about what is computed here."""
+        """Mark attributes that do not affect the computation as read."""
         self.asked.update(names)
 
     def dtype(self, name: str) -> torch.dtype:
@@ -104,13 +104,13 @@ class OnnxNode:
         return DTYPES[number]
 
     def dtype_in_use(self, declared: torch.dtype, like: Tensor) -> torch.dtype:
-        """What a declared element type stands for: itself; for any float in a float64 copy, the copy's."""
+        """The dtype for a declared element type; in a float64 copy float64 for any float."""
         if declared.is_floating_point and like.dtype != self.narrowest_dtype:
             return like.dtype
         return declared
 
     def refused(self, what: str) -> UnsupportedError:
-        """The error for a feature of a known operator that is not taken."""
+        """The error for an unsupported feature of a known operator."""
         return UnsupportedError(f"{self}: {what} is not supported.")
 
     def _one(self, kind: type[T], words: str, name: str, default: Attribute | None) -> T:
@@ -139,24 +139,24 @@ class OnnxNode:
 
 
 Kernel = Callable[..., Any]
-"""What a node does: one tensor (or None) per input, to one tensor, or a tuple of them."""
+"""The function of a node: one tensor (or None) per input, to one tensor or a tuple."""
 
 MANY = 1 << 31
-"""As many inputs or outputs as the file likes; more than any list in a file can have."""
+"""Any number of inputs or outputs."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """How to turn a node into a function of tensors, and what the graph must know of it."""
+    """How to turn a node into a function of tensors, and the properties that the graph needs."""
 
     build: Callable[[OnnxNode], Kernel]
     fewest: int
     most: int
     outputs: int = 1
     differentiable: bool = True
-    """False where the result is piecewise constant in the inputs: no gradient passes."""
+    """False if the result is piecewise constant in the inputs."""
     needs_like: bool = False
-    """True for a kernel whose first argument is a tensor of the dtype and on the device in use."""
+    """True for a kernel whose first argument is a tensor with the dtype and device in use."""
 
 
 def plain(

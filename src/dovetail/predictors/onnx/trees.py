@@ -32,14 +32,14 @@ MODES = (
     "BRANCH_NEQ",
     "BRANCH_MEMBER",
 )
-"""How a split compares, in the order of the numbers that newer models have for them."""
+"""The comparisons of splits, in the order of newer models' numbers."""
 THRESHOLDS = MODES[:4]
 Members = dict[int, FloatArray]
-"""By node the numbers that it asks for, where it does not ask for a threshold."""
+"""By node the numbers of a membership split."""
 
 
 def tree_node(graph: OnnxGraph) -> OnnxNode | None:
-    """The tree ensemble that a graph is, if it is one."""
+    """The tree ensemble node, if the graph is nothing else."""
     first, *after = graph.nodes or (None,)
     if first is None or first.domain != "ai.onnx.ml" or first.operator not in OPERATORS:
         return None
@@ -48,7 +48,7 @@ def tree_node(graph: OnnxGraph) -> OnnxNode | None:
 
 
 def onnx_ensemble(graph: OnnxGraph, node: OnnxNode) -> TreeEnsemble:
-    """What the operator computes."""
+    """The tree ensemble of the operator."""
     features = graph.sizes[1] if len(graph.sizes) == 2 else None
     if features is None:
         raise PredictorError(f"{graph.name}: its input does not say how many features it has; export it so.")
@@ -59,17 +59,17 @@ def onnx_ensemble(graph: OnnxGraph, node: OnnxNode) -> TreeEnsemble:
 
 
 def is_classifier(node: OnnxNode) -> bool:
-    """Whether its answers are of classes."""
+    """Whether its outputs are classes."""
     return node.operator == "TreeEnsembleClassifier"
 
 
 Read = tuple[list[ReadTree], FloatArray, Link]
-"""Trees, their thresholds folded; the base; the link."""
+"""Trees with folded thresholds, the base and the link."""
 Dtype = np.dtype[np.floating]
 
 
 def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
-    """The largest float64 that each split sends left, `strict` where it compares by <."""
+    """The largest float64 that each split sends left; `strict` for splits by <."""
     own = cuts.astype(dtype)
     return largest_going_left(
         lambda x: np.where(strict, x.astype(dtype) < own, x.astype(dtype) <= own), cuts.size
@@ -80,7 +80,7 @@ def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
 
 
 def _older(node: OnnxNode, dtype: Dtype) -> Read:
-    """Nodes and leaves by numbers of their trees; a leaf's values are a list of their own."""
+    """The older form: nodes and leaves by numbers of their trees; values of leaves in a list of their own."""
     classes = node.operator == "TreeEnsembleClassifier"
     part = "class" if classes else "target"
     outputs = _class_count(node) if classes else node.integer("n_targets", 1)
@@ -123,7 +123,7 @@ def _older_trees(
 
 
 def _root(sides: list[np.ndarray]) -> int:
-    """The node that is nobody's child."""
+    """The node that is no child."""
     free = np.setdiff1d(np.arange(sides[0].size), np.concatenate(sides))
     if free.size != 1:
         raise PredictorError("the trees are damaged: one of them has no root, or several.")
@@ -139,7 +139,7 @@ def _class_count(node: OnnxNode) -> int:
 
 
 def _one_score(node: OnnxNode, trees: list[ReadTree], base: FloatArray, k: int, link: Link) -> Read:
-    """Two classes, of which the trees know one: the other has what is left."""
+    """Two classes of which the trees give one score: the other is the complement."""
     trees = [tree._replace(value=tree.value[:, k : k + 1]) for tree in trees]
     if link == "sigmoid":
         return trees, base[-1:] if base.size else np.zeros(1), link
@@ -155,7 +155,7 @@ def _one_score(node: OnnxNode, trees: list[ReadTree], base: FloatArray, k: int, 
 
 
 def _newer(node: OnnxNode, dtype: Dtype) -> Read:
-    """Splits in one list, leaves in another; a child is a leaf where a flag says so."""
+    """The newer form: splits in one list, leaves in another, told apart by a flag."""
     modes = np.array(node.tensor("nodes_modes").numpy(), dtype=np.int64)
     _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)}, MODES)
     node.passed_over("nodes_hitrates", "nodes_missing_value_tracks_true")
@@ -169,7 +169,7 @@ def _newer(node: OnnxNode, dtype: Dtype) -> Read:
 
 
 def _newer_nodes(node: OnnxNode, modes: np.ndarray) -> ReadTree:
-    """All splits, then all leaves; a tree of one leaf is a split both sides of which are that leaf."""
+    """All splits, then all leaves; a tree of one leaf is a split with that leaf on both sides."""
     splits, feature = modes.size, np.array(node.integers("nodes_featureids"))
     sides = [
         np.where(np.array(node.integers(f"nodes_{side}leafs")) != 0, splits, 0)
@@ -194,7 +194,7 @@ def _newer_nodes(node: OnnxNode, modes: np.ndarray) -> ReadTree:
 
 
 def _newer_members(node: OnnxNode, modes: np.ndarray) -> Members:
-    """Sets of numbers stand one after the other, NaN after each; the k-th is that of the k-th such split."""
+    """The sets of membership splits, one after the other, each followed by NaN."""
     splits = node.tensor("nodes_splits").double().numpy()
     asked = {int(i): splits[[i]] for i in np.flatnonzero((modes == 4) | (modes == 5))}
     owners = np.flatnonzero(modes == len(MODES) - 1)
@@ -216,7 +216,7 @@ def _newer_members(node: OnnxNode, modes: np.ndarray) -> Members:
 def _ordered(
     node: OnnxNode, tree: ReadTree, modes: np.ndarray, asked: Members, root: int, dtype: Dtype
 ) -> ReadTree:
-    """What is reached from the root, which comes first; where a split asks for more, its sides change."""
+    """The nodes reachable from the root, which comes first; sides of reversed comparisons are exchanged."""
     reached, level = [root], [root]
     while level:
         level = [int(side[i]) for i in level if tree.left[i] >= 0 for side in (tree.left, tree.right)]
@@ -245,7 +245,7 @@ def _ordered(
 
 
 def _pieces(node: OnnxNode, members: FloatArray, dtype: Dtype) -> LinePieces:
-    """What goes left: all that is one of these numbers, once it is cast."""
+    """A membership split as pieces: members, after the cast, go left."""
     if not np.all(np.isfinite(members)):
         raise node.refused("a split by a number that is none, or infinite,")
     found = LinePieces(np.empty(0), np.zeros(1, dtype=bool))

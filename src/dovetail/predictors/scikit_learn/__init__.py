@@ -1,1 +1,1 @@
-"""scikit-learn's estimators: asked as their owner does, and written once more as torch networks."""
+"""scikit-learn's estimators: evaluated as their owner does, and rewritten as torch networks."""

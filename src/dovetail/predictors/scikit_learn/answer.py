@@ -1,8 +1,7 @@
-"""What an estimator itself says of some rows: its own method, asked as its owner asks it.
+"""The answer of an estimator to rows of numbers, by its own method.
 
-Rows are numbers. Where an encoder reads a feature, the number stands for a category: it is the category
-itself, or the place of one that is no number. A row that holds no category there has no answer where the
-encoder refuses others; between two whole numbers, where no answer counts, the nearest category speaks.
+Where an encoder reads a feature, the number stands for a category: the category itself, or the position of
+one that is no number. A row without a valid category has no answer if the encoder refuses it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from dovetail.predictors.scikit_learn.transformers import Categories, categories
 from dovetail.predictors.silence import NAMES, silenced
 
 TIE = 1e-9
-"""Scores that are so close, relative to 1 + |value|, may be told apart otherwise by another order of sums."""
+"""Scores closer than this, relative to 1 + |value|, may be ordered differently by another order of sums."""
 
 
 def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
@@ -49,7 +48,7 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
 
 
 def as_read(estimator: Any, X: FloatArray) -> Any:
-    """The rows as the estimator's first step takes them; what is no category is taken for some."""
+    """The rows in the form of the estimator's first step; invalid categories are replaced by valid ones."""
     X = np.array(X, dtype=np.float64)
     known = categories_read(estimator)
     X, _, named = _as_categories(X, known) if known else (X, None, {})
@@ -57,7 +56,8 @@ def as_read(estimator: Any, X: FloatArray) -> Any:
 
 
 def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool:
-    """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
+    """Whether the largest score belongs to the centre that the estimator finds nearest, where that is
+    clear."""
     first_two = np.sort(scores, axis=1)[:, -2:]
     clear = np.diff(first_two, axis=1)[:, -1] > TIE * (1.0 + np.abs(first_two[:, -1]))
     labels = nearest_number(estimator, X)
@@ -65,13 +65,14 @@ def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool
 
 
 def nearest_number(estimator: Any, X: FloatArray) -> IntArray:
-    """(n,) the number of the centre that the estimator itself finds nearest."""
+    """(n,) the number of the nearest centre by the estimator's own predict."""
     with silenced(NAMES):
         return nearest_by_itself(estimator, as_read(estimator, X))
 
 
 def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:
-    """Rows an encoder can read, which of them hold no category, and the columns that are no numbers."""
+    """Rows that an encoder can read, which of them have no valid category, and the columns that are not
+    numbers."""
     unknown, named = np.zeros(len(X), dtype=bool), {}
     for feature, (categories, strict) in known.items():
         whole = np.round(X[:, feature])
@@ -90,7 +91,8 @@ def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, d
 
 
 def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
-    """As the estimator was trained: a frame if it knows names, an array of objects if it reads strings."""
+    """Rows in the form of the training data: a frame if the estimator knows names, an array of objects if it
+    reads strings."""
     names = getattr(estimator, "feature_names_in_", None)
     frames = sys.modules.get("pandas")
     if names is not None and frames is not None:
@@ -127,7 +129,7 @@ def _by_its_method(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
 
 
 def _of_each_output(estimator: Any, answers: Any) -> np.ndarray[Any, Any]:
-    """Probabilities of one label after the other; of two classes, the second's alone."""
+    """Probabilities of one label after the other; for two classes the second one only."""
     members = last_step(estimator).estimators_
     return np.concatenate(
         [
@@ -144,7 +146,7 @@ def nearness(estimator: Any) -> Iterator[nn.Module]:
 
 
 def own_nearness(estimator: Any, X: FloatArray) -> FloatArray:
-    """The same of the estimator's centres as they are now, behind the steps before it."""
+    """The same for the centres as they are now, behind the steps before."""
     *before, last = steps_of(estimator)
     for step in before:
         X = step.transform(X)
@@ -177,7 +179,7 @@ def _scores(estimator: Any) -> tuple[FloatArray, FloatArray]:
 
 
 class NearestNumber:
-    """Which score of `scores` is the largest. It jumps, so that there is no slope and no bound."""
+    """The index of the largest of `scores`. Discontinuous, so without slope and bound."""
 
     def __init__(self, scores: Predictor, nearest: Callable[[FloatArray], IntArray]) -> None:
         self._scores, self._nearest = scores, nearest
@@ -187,7 +189,7 @@ class NearestNumber:
         return self._nearest(X)[:, None].astype(np.float64) if len(X) else np.empty((0, 1))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """Of the scores as they are now."""
+        """The scores as they are now."""
         scores = self._scores.snapshot(device)
 
         def forward(inputs: Tensor) -> Tensor:
@@ -198,7 +200,7 @@ class NearestNumber:
         return forward
 
     def describe(self, X: FloatArray) -> Description:
-        """What is known of the scores, but for their form."""
+        """The description of the scores, except for their form."""
         return replace(
             self._scores.describe(X),
             outputs=1,

@@ -1,4 +1,5 @@
-"""What a scikit-learn estimator is: its steps, the method that answers, whether its code is its own."""
+"""The steps of a scikit-learn estimator, the method that gives its answer, and whether its code is
+unmodified."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ import numpy as np
 from dovetail.core.errors import PredictorError
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
-"""The method of an estimator that holds its answer. Two are none of its own: scores of centres, of which the
-nearest has the largest (`answer.py`), and the one-hot of the class that `predict` says."""
+"""The method of an estimator that gives its answer. Two are our own: scores of centres, of which the nearest
+has the largest (`answer.py`), and the one-hot of the class of `predict`."""
 
 WITH_PROBABILITIES = (
     "LogisticRegression",
@@ -30,21 +31,22 @@ WITH_PROBABILITIES = (
 )
 """Classifiers whose answer is their probabilities."""
 CENTRES = ("KMeans", "MiniBatchKMeans", "NearestCentroid")
-"""Estimators that look for the nearest of some centres."""
+"""Estimators that find the nearest of some centres."""
 
 
 def own_classes(estimator: Any) -> Iterator[str]:
-    """The names of scikit-learn's classes that an estimator is of, nearest first."""
+    """Names of the scikit-learn classes of an estimator, most derived first."""
     return (cls.__name__ for cls in type(estimator).__mro__ if cls.__module__.startswith("sklearn."))
 
 
 def is_a(estimator: Any, *names: str) -> bool:
-    """Whether an estimator is of one of these classes of scikit-learn's, or derived from one."""
+    """Whether an estimator is an instance of one of these scikit-learn classes."""
     return any(name in names for name in own_classes(estimator))
 
 
 def steps_of(estimator: Any) -> list[Any]:
-    """The steps of a pipeline that do something, those of pipelines within it too; else the estimator."""
+    """The steps of a pipeline that compute something, nested pipelines expanded; otherwise the estimator
+    itself."""
     if not is_a(estimator, "Pipeline"):
         return [estimator]
     inner = [step for _, step in estimator.steps if step is not None and not isinstance(step, str)]
@@ -52,12 +54,12 @@ def steps_of(estimator: Any) -> list[Any]:
 
 
 def last_step(estimator: Any) -> Any:
-    """What gives the answer: the last step of a pipeline."""
+    """The last step of a pipeline, which gives the answer."""
     return (steps_of(estimator) or [estimator])[-1]
 
 
 def answering_method(estimator: Any) -> Answer:
-    """Where the estimator's answer is had."""
+    """The method that gives the estimator's answer."""
     last = last_step(estimator)
     if is_a(last, *CENTRES):
         return "nearness"
@@ -83,19 +85,19 @@ def has_probabilities(last: Any) -> bool:
 
 
 def breaks_ties(machine: Any) -> bool:
-    """Whether a support vector machine's largest decision is what its predict says."""
+    """Whether the largest decision value of a support vector machine decides its predict."""
     return bool(machine.break_ties) and machine.decision_function_shape == "ovr"
 
 
 def _counts_votes(last: Any) -> bool:
-    """Whether classes are counted without a number that decides a tie."""
+    """Whether classes are counted as votes, without a number that decides ties."""
     if is_a(last, "BaseSVC"):
         return len(getattr(last, "classes_", ())) > 2 and not breaks_ties(last)
     return is_a(last, "VotingClassifier") and last.voting == "hard"
 
 
 def is_classifier(estimator: Any) -> bool:
-    """Whether it was trained to tell classes apart."""
+    """Whether it was trained as a classifier."""
     last = last_step(estimator)
     return hasattr(last, "classes_") or is_a(last, *CENTRES)
 
@@ -109,14 +111,14 @@ def is_multilabel(estimator: Any) -> bool:
 
 
 def has_binary_probability(estimator: Any) -> bool:
-    """Whether its answer stands for two classes, which one column or two may hold."""
+    """Whether its answer belongs to two classes, in one column or two."""
     if answering_method(estimator) not in ("predict_proba", "classes") or is_multilabel(estimator):
         return False
     return is_classifier(estimator) and len(last_step(estimator).classes_) == 2
 
 
 def features_of(estimator: Any) -> int:
-    """How many features it was trained on."""
+    """Number of features in training."""
     found = _features(estimator)
     if found is None:
         raise PredictorError(
@@ -126,7 +128,7 @@ def features_of(estimator: Any) -> int:
 
 
 def _features(estimator: Any) -> int | None:
-    """The same, or None; one that does not look at them says nothing, but its heirs, or its members, do."""
+    """The same, or None; an estimator that ignores features says nothing, but its members may."""
     for part in [estimator, *steps_of(estimator)]:
         found = getattr(part, "n_features_in_", None)
         if found is not None:
@@ -148,12 +150,12 @@ def way_out(estimator: Any) -> str:
 
 
 def changed(estimator: Any) -> str:
-    """Why an estimator may compute something else than scikit-learn's classes do, or nothing."""
+    """Why an estimator may compute something else than its scikit-learn class; empty if it does not."""
     return next(filter(None, map(changed_itself, all_parts(estimator))), "")
 
 
 def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """All that was learned."""
+    """All learned arrays."""
     for part in all_parts(estimator):
         for value in vars(part).values():
             for one in value if isinstance(value, list) else [value]:
@@ -163,7 +165,7 @@ def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 INSIDE = ("transformers_", "transformer_list")
 HELD = ("regressor_", "transformer_", "final_estimator_", "estimator_")
-"""Where estimators have others in them, beside their steps and their list: in pairs, and one by one."""
+"""Attributes that hold other estimators, beside steps and lists: in pairs, and one by one."""
 
 
 def all_parts(estimator: Any) -> Iterator[Any]:
@@ -180,7 +182,7 @@ def all_parts(estimator: Any) -> Iterator[Any]:
 
 
 def changed_itself(part: Any) -> str:
-    """The same of an estimator, whatever is inside it."""
+    """The same for an estimator without the estimators inside it."""
     cls = type(part)
     if not cls.__module__.startswith("sklearn."):
         return f"{cls.__name__} is a class of its own"
@@ -193,13 +195,13 @@ def changed_itself(part: Any) -> str:
 
 
 def means_logits(estimator: Any) -> bool:
-    """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
+    """Whether the owner of an MLP classifier removed its last activation to get logits."""
     last = last_step(estimator)
     return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"
 
 
 def best_estimator(search: Any) -> Any:
-    """The estimator that was trained again with the best options; it goes on like any other."""
+    """The estimator refitted with the best options."""
     found = getattr(search, "best_estimator_", None)
     if found is None:
         raise PredictorError(

@@ -1,4 +1,4 @@
-"""The torch modules that estimators are written with; branches of plain layers become plain layers."""
+"""The torch modules of estimators; branches of plain layers become plain layers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def dense(weight: Any, bias: Any) -> nn.Linear:
 
 
 def scale(by: Any) -> nn.Linear:
-    """Each value times its own factor."""
+    """Each value times a factor of its own."""
     return dense(np.diag(by), 0.0)
 
 
 def shift(by: Any) -> nn.Linear:
-    """Each value plus its own summand."""
+    """Each value plus a summand of its own."""
     return dense(np.eye(len(by)), by)
 
 
@@ -38,7 +38,7 @@ def picked(columns: Any, features: int) -> nn.Linear:
 
 
 def clip(low: float, high: float, width: int) -> Iterator[nn.Module]:
-    """min(max(v, low), high) from ReLUs, so that methods that write networks out can write it."""
+    """min(max(v, low), high) by ReLUs, so that it can be written out."""
     yield shift(np.full(width, -low))
     yield nn.ReLU()
     yield dense(-np.eye(width), high - low)
@@ -59,12 +59,12 @@ class Pointwise(nn.Module):
 
 
 def row_shares(values: Tensor) -> Tensor:
-    """Each value's share of its row's sum."""
+    """Each value divided by the sum of its row."""
     return values / values.sum(dim=1, keepdim=True)
 
 
 class Steps(nn.Module):
-    """A function of rows that jumps, and has no slope elsewhere: as numbers, without a bound."""
+    """A piecewise constant function of rows, without slope and bound."""
 
     def __init__(self, function: Callable[[FloatArray], FloatArray]) -> None:
         super().__init__()
@@ -79,11 +79,11 @@ class Steps(nn.Module):
 
 
 Branch = tuple[Any, list[nn.Module]]
-"""The columns that are read, and the modules behind them."""
+"""The columns that a branch reads, and its modules."""
 
 
 def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
-    """Branches one beside the other; linear layers and ReLUs stay such, so that all can read them."""
+    """Branches side by side; linear layers and ReLUs stay such, so that they can be written out."""
     kept = [(np.asarray(columns, dtype=np.int64), modules) for columns, modules in branches]
     if all(isinstance(module, (nn.Linear, nn.ReLU)) for _, modules in kept for module in modules):
         yield picked(np.concatenate([columns for columns, _ in kept]), features)
@@ -93,7 +93,7 @@ def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
 
 
 class Joined(nn.Module):
-    """Branches that read some columns each; their values one beside the other."""
+    """Branches that read some columns each, with their values side by side."""
 
     def __init__(self, branches: Sequence[tuple[IntArray, nn.Module]]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Joined(nn.Module):
 
 
 class _Sections:
-    """A branch cut at its ReLUs: linear layers between them, which may be none."""
+    """A branch divided at its ReLUs into linear layers."""
 
     def __init__(self, width: int, modules: Sequence[nn.Module]) -> None:
         self.sections: list[list[nn.Linear]] = [[]]
@@ -121,7 +121,7 @@ class _Sections:
         self.width = width
 
     def lengthened(self, bends: int) -> None:
-        """With so many ReLUs: v is relu(v) - relu(-v), to the last digit."""
+        """The branch with so many ReLUs: v is relu(v) - relu(-v), exactly."""
         while len(self.sections) <= bends:
             layers = [layer for section in self.sections for layer in section]
             eye = np.eye(layers[-1].out_features if layers else self.width)
@@ -130,7 +130,7 @@ class _Sections:
 
 
 def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
-    """As many ReLUs as the branch with the most."""
+    """Branches side by side, all with as many ReLUs as the longest."""
     bends = max(len(branch.sections) for branch in branches) - 1
     for branch in branches:
         branch.lengthened(bends)
@@ -142,7 +142,8 @@ def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
 
 
 def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> Iterator[nn.Module]:
-    """As deep as the deepest, so that no digit is lost by multiplying out; others hand values on."""
+    """The linear layers, all as many as the longest, so that nothing is multiplied out; others pass values
+    on."""
     for depth in range(max(map(len, sections))):
         layers = [
             section[depth] if depth < len(section) else shift(np.zeros(width))

@@ -47,7 +47,7 @@ KERNELS = ("rbf", "poly", "sigmoid")
 
 
 def support_vectors(estimator: Any) -> Iterator[nn.Module]:
-    """A regressor, or a classifier."""
+    """A support vector regressor or classifier."""
     yield from _kernel(estimator)
     classes = len(estimator.classes_) if is_a(estimator, "BaseSVC") else 0
     if classes <= 2:
@@ -93,7 +93,8 @@ class Kernel(nn.Module):
 
 
 def _power(values: Tensor, degree: int) -> Tensor:
-    """By repeated squaring, as libsvm does; each even power is a square, whose least value is known."""
+    """Power by repeated squaring, as libsvm computes it; even powers are squares, whose smallest value is
+    known."""
     if degree == 0:
         return torch.ones_like(values)
     if degree % 2:
@@ -102,7 +103,7 @@ def _power(values: Tensor, degree: int) -> Tensor:
 
 
 def _pairs(estimator: Any, classes: int) -> FloatArray:
-    """(pairs, support vectors) the weights of each pair of classes; those of a class stand together."""
+    """(pairs, support vectors) the weights of each pair of classes."""
     ends = np.cumsum(estimator.n_support_)
     of_class = [slice(end - count, end) for end, count in zip(ends, estimator.n_support_, strict=True)]
     coefficients = _dense(estimator.dual_coef_)
@@ -114,13 +115,13 @@ def _pairs(estimator: Any, classes: int) -> FloatArray:
 
 
 def _for_and_against(classes: int) -> tuple[FloatArray, FloatArray]:
-    """(pairs, classes) which class each pair votes for where it is positive, and where it is not."""
+    """(pairs, classes) the classes that each pair votes for if it is positive, and if it is not."""
     pairs = np.array([*itertools.combinations(range(classes), 2)])
     return np.eye(classes)[pairs[:, 0]], np.eye(classes)[pairs[:, 1]]
 
 
 class Votes(nn.Module):
-    """Votes, and a share of a vote by the sum of decisions: scikit-learn's one-against-rest form."""
+    """Votes, plus a fraction of a vote by the sum of decisions: scikit-learn's one-against-rest form."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -141,7 +142,7 @@ def _dense(array: Any) -> FloatArray:
 
 
 def linear_map(estimator: Any) -> nn.Linear:
-    """coef_ and intercept_ in all the shapes they have."""
+    """coef_ and intercept_ as a linear layer, in all shapes that they have."""
     coefficients = estimator.coef_
     if hasattr(coefficients, "toarray"):  # after sparsify()
         coefficients = coefficients.toarray()
@@ -149,7 +150,7 @@ def linear_map(estimator: Any) -> nn.Linear:
 
 
 def linear(estimator: Any) -> Iterator[nn.Module]:
-    """A regressor, or a classifier's decision function."""
+    """The linear function of a regressor, or the decision function of a classifier."""
     yield linear_map(estimator)
 
 
@@ -168,7 +169,7 @@ def logistic_regression(estimator: Any) -> Iterator[nn.Module]:
 
 
 def stochastic_gradient_classifier(estimator: Any) -> Iterator[nn.Module]:
-    """With the logistic loss it gives probabilities, each class against the others."""
+    """With the logistic loss it gives probabilities, each class against the rest."""
     yield linear_map(estimator)
     if has_probabilities(estimator):
         yield nn.Sigmoid()
@@ -177,7 +178,7 @@ def stochastic_gradient_classifier(estimator: Any) -> Iterator[nn.Module]:
 
 
 def generalised_linear(estimator: Any) -> Iterator[nn.Module]:
-    """Poisson, gamma and Tweedie regression: the exponential, or nothing, behind the sum."""
+    """Poisson, gamma and Tweedie regression: a linear function, with an exponential if the link says so."""
     yield linear_map(estimator)
     link = type(estimator._base_loss.link).__name__
     if link == "LogLink":
@@ -193,13 +194,13 @@ def partial_least_squares(estimator: Any) -> Iterator[nn.Module]:
 
 
 def linear_discriminants(estimator: Any) -> Iterator[nn.Module]:
-    """A probability of two classes, shares of several."""
+    """A probability for two classes, a softmax for several."""
     yield linear_map(estimator)
     yield nn.Sigmoid() if len(estimator.classes_) == 2 else nn.Softmax(dim=1)
 
 
 def quadratic_discriminants(estimator: Any) -> Iterator[nn.Module]:
-    """Of each class: how far from its mean, in its own directions; then shares."""
+    """For each class the distance from its mean in its own directions; then a softmax."""
     classes, (size,) = len(estimator.classes_), estimator.means_[0].shape
     directions = [
         np.asarray(rotation * np.power(scaling, -0.5)).T
@@ -224,7 +225,7 @@ Writer = Callable[[Any], Iterator[nn.Module]]
 
 
 def modules_of(estimator: Any, *, both_classes: bool = False) -> Iterator[nn.Module]:
-    """The estimator's answer as torch modules, first to last; two columns for two classes if meant."""
+    """The estimator's answer as torch modules, first to last; two columns for two classes if requested."""
     *before, last = steps_of(estimator) or [None]
     for step in before:
         yield from _written(step, TRANSFORMS)
@@ -256,7 +257,7 @@ def _written(step: Any, writers: dict[str, Writer]) -> Iterator[nn.Module]:
 
 
 def with_both_classes(modules: list[nn.Module]) -> Iterator[nn.Module]:
-    """(1 - p, p); for p = sigmoid(z) the softmax of (0, z), whose order can be read off (0, z)."""
+    """(1 - p, p); for p = sigmoid(z) the softmax of (0, z)."""
     if isinstance(modules[-1], nn.Sigmoid):
         yield from modules[:-1]
         yield dense([[0.0], [1.0]], 0.0)
@@ -360,7 +361,7 @@ TRANSFORMS: dict[str, Writer] = {
 
 
 def column_transformer(estimator: Any) -> Iterator[nn.Module]:
-    """In the order of its list; what is dropped is not there, and the remainder comes last."""
+    """Transformers in the order of the list, without dropped columns, the remainder last."""
     # columns by number, however they were named
     places = {name: estimator._transformer_to_input_indices[name] for name, _, _ in estimator.transformers_}
     listed = [(name, inner, places[name]) for name, inner, _ in estimator.transformers_ if len(places[name])]
@@ -374,7 +375,7 @@ def feature_union(estimator: Any) -> Iterator[nn.Module]:
 
 
 def _branches(estimator: Any, listed: list[tuple[str, Any, Any]]) -> Iterator[nn.Module]:
-    """Transformers side by side, each times its weight if it has one; a word stands for "passthrough"."""
+    """Transformers side by side, each times its weight; a string stands for "passthrough"."""
     branches = []
     for name, inner, places in listed:
         if isinstance(inner, str) and inner == "drop":
@@ -396,12 +397,12 @@ def one_for_each_output(estimator: Any) -> Iterator[nn.Module]:
 
 
 def chain(estimator: Any) -> Iterator[nn.Module]:
-    """RegressorChain: each reads the features and the answers before it."""
+    """RegressorChain: each estimator reads the features and the answers before it."""
     yield Chain([nn.Sequential(*modules_of(one)) for one in estimator.estimators_], estimator.order_)
 
 
 class Chain(nn.Module):
-    """Each link reads the features and the answers so far; answers are put back in their own order."""
+    """Each link reads the features and the answers so far; at the end the answers get their own order."""
 
     def __init__(self, links: Sequence[nn.Module], order: Sequence[int]) -> None:
         super().__init__()
@@ -424,7 +425,7 @@ def averaged(estimator: Any) -> Iterator[nn.Module]:
 
 
 def bagged(estimator: Any) -> Iterator[nn.Module]:
-    """Bagging: equal shares, each reads some of the features."""
+    """Bagging: the mean of members that read some of the features each."""
     for one in estimator.estimators_ if is_classifier(estimator) else ():
         if len(last_step(one).classes_) != len(estimator.classes_):
             raise PredictorError(
@@ -435,7 +436,8 @@ def bagged(estimator: Any) -> Iterator[nn.Module]:
 
 
 def _mean(estimator: Any, chosen: Sequence[Any], weights: Any) -> Iterator[nn.Module]:
-    """Of each output, over members that read the `chosen` features; of two classes, the second's alone."""
+    """The mean of each output over members that read the `chosen` features; for two classes the second one
+    only."""
     members, classifies = estimator.estimators_, is_classifier(estimator)
     for one in members:
         if classifies and answering_method(one) != "predict_proba":
@@ -463,7 +465,7 @@ def most_votes(estimator: Any) -> Iterator[nn.Module]:
     centres = [0.5 if has_binary_probability(one) else 0.0 for one in members]
 
     def elected(values: FloatArray) -> FloatArray:
-        """The one-hot of the class with the most votes; of two classes, whether it is the second."""
+        """The one-hot of the class with the most votes; for two classes whether it is the second."""
         votes, rows = np.zeros((len(values), classes)), np.arange(len(values))
         for said, centre, share in zip(np.split(values, ends[:-1], axis=1), centres, shares, strict=True):
             chosen = (said[:, 0] > centre).astype(np.int64) if said.shape[1] == 1 else said.argmax(axis=1)

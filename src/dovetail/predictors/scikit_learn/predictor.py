@@ -60,9 +60,9 @@ from dovetail.predictors.torch.module import TorchPredictor
 from dovetail.predictors.trees.predictor import TreePredictor
 
 AGREEMENT = 1e-6
-"""Largest difference between an estimator and the network made of it, relative to max(1, |value|)."""
+"""Largest allowed difference between an estimator and its network, relative to max(1, |value|)."""
 COARSE_AGREEMENT = 1e-3
-"""The same for an estimator that computes in less than float64."""
+"""The same for an estimator that computes in lower precision."""
 
 
 class ScikitLearnPredictor:
@@ -73,7 +73,7 @@ class ScikitLearnPredictor:
         self._both_classes = both_classes
         self.name = type(estimator).__name__
         self._categories: tuple[int, ...] = ()
-        """Features that trees inside it take for categories, once it is described."""
+        """Features that trees inside read as categories, known after `describe`."""
         self.network()  # refuses what is not trained or cannot be written
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -87,7 +87,7 @@ class ScikitLearnPredictor:
         return TorchPredictor(self.network()).snapshot(device)
 
     def describe(self, X: FloatArray) -> Description:
-        """Read off the network, once it is seen to compute what the estimator does."""
+        """The description of the network, after a comparison with the estimator."""
         network = TorchPredictor(self.network())
         features = features_of(self._estimator)
         if features != X.shape[1]:
@@ -128,8 +128,8 @@ class ScikitLearnPredictor:
         )
 
     def trees(self) -> TreeEnsemble:
-        """The estimator as it is now as one tree ensemble, where it is a sum of them, or a pipeline with one
-        behind steps that can be read."""
+        """The estimator as one tree ensemble, if it is a sum of trees, or a pipeline that ends in one behind
+        readable steps."""
         if self._behind_steps is not None:
             return self._behind_steps.trees()
         reason = changed_itself(self._estimator)  # trees are compared, cut by cut
@@ -138,7 +138,7 @@ class ScikitLearnPredictor:
         return sum_of_trees(self._estimator, both_classes=self._both_classes)
 
     def _why_no_trees(self) -> str:
-        """What keeps trees behind other steps from being read, if there are some."""
+        """Why trees behind other steps cannot be read; empty otherwise."""
         try:
             if self._behind_steps is not None:
                 self._behind_steps.trees()
@@ -169,12 +169,12 @@ class ScikitLearnPredictor:
         return network
 
     def layers(self) -> tuple[Layer, ...]:
-        """The network's layers, a scaler and the dense layer after it in one."""
+        """The network's layers, with a scaler and the dense layer after it combined."""
         self._require_unchanged()
         return folded(TorchPredictor(self.network()).layers())
 
     def program(self, features: int) -> Program:
-        """What the network of the estimator does with one row, in the estimator's arithmetic."""
+        """The program of the network for one row, in the estimator's arithmetic."""
         self._require_unchanged()
         found = TorchPredictor(self.network()).program(features)
         return replace(found, arithmetic=self._arithmetic())
@@ -189,7 +189,7 @@ class ScikitLearnPredictor:
 
     @property
     def _feature_names(self) -> tuple[str, ...] | None:
-        """What the estimator calls its features, if it was trained on a frame."""
+        """Names of the features if the estimator was trained on a frame."""
         names = getattr(self._estimator, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
@@ -200,7 +200,7 @@ class ScikitLearnPredictor:
             yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
 
     def _require_agreement(self, truth: FloatArray, ours: FloatArray, *, coarse: bool) -> None:
-        """Refuse an estimator that the network does not compute; what is not finite is refused elsewhere."""
+        """Refuse an estimator that its network does not reproduce; infinite values are refused elsewhere."""
         tolerance = COARSE_AGREEMENT if coarse else AGREEMENT
         with np.errstate(invalid="ignore"):
             agree = truth.shape == ours.shape and np.all(
@@ -221,7 +221,7 @@ class ScikitLearnPredictor:
             )
 
     def _columns(self, answer: np.ndarray[Any, Any]) -> FloatArray:
-        """The answer as (n, q) numbers: of two classes, the second's alone unless both are meant."""
+        """The answer as (n, q) numbers: for two classes the second one only, unless both are requested."""
         values: FloatArray = answer.astype(np.float64)
         if values.ndim == 1:
             return values[:, None]

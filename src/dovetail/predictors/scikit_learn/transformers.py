@@ -39,11 +39,11 @@ from dovetail.predictors.torch.traced import Traced
 
 ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
 Categories = dict[int, tuple[Any, bool]]
-"""Of a feature: its categories, and whether all others are errors."""
+"""The categories of a feature, and whether other values are errors."""
 
 
 def one_hot_encoder(encoder: Any) -> Iterator[nn.Module]:
-    """One column for each category: a ReLU hat over its number, which is 0 at all others."""
+    """One column for each category: a hat of ReLUs around its number, 0 at all others."""
     numbers, dropped = category_numbers(encoder), encoder.drop_idx_
     kept = []
     for feature, values in enumerate(numbers):
@@ -59,7 +59,7 @@ def one_hot_encoder(encoder: Any) -> Iterator[nn.Module]:
 
 
 def ordinal_encoder(encoder: Any) -> Iterator[nn.Module]:
-    """The place of each category: a line from one to the next."""
+    """The position of each category, by linear interpolation."""
     numbers = category_numbers(encoder)
     if encoder.handle_unknown != "error":
         raise _cannot(encoder, f"handle_unknown={encoder.handle_unknown!r}")
@@ -80,7 +80,8 @@ def _interpolated(values: FloatArray) -> Iterator[nn.Module]:
 
 
 def category_numbers(encoder: Any) -> list[FloatArray]:
-    """By feature, the numbers that stand for its categories: they themselves, or their places."""
+    """By feature, the numbers that stand for its categories: the categories themselves, or their
+    positions."""
     if getattr(encoder, "infrequent_categories_", None) is not None and any(
         one is not None for one in encoder.infrequent_categories_
     ):
@@ -98,7 +99,7 @@ def _numbers(encoder: Any, categories: Any) -> FloatArray:
 
 
 def is_numeric(categories: Any) -> bool:
-    """Whether a feature holds its categories themselves, not their places."""
+    """Whether a feature holds its categories themselves, not their positions."""
     return bool(np.asarray(categories).dtype.kind in "fiub")
 
 
@@ -109,7 +110,7 @@ def _cannot(encoder: Any, what: str) -> PredictorError:
 
 
 def categories_read(estimator: Any) -> Categories:
-    """Of each feature that an encoder reads as it is given."""
+    """The categories of each feature that an encoder reads unchanged."""
     first = (steps_of(estimator) or [None])[0]
     if is_a(first, "ColumnTransformer"):
         found: Categories = {}
@@ -127,7 +128,7 @@ def categories_read(estimator: Any) -> Categories:
 
 
 def _histogram_categories(estimator: Any) -> Categories:
-    """What histogram gradient boosting encodes by itself; what it does not know is missing to it."""
+    """Categories that histogram gradient boosting encodes itself; unknown ones count as missing."""
     chosen = getattr(estimator, "is_categorical_", None)
     if chosen is None:
         return {}
@@ -150,7 +151,7 @@ FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
     np.negative: torch.neg,
     np.reciprocal: torch.reciprocal,
 }
-"""numpy's functions that torch has, too."""
+"""numpy functions with a torch equivalent."""
 
 
 Powers = tuple[int, ...]
@@ -158,7 +159,7 @@ Powers = tuple[int, ...]
 
 
 def normalizer(estimator: Any) -> Iterator[nn.Module]:
-    """Each row divided by its length; a row of zeros stays as it is."""
+    """Each row divided by its length; rows of zeros are unchanged."""
     yield Pointwise(partial(_of_length_1, estimator.norm))
 
 
@@ -172,18 +173,18 @@ def _of_length_1(norm: str, values: Tensor) -> Tensor:
 
 
 def _or_one(length: Tensor) -> Tensor:
-    """What may be divided by. Where a bound is asked for, 0 has none: what it cannot exclude is left open."""
+    """A divisor, with 1 in place of 0 for values. A bound that cannot exclude 0 is infinite."""
     return length if isinstance(length, Traced) else torch.where(length == 0.0, 1.0, length)
 
 
 def binarizer(estimator: Any) -> Iterator[nn.Module]:
-    """1 above a threshold, else 0."""
+    """1 above a threshold, otherwise 0."""
     threshold = float(estimator.threshold)
     yield Steps(lambda values: (values > threshold).astype(np.float64))
 
 
 def function_transformer(estimator: Any) -> Iterator[nn.Module]:
-    """numpy's functions as torch's; any other as it is, with differences for its gradient."""
+    """numpy functions as torch functions; others with differences as gradient."""
     options = estimator.kw_args
     if estimator.func in FUNCTIONS and not options:
         yield Pointwise(FUNCTIONS[estimator.func])
@@ -203,7 +204,7 @@ def _only_called(function: Callable[[FloatArray], Any]) -> Callable[[Tensor], Te
 
 
 def projection(estimator: Any) -> Iterator[nn.Module]:
-    """PCA and truncated singular values: as scikit-learn multiplies before it centres."""
+    """PCA and truncated SVD: multiplied before they are centred, as in scikit-learn."""
     components = np.asarray(estimator.components_, dtype=np.float64)
     mean = getattr(estimator, "mean_", None)
     yield dense(components, 0.0 if mean is None else -(components @ mean))
@@ -218,7 +219,7 @@ def selector(estimator: Any) -> Iterator[nn.Module]:
 
 
 def imputer(estimator: Any) -> Iterator[nn.Module]:
-    """Numbers are never missing here: what is left is which columns there are."""
+    """Values are never missing here, so only the choice of columns remains."""
     missing = estimator.missing_values
     if estimator.add_indicator or not (isinstance(missing, float) and np.isnan(missing)):
         raise PredictorError(
@@ -236,7 +237,7 @@ def imputer(estimator: Any) -> Iterator[nn.Module]:
 
 
 def polynomial_features(estimator: Any) -> Iterator[nn.Module]:
-    """Of any degrees; a linear layer where no feature is multiplied by another."""
+    """Polynomial features of any degrees; a linear layer if no features are multiplied."""
     powers = np.asarray(estimator.powers_, dtype=np.int64).reshape(-1, estimator.n_features_in_)
     degrees = powers.sum(axis=1)
     if degrees.max(initial=0) <= 1:
@@ -246,7 +247,8 @@ def polynomial_features(estimator: Any) -> Iterator[nn.Module]:
 
 
 class Monomials(nn.Module):
-    """Each is its first feature times a monomial of one degree less: as many roundings as scikit-learn's."""
+    """Each monomial is its first feature times a monomial of one degree less, with the roundings of
+    scikit-learn."""
 
     def __init__(self, powers: IntArray) -> None:
         super().__init__()
@@ -260,7 +262,7 @@ class Monomials(nn.Module):
             self._keep(f"_rest{degree}", rest)
         squares = [_first(monomial) for monomial in levels[1] if max(monomial) == 2]
         self._squares = len(squares)
-        """Of degree 2, squares come first: their least value is known."""
+        """Of degree 2, squares come first: their smallest value is known."""
         order = [(0,) * powers.shape[1], *(monomial for level in levels for monomial in level)]
         place = {monomial: at for at, monomial in enumerate(order)}
         self._keep("_chosen", [place[tuple(map(int, row))] for row in powers])
@@ -286,7 +288,7 @@ class Monomials(nn.Module):
 
 
 def _levels(wanted: list[Powers], features: int) -> list[list[Powers]]:
-    """All monomials that are needed on the way, degree by degree from 1; squares first."""
+    """All monomials that are needed as intermediate results, by degree from 1; squares first."""
     top = max(map(sum, wanted))
     needed: list[set[Powers]] = [set() for _ in range(top + 1)]
     for monomial in wanted:
@@ -306,7 +308,8 @@ def _without(monomial: Powers, at: int) -> Powers:
 
 
 def standard_scaler(scaler: Any) -> Iterator[nn.Module]:
-    """Also of RobustScaler. Shifted before it is scaled, as scikit-learn does: what is close stays exact."""
+    """StandardScaler and RobustScaler. Shifted before it is scaled, as in scikit-learn, so that close values
+    stay exact."""
     if _centre(scaler) is not None:
         yield shift(-_centre(scaler))
     if scaler.scale_ is not None:
@@ -316,7 +319,7 @@ def standard_scaler(scaler: Any) -> Iterator[nn.Module]:
 
 
 def min_max_scaler(scaler: Any) -> Iterator[nn.Module]:
-    """Into a range, and cut off there if it was told to."""
+    """Into a range, clipped if requested."""
     yield dense(np.diag(scaler.scale_), scaler.min_)
     if scaler.clip:
         low, high = scaler.feature_range
@@ -324,14 +327,14 @@ def min_max_scaler(scaler: Any) -> Iterator[nn.Module]:
 
 
 def max_abs_scaler(scaler: Any) -> Iterator[nn.Module]:
-    """Into [-1, 1], and cut off there if it was told to."""
+    """Into [-1, 1], clipped if requested."""
     yield scale(1.0 / scaler.scale_)
     if getattr(scaler, "clip", False):  # there since scikit-learn 1.8
         yield from clip(-1.0, 1.0, len(scaler.scale_))
 
 
 def inverse(transformer: Any) -> Iterator[nn.Module]:
-    """The way back from a transformed target."""
+    """The inverse transform of a target."""
     if is_a(transformer, "MinMaxScaler"):
         yield shift(-transformer.min_)
         yield scale(1.0 / transformer.scale_)

@@ -30,11 +30,11 @@ from dovetail.predictors.trees.assembly import combined
 from dovetail.predictors.trees.predictor import TreePredictor
 
 LIBRARIES = ("XGBoost", "LightGBM", "CatBoost", "scikit-learn trees")
-"""Of the table of predictors: those that are tree ensembles."""
+"""The libraries of tree ensembles in the table of predictors."""
 
 _agreed: dict[int, TreeEnsemble] = {}
-"""By the id of an estimator that lives: its trees as they were compared last, cut by cut. (Not every
-library's estimators can be hashed.)"""
+"""By the id of a living estimator: its trees as they were last compared. (Estimators of some libraries
+cannot be hashed.)"""
 
 
 def is_trees(estimator: Any) -> bool:
@@ -43,12 +43,12 @@ def is_trees(estimator: Any) -> bool:
 
 
 def ends_in_trees(estimator: Any) -> bool:
-    """Whether a pipeline's last step is a tree ensemble."""
+    """Whether a pipeline ends in a tree ensemble."""
     return is_a(estimator, "Pipeline") and is_trees(last_step(estimator))
 
 
 def adds_up_in_float32(estimator: Any) -> bool:
-    """Whether there are trees of XGBoost's somewhere inside: what is made of them is no finer than they."""
+    """Whether there are trees of XGBoost inside, so that results are no finer than float32."""
     return any(_is_of("XGBoost", part) for part in all_parts(estimator))
 
 
@@ -58,12 +58,12 @@ def _is_of(library: str, estimator: Any) -> bool:
 
 
 def trees_inside(estimator: Any, *, both_classes: bool) -> Iterator[nn.Module]:
-    """The flat form, once it agrees with the estimator; a step function."""
+    """The flat form of trees, compared with the estimator; a step function."""
     yield Steps(replace(flat_form(estimator, both_classes=both_classes), in_order=False).values)
 
 
 def flat_form(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
-    """An estimator's trees as they are now, once they agree with it."""
+    """An estimator's current trees after a comparison with it."""
     predictor = as_predictor(estimator)
     assert isinstance(predictor, TreePredictor)
     predictor.agreed = _agreed.get(id(estimator))
@@ -78,7 +78,7 @@ def flat_form(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
 
 
 def is_sum_of_trees(estimator: Any) -> bool:
-    """Whether nothing but trees without a link is averaged, or put side by side."""
+    """Whether only trees without a link are averaged or put side by side."""
     if (
         not is_a(estimator, "_MultiOutputEstimator", "_BaseVoting")
         or getattr(estimator, "voting", "") == "hard"
@@ -89,7 +89,7 @@ def is_sum_of_trees(estimator: Any) -> bool:
 
 
 def sum_of_trees(estimator: Any, *, both_classes: bool) -> TreeEnsemble:
-    """As one ensemble; of two classes the second's share, unless both are meant."""
+    """The sum as one ensemble; for two classes the second one's share, unless both are requested."""
     if is_a(estimator, "_MultiOutputEstimator"):
         side_by_side = [flat_form(one) for one in estimator.estimators_]
         return combined(side_by_side, [*_places([one.outputs for one in side_by_side])])
@@ -102,7 +102,7 @@ def sum_of_trees(estimator: Any, *, both_classes: bool) -> TreeEnsemble:
 
 
 def _places(widths: list[int]) -> Iterator[FloatArray]:
-    """For each part, the matrix that puts its outputs where they belong among all."""
+    """For each part, the matrix that puts its outputs in their places."""
     begin = 0
     for width in widths:
         yield np.eye(sum(widths))[:, begin : begin + width]
@@ -110,7 +110,7 @@ def _places(widths: list[int]) -> Iterator[FloatArray]:
 
 
 def category_features(estimator: Any) -> set[int]:
-    """Features of the estimator that reach trees of its as categories, and are no encoder's."""
+    """Features that reach trees as categories without an encoder."""
     *before, last = steps_of(estimator) or [None]
     found: set[int] = set()
     if is_trees(last):
@@ -124,7 +124,7 @@ def category_features(estimator: Any) -> set[int]:
 
 
 def _before(step: Any, features: Iterable[int]) -> Iterable[int]:
-    """Where a step has features from that are categories behind it; those it numbers itself are left out."""
+    """The features of a step that are categories behind it, without those that it encodes itself."""
     for feature in features:
         inner, own = _part(step, feature)
         if inner is None:
@@ -138,7 +138,7 @@ def _before(step: Any, features: Iterable[int]) -> Iterable[int]:
 
 
 def _part(step: Any, feature: int) -> tuple[Any, int]:
-    """What in a step makes a feature (None: it passes), and of which one."""
+    """The part of a step that makes a feature (None: it passes), and the feature's number there."""
     if not is_a(step, "ColumnTransformer"):
         return step, feature
     for name, inner, _ in step.transformers_:

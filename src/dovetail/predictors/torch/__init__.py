@@ -1,1 +1,2 @@
-"""torch modules: run as their owner does, copied into float64 for gradients, known layer by layer."""
+"""torch modules: evaluated as their owner does, copied into float64 for gradients, and read layer by
+layer."""

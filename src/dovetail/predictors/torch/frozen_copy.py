@@ -24,7 +24,7 @@ from dovetail.core.errors import PredictorError
 
 _lock = threading.Lock()
 _users: list[bool] = []
-"""What cuDNN's switch was, once for each forward pass that needs it off."""
+"""cuDNN's switch before the first forward pass that needs it off."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class CopyMode:
     """How a copy computes."""
 
     in_float64: bool
-    """Else in the module's own dtypes."""
+    """Otherwise in the module's own dtypes."""
     redirects_casts: bool = False
-    """Whether it takes `CastsToFloat64` to compute in float64."""
+    """Whether it needs `CastsToFloat64` to compute in float64."""
     sets_default: bool = True
-    """Whether it runs within `DefaultDtype`, which costs some time at every layer."""
+    """Whether it runs inside `DefaultDtype`, which costs some time at every layer."""
 
 
 MODES = (CopyMode(True), CopyMode(True, redirects_casts=True), CopyMode(False))
-"""What is tried, best first."""
+"""The modes to try, best first."""
 
 
 class FrozenCopy:
-    """A copy that was made, in one mode: (n, d) float64 rows to (n, q) float64 values."""
+    """A copy in one mode: (n, d) float64 rows to (n, q) float64 values."""
 
     def __init__(
         self,
@@ -56,20 +56,20 @@ class FrozenCopy:
     ) -> None:
         self._run, self._mode, self._dtypes = run, mode, dtypes
         self._plain_kernels = plain_kernels
-        """Whether it must do without cuDNN."""
+        """Whether it must run without cuDNN."""
         self._needs_default = False
 
     @property
     def mode(self) -> CopyMode:
-        """The mode, without what the rows so far could do without."""
+        """The mode, without parts that the rows so far did not need."""
         return replace(self._mode, sets_default=self._needs_default)
 
     def settled(self) -> FrozenCopy:
-        """The same copy, in that mode."""
+        """The same copy with that mode fixed."""
         return FrozenCopy(self._run, self.mode, self._dtypes, plain_kernels=self._plain_kernels)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """The values of some rows, with their graph."""
+        """The values of some rows, with their autograd graph."""
         try:
             outputs = self._values(inputs, self._mode.sets_default)
         except RuntimeError:
@@ -94,14 +94,14 @@ class FrozenCopy:
 
 
 class UndecidedCopy:
-    """A copy in every mode, of a module that no rows have gone through yet: the first decide."""
+    """Copies in every mode, of a module that has evaluated no rows yet: the first rows decide."""
 
     def __init__(self, name: str, copies: Sequence[FrozenCopy]) -> None:
         self._name, self._copies = name, copies
         self._chosen: FrozenCopy | None = None
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """The values of some rows, with their graph."""
+        """The values of some rows, with their autograd graph."""
         if self._chosen is None:
             first, _ = first_that_runs(self._name, self._copies, inputs)
             self._chosen = first.settled()
@@ -110,7 +110,7 @@ class UndecidedCopy:
 
 
 def first_that_runs(name: str, copies: Iterable[FrozenCopy], rows: Tensor) -> tuple[FrozenCopy, Tensor]:
-    """The first copy whose values and gradient can be had, and its values with their graph."""
+    """The first copy that gives values and gradients, with the values and their graph."""
     reason: Exception | None = None
     for copied in copies:
         try:
@@ -137,7 +137,7 @@ def _with_graph(copied: FrozenCopy, rows: Tensor) -> Tensor:
 def in_first_dtype(
     dtypes: Sequence[torch.dtype], run: Callable[[torch.dtype], Any]
 ) -> tuple[Any, torch.dtype]:
-    """What is had in the first dtype of inputs that a module takes, and that dtype."""
+    """The result in the first dtype of inputs that a module accepts, and that dtype."""
     for dtype in dtypes:
         try:
             return run(dtype), dtype
@@ -148,12 +148,12 @@ def in_first_dtype(
 
 
 def likeliest_first(dtypes: Sequence[torch.dtype], taken: torch.dtype | None) -> list[torch.dtype]:
-    """The dtypes, that which was taken before at the front."""
+    """The dtypes, with the last accepted one first."""
     return sorted(dtypes, key=lambda dtype: dtype != taken)
 
 
 def frozen(module: nn.Module, dtype: torch.dtype | None, device: str) -> nn.Module:
-    """A copy in evaluation mode whose parameters never change, in `dtype` (None: its own)."""
+    """A copy in evaluation mode with frozen parameters, in `dtype` (None: its own)."""
     # Tensors that are results of a computation (old-style weight_norm keeps one) cannot be
     # deep-copied; a detached copy stands in, to be recomputed by the module's own hooks.
     memo: dict[int, Any] = {
@@ -212,25 +212,25 @@ def as_table(outputs: Any, samples: int) -> Tensor:
 
 
 LOWER = (torch.float32, torch.float16, torch.bfloat16)
-"""Dtypes that a float64 copy stands in for."""
+"""Dtypes that a float64 copy replaces."""
 
 _CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
-"""Calls that name a dtype without an argument."""
+"""Methods that name a dtype without an argument."""
 
 
 class CastsToFloat64(TorchFunctionMode):
-    """Within it, code that asks torch for a lower floating precision is given float64."""
+    """Inside, code that asks torch for a lower floating precision gets float64."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every call of torch comes through here."""
+        """Receives every call of torch."""
         func = torch.Tensor.double if func in _CASTS else func
         return func(*map(_raised, args), **{key: _raised(value) for key, value in (kwargs or {}).items()})
 
 
 def _raised(argument: Any) -> Any:
-    """float64 in place of a lower floating dtype; other values are unchanged."""
+    """float64 instead of a lower floating dtype; other values are unchanged."""
     return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
 
 
@@ -247,12 +247,12 @@ class DefaultDtype(TorchFunctionMode):
         self._dtype = dtype
         self._taken = () if dtype == torch.get_default_dtype() else (torch.get_default_dtype(),)
         self.needed = False
-        """Whether it had anything to do."""
+        """Whether it changed anything."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every call of torch comes through here."""
+        """Receives every call of torch."""
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or made.dtype not in self._taken or func in _CASTS:
@@ -263,7 +263,7 @@ class DefaultDtype(TorchFunctionMode):
         return self._again(func, args, kwargs, made)
 
     def _again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Tensor) -> Any:
-        """The same in the wanted dtype: asked for by name, or of whole numbers turned into floats before."""
+        """The same in the wanted dtype: requested by name, or with integers turned into floats first."""
         try:
             return func(*args, **kwargs, dtype=self._dtype)
         except (TypeError, RuntimeError):
@@ -280,7 +280,7 @@ class DefaultDtype(TorchFunctionMode):
 
 
 def _spread(arguments: Any) -> Iterator[Any]:
-    """The arguments; lists and tuples are flattened."""
+    """The arguments, with lists and tuples flattened."""
     for argument in arguments:
         if isinstance(argument, (list, tuple)):
             yield from _spread(argument)
@@ -289,7 +289,7 @@ def _spread(arguments: Any) -> Iterator[Any]:
 
 
 def _says_its_dtype(argument: Any) -> bool:
-    """Whether an argument decides the dtype of what is made of it, so that the default does not."""
+    """Whether an argument determines the dtype of the result, so that the default does not."""
     if isinstance(argument, Tensor):
         return argument.is_floating_point() or argument.is_complex()
     return isinstance(argument, (torch.dtype, np.ndarray, np.generic, str))

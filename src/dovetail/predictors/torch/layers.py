@@ -34,16 +34,16 @@ PLAIN: dict[type[nn.Module], str] = {
     nn.Dropout: "",
     nn.Flatten: "",
 }
-"""What each class computes after training; nothing for those that hand their input on: rows are flat."""
+"""The operation of each class after training; nothing for those that pass their input on."""
 
 OWN_CODE = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "_compiled_call_impl", "__iter__")
-"""What a module's answer passes through."""
+"""Methods through which a module's answer passes."""
 HARMLESS = frozenset(
     ("__init__", "__module__", "__doc__", "__qualname__", "__annotations__", "__annotate_func__",
      "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__",
      "__constants__", "__abstractmethods__", "_abc_impl")
 )  # fmt: skip
-"""What a class derived from nn.Sequential may define and still be one: how it is built, not what it says."""
+"""What a class derived from nn.Sequential may define: how it is built, not what it computes."""
 
 
 def _code(cls: type) -> dict[str, Any]:
@@ -55,7 +55,7 @@ _AS_SHIPPED = {cls: _code(cls) for cls in (*PLAIN, nn.Sequential)}
 
 
 def proved_layers(name: str, parts: list[TorchOperation], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
-    """The parts as layers, if the graph says the same; `run` evaluates the network, after training."""
+    """The parts as layers, if the recorded graph agrees; `run` evaluates the trained network."""
     seen = recorded(parts, run)
     if not _same(parts, seen):
         said = ", ".join(part.kind for part in seen) or "nothing"
@@ -67,7 +67,7 @@ def proved_layers(name: str, parts: list[TorchOperation], run: Callable[[Tensor]
 
 
 def parts_of(module: nn.Module, path: str = "") -> Iterator[TorchOperation]:
-    """What a module computes in evaluation mode, by the classes of its parts."""
+    """The operations of a module in evaluation mode, by the classes of its parts."""
     where = f" (at {path!r})" if path else ""
     reason = changed(module)
     if reason:
@@ -94,7 +94,7 @@ def parts_of(module: nn.Module, path: str = "") -> Iterator[TorchOperation]:
 
 
 def changed(module: nn.Module) -> str:
-    """Why a module may compute something else than its class does, or nothing."""
+    """Why a module may compute something else than its class; empty if it does not."""
     for hooks in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks"):
         if getattr(module, f"_{hooks}", None):
             return f"it has {hooks.replace('_', ' ')}"
@@ -118,7 +118,7 @@ def _is_sequence(cls: type) -> bool:
 
 
 def _is_usual(module: nn.Module) -> bool:
-    """Options as the layers take them for granted, parameters that are plain tensors."""
+    """Whether options are those that layers assume, and parameters are plain tensors."""
     if isinstance(module, nn.Softplus):
         return module.beta == 1.0 and module.threshold == 20.0
     if isinstance(module, nn.Softmax):
@@ -141,7 +141,7 @@ def _same(parts: list[TorchOperation], seen: list[TorchOperation]) -> bool:
 
 
 def _one_tensor(a: Tensor | None, b: Tensor | None) -> bool:
-    """Whether two tensors are the same numbers in the same place."""
+    """Whether two tensors share memory."""
     if a is None or b is None:
         return a is b
     return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
@@ -162,15 +162,16 @@ OPERATIONS = {
     "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu_": "relu", "_softmax": "softmax",
     **{function.operation: name for name, function in LAYERS.items()},
 }  # fmt: skip
-"""torch's own operations, by what they compute."""
+"""torch's operations that count as layers, by name."""
 VIEWS = ("t", "detach", "alias", "view", "transpose", "permute")
-"""Operations that only look at a tensor in another way."""
+"""Operations that only change the view of a tensor."""
 SHOWN = 3
-"""Rows of the batch that shows the graph."""
+"""Number of rows of the batch that records the graph."""
 
 
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A mode that torch's compiler knows nothing of: telling it would import it first, for two seconds."""
+    """A dispatch mode that torch's compiler does not know, because telling it would import it (two
+    seconds)."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -178,7 +179,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class TorchOperation(NamedTuple):
-    """One operation of a module: what it is, and the parameters of a dense one."""
+    """One operation of a module, with the parameters of a dense one."""
 
     kind: str
     weight: Tensor | None = None
@@ -186,15 +187,15 @@ class TorchOperation(NamedTuple):
 
 
 class _Recorder(DispatchMode):
-    """Records every operation that torch carries out within it, with its operands."""
+    """Records every operation of torch inside, with its operands."""
 
     def __init__(self, batch: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[TorchOperation] = []
         self.last = batch
-        """What the next operation must work on."""
+        """The tensor that the next operation must use."""
         self._casts: list[tuple[Tensor, Tensor]] = []
-        """Tensors in another dtype, each with the one it was made of: they hold the same numbers, rounded."""
+        """Tensors converted to another dtype, each with its origin."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -212,7 +213,7 @@ class _Recorder(DispatchMode):
         return next((source for cast, source in self._casts if cast is argument), argument)
 
     def _note(self, part: TorchOperation) -> None:
-        """A bias that is added by itself belongs to the product before it."""
+        """Add a bias to the product before it."""
         before = self.seen[-1] if self.seen else TorchOperation("")
         if part.kind == "bias" and before.kind == "dense" and before.bias is None:
             self.seen[-1] = before._replace(bias=part.bias)
@@ -220,7 +221,7 @@ class _Recorder(DispatchMode):
             self.seen.append(part)
 
     def _part(self, name: str, args: tuple[Any, ...], options: bool) -> TorchOperation:
-        """The operation, if it works on what the one before it gave, and without options of its own."""
+        """The operation, if it uses the result of the previous one and has no options."""
         kind = OPERATIONS.get(name, name)
         data = args[1] if name == "addmm" else args[0]
         if options or data is not self.last:

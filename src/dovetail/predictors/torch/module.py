@@ -54,7 +54,7 @@ from dovetail.predictors.torch.layers import TorchOperation, parts_of, proved_la
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
 
 IMPORTS = 20.0
-"""Of the time that mpmath takes to import, for the rest: 27 where compiled files are kept, 9 where not."""
+"""Factors on the import time of mpmath for the remaining imports: 27 with compiled files, 9 without."""
 
 
 def _import_dispatch() -> None:
@@ -74,7 +74,7 @@ def _import_dispatch() -> None:
 def recorded_program(
     name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
 ) -> Program:
-    """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
+    """The program of `run` for one row; an `UnsupportedError` says what cannot be followed."""
     _import_dispatch()
     recording = Recording(features)
     row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
@@ -91,24 +91,24 @@ def recorded_program(
 
 
 MODE = threading.RLock()
-"""Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
+"""Held while a module is in evaluation mode, because another thread might switch it back."""
 
 
 KINKED = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
     "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy",
 )  # fmt: skip
-"""Autograd nodes whose second derivative carries nothing, by the beginning of their names; the last is our
-own: steps, and functions known by their differences."""
+"""Autograd nodes without a useful second derivative, by the beginning of their names; the last ones are our
+own."""
 
 PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")
-"""Autograd nodes that hand a value on unchanged: looked through to find the last real operation."""
+"""Autograd nodes that pass a value unchanged, skipped to find the last real operation."""
 
 LINEAR = ("Addmm", "Mm", "Linear", "Convolution")
-"""Autograd nodes that a logit comes from and a probability does not (a sum may be a mean of sigmoids)."""
+"""Autograd nodes after which an output is a logit and not a probability (a sum may be a mean of sigmoids)."""
 
 MOST_NODES = 10_000
-"""Nodes that are looked at: a network of more says nothing new in the rest, and each costs time."""
+"""Largest number of nodes examined."""
 
 
 class TorchPredictor:
@@ -119,9 +119,9 @@ class TorchPredictor:
         self.name = type(module).__name__
         self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
         self._mode: CopyMode | None = None
-        """How the module was last seen to be copied; saves later copies the trial."""
+        """The mode of the last copy, to skip trials."""
         self._taken: torch.dtype | None = None
-        """The dtype of inputs that the module was last seen to take."""
+        """The dtype of inputs that the module last accepted."""
         _require_usable(module)
 
     @property
@@ -136,19 +136,20 @@ class TorchPredictor:
         return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
 
     def predict_tensor(self, U: Tensor) -> Tensor:
-        """The same of float64 rows that are where the module lives; its answer, in float64, stays there."""
+        """The answers to float64 rows on the module's device, as float64 tensors there."""
         with evaluation_mode(self.module), torch.no_grad():
             outputs = self._in_own_dtype(lambda dtype: self._run(U.to(dtype, copy=True)))
             return as_table(outputs, len(U)).to(torch.float64)
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
+        """A frozen copy for gradients: float64 in and out, and inside if the module allows it."""
         if self._mode is not None:
             return self._copy(self._mode, device)
         return UndecidedCopy(self.name, list(self._copies(device)))
 
     def describe(self, X: FloatArray) -> Description:
-        """Dtypes and device are its own; smoothness and the last operation are read off an autograd graph."""
+        """Dtypes and device are the module's; smoothness and the last operation come from an autograd
+        graph."""
         known = Description(
             name=self.name,
             device=self._device,
@@ -170,15 +171,13 @@ class TorchPredictor:
         )
 
     def layers(self) -> tuple[Layer, ...]:
-        """The module written out, if it is a plain sequence of dense layers and common activations."""
+        """The layers, if the module is a plain sequence of dense layers and common activations."""
         with evaluation_mode(self.module):
             return proved_layers(self.name, self._parts(), self._run)
 
     def program(self, features: int) -> Program:
-        """Every operation, and the arithmetic it is carried out in here and now.
-
-        Layers where their types are exact; else what the module does with one row, hooks included.
-        """
+        """The program for one row, and the arithmetic that it is computed in. From the layers if their types
+        are exact; otherwise recorded, hooks included."""
         try:
             found = program_of(self._unfolded(), features)
         except UnsupportedError:
@@ -186,7 +185,7 @@ class TorchPredictor:
         return replace(found, arithmetic=self._arithmetic(None))
 
     def _unfolded(self) -> tuple[Layer, ...]:
-        """A layer for each operation that is carried out: `layers` may have some of them in one."""
+        """A layer for each operation that is computed: `layers` may combine some."""
         return TorchPredictor.layers(self)
 
     def _traced(self, features: int) -> Program:
@@ -195,7 +194,7 @@ class TorchPredictor:
         return replace(found, arithmetic=self._arithmetic(found))
 
     def _arithmetic(self, traced: Program | None) -> Arithmetic | None:
-        """Of layers, or of a traced program; None where it cannot be relied on."""
+        """The arithmetic of layers or of a traced program; None if it is not reliable."""
         dtypes, kind = self._dtypes(), torch.device(self._device).type
         with suppress(UnsupportedError):
             if traced is None:
@@ -204,7 +203,7 @@ class TorchPredictor:
         return None
 
     def _parts(self) -> list[TorchOperation]:
-        """What the classes of the module's parts say it computes."""
+        """The operations by the classes of the module's parts."""
         return list(parts_of(self.module))
 
     def _run(self, batch: Tensor) -> Any:
@@ -227,19 +226,19 @@ class TorchPredictor:
         return tuple(dict.fromkeys(tensor.dtype for tensor in self._tensors())) or (torch.float64,)
 
     def _entry_dtypes(self) -> list[torch.dtype]:
-        """The dtypes that inputs may have to have, likeliest first."""
+        """Possible dtypes of inputs, likeliest first."""
         return likeliest_first(self._dtypes(), self._taken)
 
     @property
     def _features(self) -> int | None:
-        """How many features the module takes, where its first layer shows it."""
+        """Number of features, if the first layer shows it."""
         first: nn.Module | None = self._module
         while isinstance(first, nn.Sequential) and type(first).forward is nn.Sequential.forward:
             first = next(first.children(), None)
         return first.in_features if isinstance(first, nn.Linear) else None
 
     def _answer(self, X: FloatArray) -> Any:
-        """What the module says of `X`, in the first of its own dtypes that it takes."""
+        """The module's answer to `X`, in the first of its dtypes that it accepts."""
         rows, device = np.ascontiguousarray(X), self._device
 
         def run(dtype: torch.dtype) -> Any:  # it may change its input, which is a copy
@@ -250,7 +249,7 @@ class TorchPredictor:
         return self._in_own_dtype(run)
 
     def _in_own_dtype(self, run: Callable[[torch.dtype], Any]) -> Any:
-        """What is had in the first dtype of inputs that the module takes: the last one, if it still does."""
+        """The result in the first accepted dtype of inputs, beginning with the last accepted one."""
         if self._taken is not None:
             with suppress(RuntimeError):
                 return run(self._taken)
@@ -258,7 +257,7 @@ class TorchPredictor:
         return outputs
 
     def _copies(self, device: str) -> Iterator[FrozenCopy]:
-        """One in every mode, best first; a mode that the module cannot be converted to is left out."""
+        """One copy in every mode, best first; modes to which the module cannot be converted are left out."""
         for mode in MODES:
             try:
                 yield self._copy(mode, device)
@@ -275,7 +274,8 @@ class TorchPredictor:
         return FrozenCopy(run, mode, dtypes, plain_kernels=self._recurrent and on_cuda)
 
     def _first_graph(self, X: FloatArray) -> Tensor:
-        """The values of a copy at `X` with their graph, in the best mode there is; that is remembered."""
+        """The values of a copy at `X` with their graph, in the best mode that works; the mode is
+        remembered."""
         rows = torch.tensor(X, dtype=torch.float64)
         try:
             copied, outputs = first_that_runs(self.name, self._copies("cpu"), rows)
@@ -310,7 +310,7 @@ def _require_usable(module: nn.Module) -> None:
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Within it dropout does nothing, and normalisations use what they learned."""
+    """Inside, dropout does nothing, and normalisations use learned statistics."""
     with MODE:
         training = [part for part in module.modules() if part.training]
         for part in training:
@@ -323,8 +323,8 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 
 def _set(part: nn.Module, training: bool) -> None:
-    """Past `Module.__setattr__`, which looks for parameters first: of 128 parts that is a millisecond, a part
-    of what a small batch takes. Parts that have a way of their own (TorchScript) are asked by it."""
+    """Set the mode past `Module.__setattr__`, which is slow for many parts. Parts with a way of their own
+    (TorchScript) are set by it."""
     if type(part).__setattr__ is nn.Module.__setattr__ and "training" in vars(part):
         vars(part)["training"] = training
     else:
@@ -332,12 +332,12 @@ def _set(part: nn.Module, training: bool) -> None:
 
 
 def is_smooth(outputs: Tensor) -> bool:
-    """Whether second derivatives carry something: no node on the way to `outputs` has a kink."""
+    """Whether second derivatives are useful: no operation on the way to `outputs` has a kink."""
     return not any(node.name().startswith(KINKED) for node in _nodes(outputs))
 
 
 def ends_in_sigmoid(outputs: Tensor) -> bool | None:
-    """True for a sigmoid, False for a linear map, None where the last operation tells neither."""
+    """True for a sigmoid, False for a linear map, None if the last operation is neither."""
     last = _last_operation(outputs)
     if last.startswith("Sigmoid"):
         return True
@@ -345,7 +345,7 @@ def ends_in_sigmoid(outputs: Tensor) -> bool | None:
 
 
 def _last_operation(outputs: Tensor) -> str:
-    """The last real operation; the addition of a constant (a bias) to a linear map is looked through."""
+    """The last real operation; the addition of a constant (a bias) is skipped."""
     for node in _nodes(outputs):
         name: str = node.name()
         if name.startswith("Add") and not name.startswith("Addmm"):
@@ -369,11 +369,12 @@ def _nodes(outputs: Tensor) -> Iterator[Any]:
 
 
 DEVICES = ("cpu", "cuda")
-"""Where a sum of products rounds as the standard says, unless it was told otherwise."""
+"""Devices on which sums of products round as the standard says, unless configured otherwise."""
 
 
 def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
-    """The coarsest of the dtypes, on a kind of device ("cpu", "cuda"); an `UnsupportedError` says why not."""
+    """The arithmetic of the coarsest dtype on a kind of device ("cpu", "cuda"); an `UnsupportedError` says
+    why there is none."""
     names = [str(dtype).removeprefix("torch.") for dtype in dtypes]
     unknown = [name for name in names if name not in FORMATS]
     if unknown:
@@ -391,7 +392,7 @@ def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
 def program_arithmetic(
     program: Program, dtypes: Iterable[torch.dtype], device: str, *, recurrent: bool
 ) -> Arithmetic:
-    """What a program is carried out in: the coarsest of its dtypes, if whole layers can be relied on."""
+    """The arithmetic of a program: of its coarsest dtype, if whole layers are reliable."""
     met = [getattr(torch, name) for name in sorted(program.formats)]
     found = arithmetic_of([*dtypes, *met], device)
     reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves, recurrent)
@@ -401,11 +402,9 @@ def program_arithmetic(
 
 
 def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
-    """Why convolutions or recurrent layers may be coarser than sums of products, or nothing.
-
-    On a GPU cuDNN takes transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a
-    processor; oneDNN, which comes before it, multiplies out.
-    """
+    """Why convolutions or recurrent layers may be coarser than sums of products; empty otherwise. On a GPU
+    cuDNN uses transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a CPU; oneDNN,
+    which is asked before, multiplies out."""
     if device == "cuda":
         return "cuDNN carries whole layers out in its own way" if convolves or recurrent else ""
     if convolves and torch._C._get_nnpack_enabled() and not torch._C._get_mkldnn_enabled():
@@ -414,13 +413,13 @@ def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
 
 
 def _named_modes(backends: Iterable[object]) -> str:
-    """Why backends may be coarser than float32, as far as they say it, or nothing."""
+    """Why backends may be coarser than float32, according to their settings; empty otherwise."""
     modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
     return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
 
 
 def _coarser_products() -> str:
-    """Why products may be coarser than their dtype, or nothing."""
+    """Why products may be coarser than their dtype; empty otherwise."""
     try:
         if torch.get_float32_matmul_precision() != "highest":
             return "torch.set_float32_matmul_precision allows products in less than float32"
@@ -431,7 +430,7 @@ def _coarser_products() -> str:
 
 
 class SkorchPredictor(TorchPredictor):
-    """Always the module the net holds now: training it again puts a new one in its place."""
+    """The net's current module, because training replaces it."""
 
     def __init__(self, net: Any) -> None:
         self._net = net

@@ -102,7 +102,7 @@ COMPARISON: dict[str, Operator] = {
 
 
 def softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x)): torch goes over to x itself at 20, where float64 still sees the difference."""
+    """log(1 + exp(x)): torch switches to x at 20, where float64 still shows the difference."""
     return F.softplus(x, threshold=40.0)
 
 
@@ -120,7 +120,7 @@ def _gelu(node: OnnxNode) -> Kernel:
 
 
 def _over_axis(function: Callable[..., Tensor], node: OnnxNode) -> Kernel:
-    """Along one axis; before opset 13 along all from that axis on, laid out flat."""
+    """Along one axis; before opset 13 along all axes from that one on, flattened."""
     if node.opset >= 13:
         axis = node.integer("axis", -1)
         return lambda x: function(x, dim=axis)
@@ -160,7 +160,7 @@ ACTIVATION: dict[str, Operator] = {
 
 
 Reduce = Callable[[Tensor, tuple[int, ...], bool], Tensor]
-"""From a tensor, the axes that go and whether they stay with size one."""
+"""The function of a tensor, the axes to reduce, and whether they stay with size one."""
 
 
 def _reduction(function: Reduce, node: OnnxNode) -> Kernel:

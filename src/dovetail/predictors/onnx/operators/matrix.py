@@ -1,7 +1,5 @@
-"""Matrix products, attention as one operator (opset 23), normalisation and dropout.
-
-What does otherwise in training than in use is refused in training mode.
-"""
+"""Matrix products, attention as one operator (opset 23), normalisation and dropout. Operators that behave
+differently in training are refused in training mode."""
 
 from __future__ import annotations
 
@@ -96,7 +94,7 @@ def _batch_normalisation(node: OnnxNode) -> Kernel:
 
 
 def _layer_normalisation(node: OnnxNode) -> Kernel:
-    """LayerNormalization; RMSNormalization does not take the mean off."""
+    """LayerNormalization; RMSNormalization does not subtract the mean."""
     axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
     node.passed_over("stash_type")
     centred = node.operator == "LayerNormalization"

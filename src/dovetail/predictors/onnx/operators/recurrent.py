@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN, step by step: torch's own layers do not know all of ONNX's variants."""
+"""LSTM, GRU and RNN, step by step, because torch's layers lack some of ONNX's variants."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ACTIVATIONS: dict[str, Function] = {
 
 State = tuple[Tensor, ...]
 Cell = Callable[[Tensor, State, Tensor, Tensor], State]
-"""From a step's projected input, the state, the recurrent weights and their bias to the next state."""
+"""Maps a step's projected input, the state, the recurrent weights and their bias to the next state."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """What the three operators share: directions, layout, and a cell for each direction."""
+    """The common parts of the three operators: directions, layout, and a cell for each direction."""
 
     cells: list[Cell]
     reverses: tuple[bool, ...]

@@ -1,4 +1,4 @@
-"""The same numbers on other axes, repeated along them, parts of tensors, the shape itself, and constants."""
+"""Operators that move, repeat or cut numbers, the shape itself, and constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail.predictors.onnx.memory import listed, require_room
 from dovetail.predictors.onnx.node import MANY, Kernel, OnnxNode, Operator, plain
 
 SHAPES_ONLY = ("Shape", "Size")
-"""Operators whose result depends on how many rows there are, never on what they hold."""
+"""Operators whose result depends on the number of rows only, not on the data."""
 
 
 def _flatten(node: OnnxNode) -> Kernel:

@@ -1,8 +1,6 @@
-"""The table of all ONNX operators. A new one is a line in the table of its family's file.
-
-Float tensors live where the module lives; whole numbers and booleans that do not come from the data
-(shapes, axes, indices) stay on the CPU, where reading them costs nothing.
-"""
+"""The table of all ONNX operators. A new one is a line in the table of its family's file. Float tensors are
+on the module's device; integers and booleans that do not come from the data (shapes, axes, indices) stay on
+the CPU, where reading them is cheap."""
 
 from __future__ import annotations
 
@@ -40,13 +38,13 @@ OPERATORS: dict[str, Operator] = {
 }
 
 QUANTISED = ("Quantize", "QLinear", "DequantizeLinear", "DynamicQuantize", "MatMulInteger", "ConvInteger")
-"""How the names of operators on whole numbers begin."""
+"""Prefixes of the names of quantised operators."""
 BRANCHING = ("If", "Loop", "Scan", "SequenceMap")
-"""Operators that run a graph within the graph."""
+"""Operators with a graph inside."""
 
 
 def compiled(node: OnnxNode) -> Kernel:
-    """The function a node stands for, or an error that names the node; nothing is evaluated yet."""
+    """The function of a node, or an error that names the node; nothing is evaluated yet."""
     operator = operator_of(node)
     required = node.inputs[: operator.fewest]
     if len(required) < operator.fewest or "" in required or len(node.inputs) > operator.most:
@@ -60,7 +58,7 @@ def compiled(node: OnnxNode) -> Kernel:
 
 
 def operator_of(node: OnnxNode) -> Operator:
-    """What is known of a node's operator."""
+    """The description of a node's operator."""
     if node.domain == "" and node.operator in OPERATORS:
         return OPERATORS[node.operator]
     if node.domain == "ai.onnx.ml":

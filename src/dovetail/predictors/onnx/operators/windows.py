@@ -1,8 +1,6 @@
-"""Windows that slide over the axes of an image: convolutions, pooling, Pad and Upsample.
-
-ONNX pads both ends of an axis on their own, torch one amount for both; so what torch cannot say is
-padded (or cut) before its function is called without any padding.
-"""
+"""Windows over the axes of an image: convolutions, pooling, Pad and Upsample. ONNX pads both ends of an axis
+separately, torch by one amount; therefore inputs are padded (or cut) before torch's function is called
+without padding."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from dovetail.predictors.onnx.node import Kernel, OnnxNode, Operator, plain
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows lie on the axes of an image. Empty lists stand for ONNX's defaults."""
+    """The windows over the axes of an image. Empty lists stand for ONNX's defaults."""
 
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -47,7 +45,7 @@ class Windows:
         return self.strides or (1,) * axes, self.dilations or (1,) * axes
 
     def padding(self, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What is added before and after each axis."""
+        """The padding before and after each axis."""
         axes = len(sizes)
         if not self.auto_pad.startswith("SAME"):
             pads = list(self.pads) or [0] * (2 * axes)
@@ -65,7 +63,7 @@ class Windows:
     def overhang(
         self, sizes: Sequence[int], kernel: Sequence[int], pads: tuple[list[int], list[int]]
     ) -> list[int]:
-        """What must follow each axis so that whole windows fit: the padding, more if rounding up, or less."""
+        """The padding after each axis so that whole windows fit: more if rounding up, or less."""
         after = []
         for size, width, stride, dilation, first, last in zip(
             sizes, kernel, *self.steps(len(sizes)), *pads, strict=True
@@ -80,7 +78,7 @@ class Windows:
 
 
 def padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Tensor:
-    """The last axes with something added, or cut off where negative."""
+    """The last axes padded, or cut where negative."""
     amounts = [amount for pair in zip(reversed(before), reversed(after), strict=True) for amount in pair]
     if not any(amounts):
         return x
@@ -114,7 +112,7 @@ def _transposed_convolution(node: OnnxNode) -> Kernel:
     node.passed_over("kernel_shape")
 
     def cut(sizes: Sequence[int], full: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What is taken off either end of the full result."""
+        """What is cut off either end of the full result."""
         target = wanted[-len(sizes) :]
         if windows.auto_pad.startswith("SAME") and not target:
             strides, _ = windows.steps(len(sizes))
