@@ -94,8 +94,6 @@ HOUSE_LP = {
     "branching/confirmed.py",
     "bounds/safe_lp.py",
     "branching/relaxation.py",
-    "branching/table_rows.py",
-    "branching/tree_tables.py",
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/frontier.py",

@@ -44,9 +44,9 @@ def test_rows_hold_for_the_network_in_every_part_of_the_box(seed, integer):
         row, values = X @ slopes + Y @ weights, made.least(slopes[None], weights[None])[0]
         ends = np.sort(rng.uniform([-1.0, 0.0, -1.0], [1.0, 2.0, 2.0], (2, 3)), axis=0)
         inside = np.all((ends[0] <= X) & (ends[1] >= X), axis=1)
-        met = made.met(ends[:1], ends[1:])[0]
+        least = made.least_in([values], ends[:1], ends[1:])[0, 0]
         assert row.min() >= values.min() - ROUNDING
-        assert not inside.any() or row[inside].min() >= values[met].min() - ROUNDING
+        assert not inside.any() or row[inside].min() >= least - ROUNDING
 
 
 @pytest.mark.parametrize("integer", [False, True])
@@ -54,12 +54,11 @@ def test_rows_hold_for_the_network_in_every_part_of_the_box(seed, integer):
 def test_points_off_the_network_are_cut_off_and_its_own_are_not(seed, integer):
     cells, X, Y, _ = network(seed, integer)
     made, spread = cells(), np.ptp(Y, axis=0)
-    assert made.separated(X[0], Y[0], Budget()) is None
+    assert made.cut_off(X[0], Y[0], Budget()) is None
     for off in (np.array([2.0, 0.0]), np.array([0.0, -2.0]), np.array([2.0, 2.0])):
-        slopes, weights = made.separated(X[0], Y[0] + off * spread, Budget())
-        least = made.least(slopes[None], weights[None]).min()
-        assert slopes @ X[0] + weights @ (Y[0] + off * spread) < least
-        assert np.all(X @ slopes + Y @ weights >= least - ROUNDING)
+        entries, values = made.cut_off(X[0], Y[0] + off * spread, Budget())
+        assert entries @ np.append(X[0], Y[0] + off * spread) < values.min()
+        assert np.all(np.hstack([X, Y]) @ entries >= values.min() - ROUNDING)
 
 
 def test_outputs_that_depend_on_each_other_are_cut_off_together():
@@ -75,8 +74,8 @@ def test_outputs_that_depend_on_each_other_are_cut_off_together():
     made = NetworkCells(
         planes, np.zeros(2), (np.array([-1.0]), np.array([1.0])), np.zeros(1, dtype=bool), FREE
     )
-    assert made.separated(np.array([0.5]), np.array([0.5, -0.5]), Budget()) is None
-    assert made.separated(np.array([0.5]), np.array([0.5, 0.5]), Budget()) is not None
+    assert made.cut_off(np.array([0.5]), np.array([0.5, -0.5]), Budget()) is None
+    assert made.cut_off(np.array([0.5]), np.array([0.5, 0.5]), Budget()) is not None
 
 
 @pytest.mark.parametrize("seed", range(20 if FULL else 2))

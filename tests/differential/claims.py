@@ -20,7 +20,6 @@ from dovetail.branching import plane_boxes
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.methods import branching
-from dovetail.methods.component_prices import prices as certified_prices
 from dovetail.run.bound import Bound
 from dovetail.run.incumbent import Incumbent
 
@@ -108,8 +107,7 @@ def every_round() -> Iterator[None]:
     Otherwise there is one in half a second, so that of most small problems nothing is seen but the end.
     """
     with ExitStack() as stack:
-        for module in (branching, certified_prices):
-            stack.enter_context(patch.object(module, "REPORT", 0.0))
+        stack.enter_context(patch.object(branching, "REPORT", 0.0))
         stack.enter_context(patch.object(plane_boxes, "BATCH", plane_boxes.FEW))
         yield
 

@@ -9,9 +9,10 @@ rounding and ties can do,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,12 +25,31 @@ ROUNDS = 4
 """Passes over the rows of a box: a child differs from its parent in one column."""
 
 
-class Sides(Protocol):
-    """Lower sides of some rows, box by box."""
+class Cells(Protocol):
+    """Of inputs that few networks or trees read: what is known of rows there, cell by cell."""
 
-    def of(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) over N boxes."""
+    def least_in(self, rows: Sequence[Any], lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) what rows are at least, by their values, over N boxes (N, inputs)."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRow:
+    """entries x >= least, over the inputs and then the outputs of some cells: more in smaller boxes."""
+
+    inputs: IntArray
+    outputs: IntArray
+    entries: FloatArray
+    cells: Cells
+    values: Any
+    """By cell, for `least_in`."""
+    least: float = -np.inf
+    """In all boxes."""
+
+    @property
+    def columns(self) -> IntArray:
+        """All of them."""
+        return np.append(self.inputs, self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +64,8 @@ class HostRows:
     integer: BoolArray
     entries: IntArray
     """Of each column: rows and samples of networks that have it."""
-    local: tuple[int, Sides] | None = None
-    """The first of the rows whose lower sides are higher in smaller boxes, and these."""
+    local: tuple[LocalRow, ...] = ()
+    """Those before the last row."""
 
     @property
     def columns(self) -> int:
@@ -81,14 +101,45 @@ class HostRows:
         """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
         return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))
 
+    @property
+    def lasting(self) -> int:
+        """How many of the first rows are the same in all boxes."""
+        return int(self.A.shape[0]) - 1 - len(self.local)
+
+    def with_local(self, rows: Sequence[LocalRow]) -> HostRows:
+        """With these rows before the last one, the cost's, in place of those that differ from box to box."""
+        m, mine = self.lasting, slice(self.lasting, -1)
+        columns = [row.columns for row in rows]
+        more = sp.csr_array(
+            (
+                np.concatenate([np.empty(0), *(row.entries for row in rows)]),
+                (
+                    np.repeat(np.arange(len(rows)), [c.size for c in columns]),
+                    np.concatenate([np.empty(0, dtype=np.int64), *columns]),
+                ),
+            ),
+            shape=(len(rows), self.columns),
+        )
+        more.eliminate_zeros()
+        counts = (np.bincount(part.indices, minlength=self.columns) for part in (more, self.A[mine]))
+        return replace(
+            self,
+            A=sp.vstack([self.A[:m], more, self.A[-1:]], format="csr"),
+            row_lower=np.concatenate([self.row_lower[:m], [row.least for row in rows], self.row_lower[-1:]]),
+            row_upper=np.concatenate([self.row_upper[:m], np.full(len(rows), np.inf), self.row_upper[-1:]]),
+            entries=self.entries + next(counts) - next(counts),
+            local=tuple(rows),
+        )
+
     def lower_sides(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N, rows) over N boxes; (1, rows) where they are the same in all boxes."""
-        if self.local is None:
+        if not self.local:
             return self.row_lower[None]
-        first, sides = self.local
         found = np.repeat(self.row_lower[None], len(lower), axis=0)
-        local = sides.of(lower, upper)
-        found[:, first : first + local.shape[1]] = local
+        for cells in {id(row.cells): row.cells for row in self.local}.values():
+            own = [k for k, row in enumerate(self.local) if row.cells is cells]
+            values, read = [self.local[k].values for k in own], self.local[own[0]].inputs
+            found[:, [self.lasting + k for k in own]] = cells.least_in(values, lower[:, read], upper[:, read])
         return found
 
     def with_cutoff(self) -> HostRows:

@@ -12,6 +12,7 @@ Nothing rests on the LP that finds g and m: `least` proves the row g x + m y >= 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -107,69 +108,73 @@ class NetworkCells:
         value = value - gamma(slopes.shape[1] + MORE) * (size.sum(2) + np.abs(b) + moved) - moved
         return np.where(np.isnan(value), -np.inf, value).T
 
-    def met(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """(N, cells) which of them N boxes (N, inputs) meet."""
-        return np.asarray(((self.low <= upper[:, None]) & (self.high >= lower[:, None])).all(2))
+    def least_in(self, rows: Sequence[FloatArray], lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, rows) the same over N boxes (N, inputs); what one without cells is, others have to say."""
+        met = ((self.low <= upper[:, None]) & (self.high >= lower[:, None])).all(2)
+        met[~met.any(1)] = True
+        return np.stack([np.where(met, value, np.inf).min(1) for value in rows], 1)
 
     def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
         """A row that a point violates, if one is found: entries for inputs and outputs, and (cells,) what the
         row is at least on each."""
-        found = self.separated(x, y, budget)
+        found = self._separation.found(x, y, budget) if self.finite else None
         if found is None:
             return None
-        slopes, weights = found
-        entries, values = np.concatenate(found), self.least(slopes[None], weights[None])[0]
+        entries, d = found[0], x.size
+        values = self.least(entries[None, :d], entries[None, d:])[0]
         return (entries, values) if entries @ np.append(x, y) < values.min() else None
 
-    def separated(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
-        """Slopes and weights of a row that cuts a point off, and most of all such rows; None where none is
-        found."""
-        if not self.finite:
-            return None
-        live, base, width, spread = self._separating
-        size = y / spread
-        live.set_objective(np.concatenate([(x - base) / width, size, -size, [-1.0]]), 0.0)
-        _, found, value = live.run(budget, 0.0)
-        if found is None or not value < -VIOLATED:
-            return None
-        d, q = x.size, y.size
-        slopes, weights = found[:d] / width, (found[d : d + q] - found[d + q : -1]) / spread
-        return _without_dust(slopes), _without_dust(weights)
-
     @cached_property
-    def _separating(self) -> tuple[LoadedHighs, FloatArray, FloatArray, FloatArray]:
-        """The LP: g v + m y >= c at all vertices, for y between the planes; m, of both signs, has the size 1.
-        And what scales the inputs and the outputs."""
-        vertices, d = self._vertices, self._vertices.shape[1]
-        base, width = vertices.min(0), np.ptp(vertices, axis=0)
-        moving = width > WIDE
-        width = np.where(moving, width, 1.0)
-        spread = np.maximum(self.above.max(0) - self.below.min(0), SMALLEST)
-        rows = [(vertices - base) / width, self.below / spread, -self.above / spread]
-        weights = np.ones(2 * spread.size)
-        steepest = np.where(moving, STEEPEST, 0.0)
-        count = len(vertices)
+    def _separation(self) -> Separation:
+        return Separation(self._vertices, self.below, self.above)
+
+
+class Separation:
+    """The LP that finds a row which cuts a point off, and most of all such rows: g x + m y >= c at all
+    vertices that it knows; m, of both signs, has the size 1."""
+
+    def __init__(self, x: FloatArray, below: FloatArray, above: FloatArray) -> None:
+        """Vertices, and between what the outputs are there."""
+        low, high = np.append(x.min(0), below.min(0)), np.append(x.max(0), above.max(0))
+        self._d, moving = x.shape[1], high - low > WIDE
+        moving[self._d :] = high[self._d :] - low[self._d :] > SMALLEST
+        self._base, self._unit = low, np.where(moving, high - low, 1.0)
+        steepest, weights = np.where(moving, STEEPEST, 0.0)[: self._d], np.ones(2 * below.shape[1])
+        rows, least, most = self._rows(x, below, above)
+        size = sp.csr_array(np.concatenate([0.0 * steepest, weights, [0.0]])[None])
         program = Program(
-            sp.csr_array(
-                np.vstack(
-                    [
-                        np.column_stack([*rows, np.full(count, -1.0)]),
-                        np.concatenate([np.zeros(d), weights, [0.0]]),
-                    ]
-                )
-            ),
-            np.append(np.zeros(count), 1.0),
-            np.append(np.full(count, np.inf), 1.0),
+            sp.csr_array(sp.vstack([rows, size], format="csr")),
+            np.append(least, 1.0),
+            np.append(most, 1.0),
             np.concatenate([-steepest, 0.0 * weights, [-np.inf]]),
             np.concatenate([steepest, weights, [np.inf]]),
-            np.zeros(d + weights.size + 1, dtype=bool),
+            np.zeros(steepest.size + weights.size + 1, dtype=bool),
         )
-        return LoadedHighs(program), base, width, spread
+        self._live = LoadedHighs(program)
 
+    def _rows(
+        self, x: FloatArray, below: FloatArray, above: FloatArray
+    ) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+        d, base, unit = self._d, self._base, self._unit
+        parts = (x - base[:d]) / unit[:d], (below - base[d:]) / unit[d:], (base[d:] - above) / unit[d:]
+        rows = sp.csr_array(np.column_stack([*parts, np.full(len(x), -1.0)]))
+        return rows, np.zeros(len(x)), np.full(len(x), np.inf)
 
-def _without_dust(values: FloatArray) -> FloatArray:
-    """Without what engines would not keep."""
-    return np.where(np.abs(values) >= SMALLEST, values, 0.0)
+    def tell(self, x: FloatArray, y: FloatArray) -> None:
+        """Of more vertices."""
+        self._live.add_rows(*self._rows(x, y, y))
+
+    def found(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, float, float] | None:
+        """Entries of the row, c, and what a point violates it by, below 0 and in units of the LP; None:
+        there is none."""
+        d, point = self._d, (np.append(x, y) - self._base) / self._unit
+        self._live.set_objective(np.concatenate([point, -point[d:], [-1.0]]), 0.0)
+        _, found, value = self._live.run(budget, 0.0)
+        if found is None or not value < -VIOLATED:
+            return None
+        entries = np.append(found[:d], found[d : point.size] - found[point.size : -1]) / self._unit
+        entries = np.where(np.abs(entries) >= SMALLEST, entries, 0.0)  # engines would not keep less
+        return entries, float(entries @ self._base + found[-1]), value
 
 
 def _ends(low: FloatArray, high: FloatArray, integer: BoolArray) -> list[tuple[FloatArray, FloatArray]]:

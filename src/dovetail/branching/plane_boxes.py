@@ -24,6 +24,7 @@ from torch import Tensor
 from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
 from dovetail.branching import shrinking
 from dovetail.branching.model import Model
+from dovetail.branching.pace import Pace
 from dovetail.branching.planes import PlaneRows, Relaxed, first_box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
@@ -47,8 +48,6 @@ NEAR = 100.0
 """The same for boxes whose LP is worth solving to the end."""
 FIRST_STEPS, LAST_STEPS = 6, 9
 """Of the interior-point method: most boxes are split whatever the last digits of their bound."""
-MANY = 60.0
-"""Doublings of work that nobody waits for."""
 CEILING = 1e-9
 """Of the sizes of all costs: farther above them than sums of thousands of products round."""
 
@@ -82,8 +81,8 @@ class PlaneBoxes:
         """The lowest bound of boxes that nothing can divide."""
         self.left: list[FloatArray] = []
         """Points of these boxes that nobody has looked at."""
-        self.boxes, self._marks = 0, [(0.0, -math.inf)]
-        """Seen so far; efforts, and what bounds they came to."""
+        self.boxes, self.pace = 0, Pace()
+        """Seen so far."""
         self._load(rows)
 
     @classmethod
@@ -123,22 +122,6 @@ class PlaneBoxes:
         """Seconds that the next step takes, by counts."""
         return STEP + CELL * self._rows.cells * min(self._batch, len(self))
 
-    @property
-    def spent(self) -> float:
-        """The same of all steps so far."""
-        return self._marks[-1][0]
-
-    def to_do(self, goal: float) -> float:
-        """About how much is still to be done; NaN where nothing can be said yet. Work grows exponentially
-        with the depth of a tree: it doubles for what the bound rose by while it doubled."""
-        spent, bound = self._marks[-1]
-        before, then = next(mark for mark in reversed(self._marks) if mark[0] <= 0.5 * spent)
-        if not math.isfinite(then) or not math.isfinite(goal):
-            return math.nan
-        rise = (bound - then) / math.log2(spent / before)
-        doublings = (goal - bound) / rise if rise > 0.0 else math.inf
-        return float(spent * (2.0 ** min(doublings, MANY) - 1.0))
-
     def step(self, goal: float) -> list[FloatArray]:
         """The lowest boxes; the point of the lowest LP. Boxes that are interrupted stay open."""
         self._target = min(goal, self.leaves, self._ceiling)
@@ -153,7 +136,7 @@ class PlaneBoxes:
             self.add(*taken)
             raise
         self.boxes += len(taken[0])
-        self._marks.append((self.spent + effort, self.bound))
+        self.pace.add(effort, self.bound)
         work.count(nodes=len(taken[0]), effort=effort)
         return points
 

@@ -27,7 +27,7 @@ from dovetail.bounds.planes.relaxation import rule_of
 from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
 from dovetail.branching.model import Model
 from dovetail.branching.networks import NetworkSamples
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.networks.graph import Affine, Elementwise, Graph
 from dovetail.structure.boxes import MOST_CELLS
@@ -247,13 +247,13 @@ class PlaneRows:
         )
         self.cost, self.offset = _loaded(host.cost, device), host.offset
         self.lower, self.upper = _loaded(lower, device), _loaded(upper, device)
-        kept = _lasting(model)
+        kept = slice(host.lasting)
         self.host_rows = _loaded(host.A[kept].toarray(), device)
         self._row_lower, self._row_upper = (
             _loaded(s[kept], device) for s in (host.row_lower, host.row_upper)
         )
         networks = [_Network(one, model, device) for one in model.networks]
-        self.cells = (len(kept) + sum(one.size for one in networks)) * host.columns
+        self.cells = (host.lasting + sum(one.size for one in networks)) * host.columns
         """Numbers in the rows of a box."""
         costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
         first = [one for one, own in zip(networks, costs, strict=True) if own]
@@ -386,18 +386,12 @@ class PlaneRows:
         return decided & met & (true @ p.cost + p.offset - proof.bound <= gap)
 
 
-def _lasting(model: Model) -> IntArray:
-    """The host's rows that are the same in all boxes, without the cost."""
-    last = model.host.A.shape[0] - 1
-    return np.arange(last if model.host.local is None else model.host.local[0])
-
-
 def first_box(model: Model, goal: float) -> tuple[FloatArray, FloatArray] | None:
     """Of the host's columns, with an end to each; None where there is none, where the LP would be too large,
     or where trees are to be asked."""
     n = model.host.columns
     planes = sum(2 * one.outputs.size for one in model.networks)
-    if model.trees.samples or not model.networks or (len(_lasting(model)) + planes) * n > MOST_CELLS:
+    if model.trees.samples or not model.networks or (model.host.lasting + planes) * n > MOST_CELLS:
         return None
     lower, upper = model.lower[None].copy(), model.upper[None].copy()
     model.tighten(lower, upper, goal)

@@ -486,9 +486,9 @@ class TriangleLp:
         """A box: its bounds and its lines."""
         self._box = (lower, upper, entries, below, above)
         self._live.set_bounds(*self._bounds(lower, upper))
-        if self._host.local is not None:
-            first, sides = self._host.local
-            for row, side in enumerate(sides.of(lower[None], upper[None])[0].tolist(), start=first):
+        if self._host.local:
+            sides = self._host.lower_sides(lower[None], upper[None])[0, self._host.lasting : -1]
+            for row, side in enumerate(sides.tolist(), start=self._host.lasting):
                 self._live.set_row_limits(row, side, np.inf)
         if below.size:
             rows = SparseRows(entries, self._shape.indices, self._shape.indptr)

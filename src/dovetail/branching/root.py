@@ -16,23 +16,20 @@ their cells add up here, and multiply there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from dovetail.bounds.box import narrow
 from dovetail.branching.candidates import widths
-from dovetail.branching.host import HostRows
+from dovetail.branching.host import LocalRow
 from dovetail.branching.input_sets import FEW_INPUTS
 from dovetail.branching.model import Model
 from dovetail.branching.network_cells import NetworkCells, few_inputs
 from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE
 from dovetail.run.budget import Budget
 
@@ -41,9 +38,6 @@ LITTLE, PATIENCE = 0.005, 4
 nothing may come before one that does."""
 WORTH = 0.02
 """Of the gap, and of widths: what gains less is not done again."""
-
-LPS_SHARE = 0.2
-"""Of the time left, for LPs for single columns in each round: on wine they took all of it."""
 
 
 class NothingLeft(Exception):
@@ -77,39 +71,14 @@ class _Sample:
         """All of them."""
         return np.append(self.inputs, self.outputs)
 
-
-class _CellRow(NamedTuple):
-    """entries x >= least, over the inputs and then the outputs of a sample."""
-
-    sample: _Sample
-    entries: FloatArray
-    values: FloatArray
-    """(cells,) what it is at least on each."""
-
-
-class _Sides:
-    """Lower sides of rows, box by box."""
-
-    def __init__(self, rows: Sequence[_CellRow]) -> None:
-        self._count, self._parts = len(rows), []
-        for sample in {id(row.sample): row.sample for row in rows}.values():
-            mine = np.array([k for k, row in enumerate(rows) if row.sample is sample])
-            self._parts.append((sample.inputs, sample.cells, mine, np.stack([rows[k].values for k in mine])))
-
-    def of(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) over N boxes; what a box without cells is, others have to say."""
-        sides = np.empty((len(lower), self._count))
-        for inputs, cells, rows, values in self._parts:
-            assert cells is not None
-            met = cells.met(lower[:, inputs], upper[:, inputs])
-            met[~met.any(1)] = True
-            for row, value in zip(rows, values, strict=True):
-                sides[:, row] = np.where(met, value, np.inf).min(1)
-        return sides
+    def row(self, entries: FloatArray, values: FloatArray) -> LocalRow:
+        """What its cells say of entries."""
+        assert self.cells is not None
+        return LocalRow(self.inputs, self.outputs, entries, self.cells, values, float(values.min()))
 
 
 class Root:
-    """That of one tree; it goes on where its time was over."""
+    """That of one tree."""
 
     def __init__(self, model: Model, *, seed: int, threads: int) -> None:
         self._seed, self._threads, self._host = seed, threads, model.host
@@ -119,10 +88,12 @@ class Root:
         self.bound = -math.inf
         """What no point is below, unless it costs as much as the goal."""
         self.done = False
+        self._goal, self._budget = math.inf, Budget()
         self._samples: list[_Sample] = []
-        self._rows: list[_CellRow] = []
+        self._rows: list[LocalRow] = []
         self._kept: dict[tuple[int, float], Multipliers] = {}
         self._networks: tuple[NetworkSamples, ...] | None = None
+        self._rounds = self._all_rounds()
 
     @property
     def lps(self) -> int:
@@ -134,17 +105,42 @@ class Root:
         return 2 * int(np.count_nonzero(columns & some))
 
     def shrink(self, goal: float, budget: Budget) -> None:
-        """Until nothing helps any more. Where nothing is left, the bound is the goal."""
+        """Until nothing helps any more; it goes on where its time was over. Where nothing is left, the bound
+        is the goal."""
+        self._goal, self._budget = goal, budget
         try:
-            if self._networks is None:
-                self._begin(goal)
             while not self.done and not budget.over:
-                if not self._round(goal, budget) and not budget.over:
-                    self.done = self._networks == self.model.networks
-                    self._networks, self._kept = self.model.networks, {}
+                with budget.undivided():
+                    self.done = next(self._rounds, True)
         except NothingLeft:
             self.done, self.bound = True, goal
         self.model = replace(self.model, lower=self.lower.copy(), upper=self.upper.copy())
+
+    def again(self, goal: float) -> bool:
+        """Whether it goes on after all, since the goal is lower by now."""
+        if self.done and self._goal - goal > WORTH * (self._goal - self.bound):
+            self.done, self._rounds = False, self._once_more()
+        return not self.done
+
+    def _once_more(self) -> Iterator[bool]:
+        """Rounds, if what is known says much more under this goal."""
+        before = self._width()
+        self._tighten(self._goal)
+        self._apply(self._kept, self._goal)
+        if self._width() < (1.0 - WORTH) * before:
+            yield from self._all_rounds()
+
+    def _all_rounds(self) -> Iterator[bool]:
+        """One after the other, part by part: whether all are done."""
+        if self._networks is None:
+            self._begin(self._goal)
+        while True:
+            bound, width = self.bound, self._width()
+            yield from self._round()
+            if not _gains(bound, self.bound, self._goal, WORTH) and self._width() >= (1.0 - WORTH) * width:
+                if self._networks == self.model.networks:
+                    return
+                self._networks, self._kept = self.model.networks, {}
 
     def _begin(self, goal: float) -> None:
         """Which networks read few inputs; the others have neurons in every LP."""
@@ -156,13 +152,14 @@ class Root:
             some += [one] if few.size < one.samples else []
         self._networks = tuple(some)
 
-    def _round(self, goal: float, budget: Budget) -> bool:
-        """Cells, rows, boxes; whether another round may help."""
-        bound, width = self.bound, self._width()
-        self._cut(goal, budget)
-        lp = self._cut_off(goal, budget)
-        self._ask(lp, goal, budget.part(LPS_SHARE * budget.left))
-        return _gains(bound, self.bound, goal, WORTH) or self._width() < (1.0 - WORTH) * width
+    def _round(self) -> Iterator[bool]:
+        """Cells, rows, boxes: of a kind all columns, of the next kind if that paid."""
+        yield from self._cut()
+        lp = yield from self._cut_off()
+        for columns in self._layers():
+            if columns.size and (yield from self._asked(lp, columns)) < WORTH:
+                return
+            self._tighten(self._goal)
 
     def _width(self) -> float:
         """The mean of what is left of the widths of columns."""
@@ -173,18 +170,18 @@ class Root:
         if not self.model.tighten(self.lower[None], self.upper[None], goal)[0]:
             raise NothingLeft
 
-    def _cut(self, goal: float, budget: Budget) -> None:
+    def _cut(self) -> Iterator[bool]:
         """Inputs into cells, as long as boxes shrink by what was dropped, and by earlier multipliers."""
-        while not budget.over:
+        before = math.inf
+        while self._width() < (1.0 - WORTH) * before:
             before = self._width()
             for sample in self._samples:
-                require_time()
                 self._cells(sample)
-            self._tighten(goal)
+                yield False
+            self._tighten(self._goal)
             self._write()
-            self._apply(self._kept, goal)
-            if self._width() >= (1.0 - WORTH) * before:
-                return
+            self._apply(self._kept, self._goal)
+            yield False
 
     def _cells(self, sample: _Sample) -> None:
         """Those of a sample, where its box has shrunk since; boxes become what they leave."""
@@ -198,7 +195,7 @@ class Root:
         cells = NetworkCells(own.planes, own.slack[sample.number], box, whole, limits)
         if not len(cells):
             raise NothingLeft
-        sample.cells, sample.widths = cells, wide
+        before, sample.cells, sample.widths = sample.cells, cells, wide
         if cells.finite:
             for columns, bottom, top in (
                 (inputs, cells.low.min(0), cells.high.max(0)),
@@ -206,14 +203,14 @@ class Root:
             ):
                 if narrow(self.lower, self.upper, columns, bottom, top) is not None:
                     raise NothingLeft
-        mine = [k for k, row in enumerate(self._rows) if row.sample is sample]
+        mine = [k for k, row in enumerate(self._rows) if row.cells is before]
         if mine:
             entries = np.stack([self._rows[k].entries for k in mine])
             values = cells.least(entries[:, : inputs.size], entries[:, inputs.size :])
-            for k, value in zip(mine, values, strict=True):
-                self._rows[k] = self._rows[k]._replace(values=value)
+            for k, entry, value in zip(mine, entries, values, strict=True):
+                self._rows[k] = sample.row(entry, value)
 
-    def _add(self, found: list[_CellRow]) -> None:
+    def _add(self, found: list[LocalRow]) -> None:
         """More rows. None goes: what says nothing in the first box does so in smaller ones (control, size 2:
         16.63 of 17.39 after 15 s, 16.22 without those that the last LP had no use for)."""
         first, none = self.model.host.A.shape[0] - 1, np.zeros((1, len(found)))
@@ -224,16 +221,16 @@ class Root:
 
     def _write(self) -> None:
         """The rows into the model."""
-        self.model = replace(self.model, host=_with_rows(self._host, self._rows))
+        self.model = replace(self.model, host=self._host.with_local(self._rows))
 
-    def _cut_off(self, goal: float, budget: Budget) -> TriangleLp:
+    def _cut_off(self) -> Generator[bool, None, TriangleLp]:
         """The LP, with rows that cut off its points as long as they raise its value."""
         slow, reached = 0, -math.inf
         while True:
             lp = TriangleLp(
                 self.model.host, self._lined, self.lower, self.upper, seed=self._seed, threads=self._threads
             )
-            solved = lp.solve(self.lower[None], self.upper[None], budget)[0]
+            goal, solved = self._goal, lp.solve(self.lower[None], self.upper[None], self._budget)[0]
             if solved.infeasible:
                 self._refuted(solved, goal)
             if solved.infeasible or solved.multipliers is None or solved.x is None:
@@ -244,10 +241,11 @@ class Root:
             self.bound = max(self.bound, bound)
             slow = 0 if _gains(reached, bound, goal, LITTLE) else slow + 1
             reached = max(reached, bound)
-            found = [] if slow == PATIENCE or budget.over else self._violated(solved.x, budget)
+            found = [] if slow == PATIENCE else self._violated(solved.x)
             if not found:
                 return lp
             self._add(found)
+            yield False
 
     @property
     def _lined(self) -> tuple[NetworkSamples, ...]:
@@ -261,21 +259,14 @@ class Root:
         boxes = np.tile(self.lower, (many, 1)), np.tile(self.upper, (many, 1))
         return multipliers.bound(self.model.host, self._lined, *boxes, goal)[0]
 
-    def _violated(self, x: FloatArray, budget: Budget) -> list[_CellRow]:
+    def _violated(self, x: FloatArray) -> list[LocalRow]:
         """Rows that a point does not meet, one of each sample at most."""
         found = []
         for sample in self._samples:
-            if sample.cells is not None and not budget.over:
-                row = sample.cells.cut_off(x[sample.inputs], x[sample.outputs], budget)
-                found += [] if row is None else [_CellRow(sample, *row)]
+            if sample.cells is not None:
+                row = sample.cells.cut_off(x[sample.inputs], x[sample.outputs], self._budget)
+                found += [] if row is None else [sample.row(*row)]
         return found
-
-    def _ask(self, lp: TriangleLp, goal: float, budget: Budget) -> None:
-        """The least and the most of single columns: of a kind all, of the next kind if that paid."""
-        for columns in self._layers():
-            if columns.size and self._asked(lp, columns, goal, budget) < WORTH:
-                return
-            self._tighten(goal)
 
     def _layers(self) -> Iterator[IntArray]:
         """Columns of one kind: inputs of networks that read few, then open neurons by their place."""
@@ -289,25 +280,20 @@ class Root:
             )
             yield columns[self.model.open_neurons(self.lower, self.upper)[columns]]
 
-    def _asked(self, lp: TriangleLp, columns: IntArray, goal: float, budget: Budget) -> float:
-        """By what part some columns narrowed, on average."""
+    def _asked(self, lp: TriangleLp, columns: IntArray) -> Generator[bool, None, float]:
+        """The least and the most of some columns; by what part they narrowed, on average."""
         lp.load(self.lower, self.upper)
-        before = self.upper[columns] - self.lower[columns]
+        before, goal = self.upper[columns] - self.lower[columns], self._goal
         asked: dict[tuple[int, float], Multipliers] = {}
-        low, high = (
-            self.lower + WORTH * (self.upper - self.lower),
-            self.upper - WORTH * (self.upper - self.lower),
-        )
+        part = WORTH * (self.upper - self.lower)
+        low, high = self.lower + part, self.upper - part
         needless = {1.0: np.zeros(low.size, dtype=bool), -1.0: np.zeros(low.size, dtype=bool)}
         for column, sign in ((j, sign) for j in columns.tolist() for sign in (1.0, -1.0)):
-            if budget.over:
-                break
             if needless[sign][column]:
                 continue
-            require_time()
             cost = np.zeros(self.lower.size)
             cost[column] = sign
-            solved = lp.again(cost, goal, budget)
+            solved = lp.again(cost, goal, self._budget)
             if solved.infeasible:
                 self._refuted(solved, goal)
                 continue
@@ -317,6 +303,7 @@ class Root:
                 x = solved.x[: low.size]
                 needless[1.0] |= x <= low
                 needless[-1.0] |= x >= high
+            yield False
         self._apply(asked, goal)
         self._kept |= asked
         return float(np.mean(1.0 - (self.upper[columns] - self.lower[columns]) / np.maximum(before, 1e-300)))
@@ -352,27 +339,3 @@ def _gains(before: float, after: float, goal: float, part: float) -> bool:
     if not math.isfinite(before):
         return math.isfinite(after)
     return after - before > part * (goal - before if math.isfinite(goal) else 1.0 + abs(before))
-
-
-def _with_rows(host: HostRows, rows: Sequence[_CellRow]) -> HostRows:
-    """With rows before its own last one, the cost's."""
-    if not rows:
-        return host
-    columns = [row.sample.columns for row in rows]
-    more = sp.csr_array(
-        (
-            np.concatenate([row.entries for row in rows]),
-            (np.repeat(np.arange(len(rows)), [c.size for c in columns]), np.concatenate(columns)),
-        ),
-        shape=(len(rows), host.columns),
-    )
-    more.eliminate_zeros()
-    least = [row.values.min() for row in rows]
-    return replace(
-        host,
-        A=sp.vstack([host.A[:-1], more, host.A[-1:]], format="csr"),
-        row_lower=np.concatenate([host.row_lower[:-1], least, host.row_lower[-1:]]),
-        row_upper=np.concatenate([host.row_upper[:-1], np.full(len(rows), np.inf), host.row_upper[-1:]]),
-        entries=host.entries + np.bincount(more.indices, minlength=host.columns),
-        local=(host.A.shape[0] - 1, _Sides(rows)),
-    )

@@ -9,19 +9,15 @@ cost as much as the goal go, and a box is divided where the cells that cost leas
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from dovetail.branching.host import HostRows, Sides
+from dovetail.branching.host import LocalRow
 from dovetail.branching.tree import Node, Tree
-from dovetail.branching.tree_tables import Pyramid, TablePart, TreeTable, tree_tables
-from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.branching.tree_tables import TablePart, TreeTable, tree_tables
+from dovetail.core.arrays import FloatArray
 from dovetail.run.budget import Budget
 
 LITTLE, PATIENCE = 0.005, 4
@@ -29,45 +25,8 @@ LITTLE, PATIENCE = 0.005, 4
 of others the first of these is."""
 MOST_ROWS = 300
 """Of an LP; those that were of no use for longest go."""
-CHOICE, CHOICE_GAP = 40, 1e-4
-"""Cells of each table that a point is looked for in, and how good it has to be among these."""
 HAIR = 1e-9
 """Relative: what a sum of products rounds off, many times over."""
-
-
-class _TableRow(NamedTuple):
-    """entries x >= values, over the inputs and then the outputs of a table."""
-
-    table: int
-    entries: FloatArray
-    values: Pyramid
-
-
-class _TableSides:
-    """Lower sides of rows, box by box: those of others first."""
-
-    def __init__(
-        self,
-        others: tuple[int, Sides] | None,
-        before: int,
-        tables: Sequence[TreeTable],
-        rows: Sequence[_TableRow],
-    ) -> None:
-        self.others, self.before = others, before
-        self._count = len(rows)
-        self._parts = []
-        for number in sorted({row.table for row in rows}):
-            mine = np.array([k for k, row in enumerate(rows) if row.table == number])
-            self._parts.append((tables[number], mine, [rows[k].values for k in mine]))
-
-    def of(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) over N boxes."""
-        sides = np.empty((len(lower), self._count))
-        for table, rows, values in self._parts:
-            sides[:, rows] = table.least_in(values, lower[:, table.inputs], upper[:, table.inputs])
-        if self.others is None:
-            return sides
-        return np.hstack([self.others[1].of(lower, upper), sides])
 
 
 class TableRows:
@@ -75,14 +34,10 @@ class TableRows:
 
     def __init__(self) -> None:
         self._tables: list[TreeTable] | None = None
-        self._rows: list[_TableRow] = []
+        self._rows: list[LocalRow] = []
         self._used: list[int] = []
         """Of each row: the last box whose LP had use for it."""
-        self._written: Sides | None = None
-        """Their sides in the LP, as they were last written."""
         self._boxes = 0
-        self._last: tuple[Node, tuple[_TableRow, ...], FloatArray] | None = None
-        """The last box whose LP had a point, its rows, and their multipliers."""
 
     def add(self, tree: Tree, node: Node, goal: float, budget: Budget) -> None:
         """Rows for a tightened box, as long as they raise its bound; the box may become smaller."""
@@ -93,7 +48,7 @@ class TableRows:
             tree.tables = None
             return
         self._boxes += 1
-        if self._rows and _sides(tree.model.host) is not self._written:
+        if self._rows and tree.model.host.local[-len(self._rows) :] != tuple(self._rows):
             self._write(tree)  # somebody else has changed the rows, or has brought back what they were
         slow, before = 0, -math.inf
         parts = [TablePart(t, node.lower[t.inputs], node.upper[t.inputs]) for t in self._tables]
@@ -115,14 +70,14 @@ class TableRows:
                 node.bound = goal  # what one table leaves of a column, another leaves out
             if node.bound >= goal or solved.x is None:
                 return
-            self._last = node, tuple(self._rows), weights
             gap = goal - node.bound if math.isfinite(goal) else abs(node.bound)
             slow = 0 if bound - before > LITTLE * gap else slow + 1
             before = max(before, bound)
             found = []
-            for k, (table, part) in enumerate(zip(self._tables, parts, strict=True)):
-                row = part.cut_off(solved.x[table.inputs], solved.x[table.outputs], budget)
-                found += [] if row is None else [_TableRow(k, *row)]
+            for table, part in zip(self._tables, parts, strict=True):
+                i, o = table.inputs, table.outputs
+                row = part.cut_off(solved.x[i], solved.x[o], budget)
+                found += [] if row is None else [LocalRow(i, o, row[0], table, row[1])]
             if not found:
                 return
             self._rows += found
@@ -136,9 +91,7 @@ class TableRows:
             return True
         room += HAIR * (abs(goal) + abs(bound))
         lower, upper = node.lower.copy(), node.upper.copy()
-        for table, rows, some in self._active(self._rows, weights):
-            if not rows:
-                continue
+        for table, rows, some in self._active(weights):
             values, j = [row.values for row in rows], table.inputs
             said = float(some @ table.least_in(values, lower[None, j], upper[None, j])[0])
             known, first = table.known(values, some, lower[j], upper[j])
@@ -155,9 +108,7 @@ class TableRows:
         """See `Tables`; where several tables read a column, the one that has most open says where."""
         lower, upper, weights = node.lower, node.upper, weights[-1 - len(self._rows) : -1].clip(min=0.0)
         open_, most, below, above = np.zeros(lower.size), np.zeros(lower.size), lower.copy(), upper.copy()
-        for table, rows, some in self._active(self._rows, weights):
-            if not rows:
-                continue
+        for table, rows, some in self._active(weights):
             j = table.inputs
             known, first = table.known([row.values for row in rows], some, lower[j], upper[j])
             entries = some @ np.stack([row.entries for row in rows])
@@ -168,93 +119,18 @@ class TableRows:
             open_[j] += found[0]
         return open_, below, above
 
-    def _active(
-        self, rows: Sequence[_TableRow], weights: FloatArray
-    ) -> Iterator[tuple[TreeTable, list[_TableRow], FloatArray]]:
-        """Of each table the rows that have multipliers, and these."""
-        for number, table in enumerate(self._tables or ()):
-            mine = [k for k, row in enumerate(rows) if row.table == number and weights[k] > 0.0]
-            yield table, [rows[k] for k in mine], weights[mine]
-
-    def point(self, tree: Tree, budget: Budget) -> FloatArray | None:
-        """The best of those cells that cost least in the last box: one of each table, by a small MIP."""
-        if self._last is None or not self._tables:
-            return None
-        node, rows, weights = self._last
-        host, lower, upper = tree.model.host, node.lower, node.upper
-        n, m = host.columns, host.A.shape[0] - 1 if host.local is None else host.local[0]
-        entries, links, sides, owners, first = [], [], [], list[IntArray](), n
-        for table, active, some in self._active(rows, weights):
-            j = table.inputs
-            known, begin = table.known([row.values for row in active], some, lower[j], upper[j])
-            best = np.argsort(known, axis=None, kind="stable")[:CHOICE]
-            cells = np.stack(np.unravel_index(best, known.shape), 1) + begin
-            corners, owner = table.corners(cells)
-            count, chosen = len(corners), first + len(corners) + np.arange(len(cells))
-            columns = np.append(j, table.outputs)
-            for k, column in enumerate(columns.tolist()):  # the point is a mean of corners
-                links.append(np.append(first + np.arange(count), column))
-                entries.append(np.append(corners[:, k], -1.0))
-                sides.append(0.0)
-            for k, cell in enumerate(chosen.tolist()):  # of one cell
-                links.append(np.append(first + np.flatnonzero(owner == k), cell))
-                entries.append(np.append(np.ones(np.count_nonzero(owner == k)), -1.0))
-                sides.append(0.0)
-            links.append(chosen)
-            entries.append(np.ones(chosen.size))
-            sides.append(1.0)
-            owners.append(chosen)
-            first += count + chosen.size
-        at = np.repeat(np.arange(len(links)), [part.size for part in links])
-        more = sp.csr_array((np.concatenate(entries), (at, np.concatenate(links))), shape=(len(links), first))
-        own = host.A[:m].tocoo()
-        own = sp.csr_array((own.data, (own.row, own.col)), shape=(m, first))
-        integer = np.append(host.integer, np.zeros(first - n, dtype=bool))
-        integer[np.concatenate(owners)] = True
-        live = LoadedHighs(
-            Program(
-                sp.csr_array(sp.vstack([own, more], format="csr")),
-                np.append(host.row_lower[:m], sides),
-                np.append(host.row_upper[:m], sides),
-                np.append(lower[:n], np.zeros(first - n)),
-                np.append(upper[:n], np.ones(first - n)),
-                integer,
-            )
-        )
-        live.set_objective(np.append(host.cost, np.zeros(first - n)), 0.0)
-        _, x, _ = live.run(budget, CHOICE_GAP)
-        return None if x is None else x[:n]
+    def _active(self, weights: FloatArray) -> Iterator[tuple[TreeTable, list[LocalRow], FloatArray]]:
+        """Of each table that has any the rows that have multipliers, and these."""
+        for table in self._tables or ():
+            mine = [k for k, row in enumerate(self._rows) if row.cells is table and weights[k] > 0.0]
+            if mine:
+                yield table, [self._rows[k] for k in mine], weights[mine]
 
     def _write(self, tree: Tree) -> None:
         """The rows into the LP, before the cost's own; in place of those that it has."""
         if len(self._rows) > MOST_ROWS:
             kept = np.sort(np.argsort(self._used, kind="stable")[-MOST_ROWS // 2 :])
             self._rows, self._used = [self._rows[k] for k in kept], [self._used[k] for k in kept]
-        host, rows, tables = tree.model.host, self._rows, self._tables or []
-        sides, before, others = _sides(host), host.A.shape[0] - 1, host.local
-        if isinstance(sides, _TableSides):
-            before, others = sides.before, sides.others
-        columns = [np.append(tables[row.table].inputs, tables[row.table].outputs) for row in rows]
-        more = sp.csr_array(
-            (
-                np.concatenate([row.entries for row in rows]),
-                (np.repeat(np.arange(len(rows)), [c.size for c in columns]), np.concatenate(columns)),
-            ),
-            shape=(len(rows), host.columns),
-        )
-        more.eliminate_zeros()
-        endless = np.full(len(rows), np.inf)
-        self._written = written = _TableSides(others, before, tables, rows)
-        changed = replace(
-            host,
-            A=sp.vstack([host.A[:before], more, host.A[-1:]], format="csr"),
-            row_lower=np.concatenate([host.row_lower[:before], -endless, host.row_lower[-1:]]),
-            row_upper=np.concatenate([host.row_upper[:before], endless, host.row_upper[-1:]]),
-            entries=host.entries + np.bincount(more.indices, minlength=host.columns),
-            local=(before if others is None else others[0], written),
-        )
-        tree.use(replace(tree.model, host=changed))
-
-
-def _sides(host: HostRows) -> Sides | None:
-    return None if host.local is None else host.local[1]
+        host = tree.model.host
+        others = [row for row in host.local if not isinstance(row.cells, TreeTable)]
+        tree.use(replace(tree.model, host=host.with_local([*others, *self._rows])))

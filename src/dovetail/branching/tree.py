@@ -12,7 +12,7 @@ column. A box leaves the loop empty, with a bound that reaches the goal, or as a
 
 Where planes have something to say (`plane_boxes.py`), the first box is divided a second time, by them alone:
 many boxes at a time, each at a fraction of an LP's cost, and of its worth. Both frontiers have one goal, and
-the tree has the better of their bounds. The one that seems to have less to do goes on.
+the tree has the better of their bounds. The one goes on whose bound was better after as much work.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
+from dovetail.branching.pace import Pace
 from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.record import Place, Record, Shown
 from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
+from dovetail.branching.root import Root
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE
 from dovetail.run import work
 from dovetail.run.budget import Budget
+from dovetail.run.failures import expendable
 
 TOGETHER = 16
 """Boxes at a time: a batch of them takes little longer than one."""
@@ -53,9 +56,9 @@ inputs, 4 took 1,244 and the least time)."""
 MANY = 60.0
 """Divisions one after the other that no tree is as deep as."""
 FIRST = 8
-"""Boxes that say nothing of how many are to come."""
-OTHER = 0.05
-"""The work of the frontier that seems to have more to do, as a part of the other's, at least."""
+"""Boxes that say nothing of how many are to come, nor of which frontier is better."""
+OTHER = 0.2
+"""The work of the frontier that is behind, as a part of the other's, at least."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
 
@@ -65,10 +68,6 @@ class Tables(Protocol):
 
     def add(self, tree: Tree, node: Node, goal: float, budget: Budget) -> None:
         """Rows for a tightened box, as long as they raise its bound; the box may become smaller."""
-        ...
-
-    def point(self, tree: Tree, budget: Budget) -> FloatArray | None:
-        """The best of the cells that cost least in the last box, if any."""
         ...
 
     def divided(
@@ -150,8 +149,10 @@ class Tree:
         """Rows for open boxes, where there are any."""
         self.planes: PlaneBoxes | None = None
         """The other frontier, if there is one."""
-        self.by_planes, self._spent = False, 0.0
-        """Whether the last step was one of that."""
+        self.first: Root | None = None
+        """Makes the first box smaller, where somebody asks for it."""
+        self.by_planes, self.pace = False, Pace()
+        """Whether the last step was one of planes; the work of LPs."""
         self.use(made)
 
     def use(self, made: Model, bound: float = -math.inf) -> None:
@@ -202,20 +203,12 @@ class Tree:
         """The first box, before anything was done."""
         return self._heap[0] if self._numbers == 1 and self._heap else None
 
-    def first_point(self, budget: Budget) -> FloatArray | None:
-        """Of the LP of the first box, before anything is divided; None where that box is empty."""
-        root = self.root
-        if root is None or not self.model.solvable:
-            return None
-        if not self.model.tighten(root.lower[None], root.upper[None], math.inf)[0]:
-            return None
-        return self.lp.solve(root.lower[None], root.upper[None], budget)[0].x
-
     @property
     def bound(self) -> float:
         """What no point is below; infinity: there is none."""
         by_planes = -math.inf if self.planes is None else self.planes.bound
-        return min(max(self._by_lps, by_planes), self._lowest)
+        of_first = -math.inf if self.first is None else self.first.bound
+        return min(max(self._by_lps, by_planes, of_first), self._lowest)
 
     @property
     def _by_lps(self) -> float:
@@ -233,52 +226,70 @@ class Tree:
         return self._lowest
 
     def step(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """The lowest boxes of one frontier; the points of their LPs, first those that promise most. A box
-        that is interrupted stays open."""
+        """The lowest boxes of one frontier, after the first box, where that is worth it; the points of their
+        LPs, first those that promise most. A box that is interrupted stays open."""
         goal, self.promise = self.aim(goal), math.inf
-        other = self.planes
-        self.by_planes = other is not None and len(other) > 0
-        if self.by_planes and self._heap:
-            self.by_planes = self.prefers_planes(self._effort(min(len(self._heap), self._together)))
-        if other is None or not self.by_planes:
-            before = self.boxes
-            points = self._step_by_lps(min(goal, self.leaves), budget)
-            self.worked(self._effort(self.boxes - before))
+        planes, first = self.planes, self.first
+        if first is not None and first.again(goal) and self._worth(first):
+            self._shrink(first, goal, budget)
+            return []
+        self.by_planes = planes is not None and len(planes) > 0 and (not self._heap or self._planes_lead)
+        if planes is not None and self.by_planes:
+            points = planes.step(goal)
+            self.left += planes.left
+            planes.left.clear()
             return points
-        points = other.step(goal)
-        self.left += other.left
-        other.left.clear()
+        before = self.boxes
+        points = self._step_by_lps(min(goal, self.leaves), budget)
+        self.pace.add(STEP + self.effort_of_lps(self.boxes - before), self._by_lps)
         return points
 
-    def prefers_planes(self, effort: float) -> bool:
-        """Whether the other frontier goes on, and not this one with what takes so long: the one that seems to
-        have less to do, and now and then the other; as long as there is no telling, they work as much. Few
-        boxes are nobody else's matter (price ladders of size 1 close with six)."""
+    @property
+    def _planes_lead(self) -> bool:
+        """Whether the other frontier goes on, and not this one: the one whose bound was better after as much
+        work, and now and then the other one; as long as there is no telling, they work as much."""
         if self.planes is None or not self.model.solvable:
             return self.planes is not None
-        if self.boxes + len(self._heap) <= FIRST:
-            return False
-        mine, other = self._to_do, self.planes.to_do(self._lowest)
-        spent = self._spent + effort, self.planes.spent + self.planes.effort
-        if math.isnan(mine) or math.isnan(other) or mine == other:
-            return spent[1] < spent[0]
-        return spent[1] < OTHER * spent[0] if mine < other else spent[0] >= OTHER * spent[1]
+        mine, other = self.pace, self.planes.pace
+        if min(self.boxes, self.planes.boxes) < FIRST:
+            return other.effort < mine.effort
+        bounds = [one.bound_after(min(mine.effort, other.effort)) for one in (mine, other)]
+        if bounds[0] > bounds[1]:
+            return other.effort < OTHER * mine.effort
+        return mine.effort >= (OTHER if bounds[0] < bounds[1] else 1.0) * other.effort
 
-    def worth(self, effort: float) -> bool:
-        """Whether something that may make the first box much smaller takes less than what is left to do."""
-        other = math.nan if self.planes is None else self.planes.to_do(self._lowest)
-        if self.planes is not None and math.isnan(other) and self.prefers_planes(effort):
-            return False
-        return max(self._to_do, self._spent) > effort and not other <= effort
+    def _worth(self, first: Root) -> bool:
+        """Whether something that may make the first box much smaller takes less than what is left to do, or
+        than what was done."""
+        effort = self.effort_of_lps(first.lps)
+        if self._planes_lead and self.planes is not None:
+            return self.planes.pace.effort > effort
+        to_do = self.effort_of_lps(self.expected(self._lowest)) if self.boxes >= FIRST else 0.0
+        return max(to_do, self.pace.effort) > effort
 
-    def worked(self, effort: float) -> None:
-        """So much more was done for this frontier."""
-        self._spent += effort
+    def expected(self, goal: float) -> float:
+        """About how many boxes are still to come, if bounds rise and boxes are divided as they were."""
+        rise, boxes = self._rises
+        if not self._heap:
+            return 0.0
+        if not rise > 0.0 or not math.isfinite(goal):
+            return math.inf
+        parts = max(self._parted[0] / max(self._parted[1], 1.0), 1.0)
+        deep = np.array([(goal - node.bound) * boxes / rise for node in self._heap])
+        return float((deep + np.exp2(np.minimum(deep * math.log2(parts), MANY))).sum())
 
     @property
-    def _to_do(self) -> float:
-        """About how much is still to be done in this frontier; NaN where nothing can be said yet."""
-        return math.nan if self.boxes < FIRST else self.effort_of_lps(self.expected(self._lowest))
+    def effort(self) -> float:
+        """Of both frontiers, in seconds by counts."""
+        return self.pace.effort + (0.0 if self.planes is None else self.planes.pace.effort)
+
+    def _shrink(self, first: Root, goal: float, budget: Budget) -> None:
+        """The first box; what fails there does so once."""
+        with expendable("first box"):
+            first.shrink(goal, budget)
+            self.use(first.model, first.bound)
+            return
+        self.first = None
 
     def effort_of_lps(self, count: float) -> float:
         """Seconds that so many LPs take, by counts."""
@@ -292,10 +303,6 @@ class Tree:
     @property
     def _together(self) -> int:
         return TOGETHER if self.tables is None else FEW
-
-    def _effort(self, boxes: int) -> float:
-        """The same of a step with so many boxes."""
-        return STEP + self.effort_of_lps(boxes)
 
     def _step_by_lps(self, goal: float, budget: Budget) -> list[FloatArray]:
         """The same of this one."""
@@ -624,17 +631,6 @@ class Tree:
                 self._close(part.node)
             else:
                 self._push(part.node, value, lower[k], upper[k], (self.model, goal))
-
-    def expected(self, goal: float) -> float:
-        """About how many boxes are still to come, if bounds rise and boxes are divided as they were."""
-        rise, boxes = self._rises
-        if not self._heap:
-            return 0.0
-        if not rise > 0.0 or not math.isfinite(goal):
-            return math.inf
-        parts = max(self._parted[0] / max(self._parted[1], 1.0), 1.0)
-        deep = np.array([(goal - node.bound) * boxes / rise for node in self._heap])
-        return float((deep + np.exp2(np.minimum(deep * math.log2(parts), MANY))).sum())
 
     def _push(
         self,

@@ -20,21 +20,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
 from dovetail.bounds.planes.domain import gamma
 from dovetail.branching.model import Model
-from dovetail.branching.network_cells import few_inputs
+from dovetail.branching.network_cells import Separation, few_inputs
 from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.tree_ensembles import TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.mip import SMALLEST
-from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
 from dovetail.networks.graph import Affine, Product
 from dovetail.run.budget import Budget
-from dovetail.structure.trees import TreeSample, margin
+from dovetail.structure.trees import TreeSample
 
 MOST_CELLS = 2**17
 """Of one table: a megabyte for every row of it."""
@@ -44,8 +41,6 @@ SPAN = 512
 """Blocks of cells that are looked at for a box."""
 REMEMBERED = 1000
 """Boxes of a row."""
-STEEPEST, VIOLATED = 100.0, 1e-4
-"""As those of networks have it (`network_cells.py`)."""
 NEAR = 0.05
 """Of what is open: cells that are nearly the least ones."""
 NEARLY = 0.1
@@ -279,21 +274,6 @@ class TreeTable:
             below[k], above[k] = high[side], max(low[side + 1], np.nextafter(high[side], np.inf))
         return open_, below, above
 
-    def corners(self, cells: IntArray) -> tuple[FloatArray, IntArray]:
-        """(K, columns) the corners of (N, inputs) cells, a margin above their cuts, and the cell of each."""
-        points = []
-        for cell in cells.tolist():
-            ends = []
-            for k, at in enumerate(cell):
-                low, high = float(self.low[k][at]), float(self.high[k][at])
-                inner = low if at == 0 or low > self.high[k][at - 1] else low + margin(low, high)
-                ends.append((inner, high) if high > inner else (high,))
-            corners: FloatArray = np.stack(np.meshgrid(*ends, indexing="ij"), -1).reshape(-1, len(ends))
-            y = np.tile(self.middle[tuple(cell)], (len(corners), 1))
-            points.append(self.completed(np.hstack([corners, y])))
-        owner = np.repeat(np.arange(len(points)), [len(part) for part in points])
-        return np.concatenate(points), owner
-
     def within(self, first: IntArray, kept: BoolArray) -> tuple[FloatArray, FloatArray]:
         """(inputs,) bounds of those cells that are kept, of a part of the grid that begins there."""
         lower, upper = np.empty(len(self.shape)), np.empty(len(self.shape))
@@ -317,22 +297,18 @@ class TablePart:
     def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, Pyramid] | None:
         """A row that a point violates, if one is found: its entries for inputs and outputs, and what it is at
         least in every box within this one."""
-        table, point, live = self._table, np.append(x, y), self._separating
-        base, unit = self._scale
-        scaled, d, q = (point - base) / unit, x.size, y.size
-        live.set_objective(np.concatenate([scaled[:d], scaled[d:], -scaled[d:], [-1.0]]), 0.0)
+        table, point, separation = self._table, np.append(x, y), self._separation
         for _ in range(ROUNDS):
-            _, found, value = live.run(budget, 0.0)
-            if found is None or not value < -VIOLATED:
+            found = separation.found(x, y, budget)
+            if found is None:
                 return None
-            entries = np.append(found[:d], found[d : d + q] - found[d + q : -1]) / unit
-            entries = np.where(np.abs(entries) >= SMALLEST, entries, 0.0)
+            entries, limit, missed = found
             known = table.least(entries, self._part)
             left = float(entries @ point - known.min())
-            if left < (1.0 - NEARLY) * value:
+            if left < (1.0 - NEARLY) * missed:
                 return entries, Pyramid(known, self._begin)
-            limit = float(entries @ base + found[-1])
-            live.add_rows(*self._told(table.vertices(self._worst(known, limit), entries)))
+            vertices = table.vertices(self._worst(known, limit), entries)
+            separation.tell(vertices[:, : x.size], vertices[:, x.size :])
         return None
 
     def _worst(self, known: FloatArray, limit: float) -> IntArray:
@@ -351,44 +327,14 @@ class TablePart:
         return np.asarray(np.stack(np.unravel_index(cells, known.shape), 1) + self._begin)
 
     @cached_property
-    def _scale(self) -> tuple[FloatArray, FloatArray]:
-        """Where columns begin, and their widths."""
-        first = self._some
-        low, high = first.min(0), first.max(0)
-        return low, np.where(high - low > SMALLEST, high - low, 1.0)
-
-    @cached_property
-    def _some(self) -> FloatArray:
-        """Vertices to begin with: of cells all over the box, at either end."""
+    def _separation(self) -> Separation:
+        """It knows vertices of cells all over the box, at either end."""
         each = [np.unique(np.linspace(0, count - 1, SAMPLED).astype(np.int64)) for count in self._shape]
         cells = np.stack(np.meshgrid(*each, indexing="ij"), -1).reshape(-1, len(each)) + self._begin
-        ends = np.zeros(self._table.inputs.size + self._table.outputs.size)
-        ends[: self._table.inputs.size] = 1.0
-        return np.concatenate([self._table.vertices(cells, sign * ends) for sign in (1.0, -1.0)])
-
-    def _told(self, vertices: FloatArray) -> tuple[sp.csr_array, FloatArray, FloatArray]:
-        base, unit = self._scale
-        scaled, d = (vertices - base) / unit, self._table.inputs.size
-        one = -np.ones((len(vertices), 1))
-        rows = sp.csr_array(np.hstack([scaled[:, :d], scaled[:, d:], -scaled[:, d:], one]))
-        return rows, np.zeros(len(vertices)), np.full(len(vertices), np.inf)
-
-    @cached_property
-    def _separating(self) -> LoadedHighs:
-        """The LP: slopes of size 1 in the outputs, and what they are at least at all vertices it knows."""
         d, q = self._table.inputs.size, self._table.outputs.size
-        steepest, weights = np.where(np.array(self._shape) > 1, STEEPEST, 0.0), np.ones(2 * q)
-        rows, low, high = self._told(self._some)
-        size = sp.csr_array(np.concatenate([np.zeros(d), weights, [0.0]])[None])
-        program = Program(
-            sp.csr_array(sp.vstack([rows, size], format="csr")),
-            np.append(low, 1.0),
-            np.append(high, 1.0),
-            np.concatenate([-steepest, 0.0 * weights, [-np.inf]]),
-            np.concatenate([steepest, weights, [np.inf]]),
-            np.zeros(d + weights.size + 1, dtype=bool),
-        )
-        return LoadedHighs(program)
+        ends = np.append(np.ones(d), np.zeros(q))
+        some = np.concatenate([self._table.vertices(cells, sign * ends) for sign in (1.0, -1.0)])
+        return Separation(some[:, :d], some[:, d:], some[:, d:])
 
 
 class Pyramid:

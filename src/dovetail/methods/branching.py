@@ -28,20 +28,14 @@ from dovetail.run import work
 from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
-POINT_SHARE = 0.1
-"""Of the time left, for a point of tables."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 MOST_BOXES = 4_000_000
 """Open boxes: beyond that memory is short and the end is not near."""
-RARER = 4
-"""After a point that brings nothing, the tree has so many times as many boxes before the next: a MIP that
-completes its integers may take as long as ten boxes (dispatch: half of the time went to refused points)."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 NO_POINT = (
@@ -79,15 +73,11 @@ class _Run:
 
     def __init__(self, context: SolveContext, made: Model) -> None:
         self._context, self._scope, self._reported = context, Scope.CHECKED, time.perf_counter()
-        self._root: Root | None = None
-        """Makes the first box smaller, where a point is known."""
         self._tree = Tree(made, seed=context.seed, threads=context.threads)
-        self._due = 1
         if made.trees.samples:
             self._tree.tables = TableRows()
-        trees = context.once(structure_of).trees is not None
-        self._points = _CellPoints() if trees else _BoxPoints()
-        self._points_of_planes = _BoxPoints()
+        self._points = _Points(context.once(structure_of).trees is not None), _Points(trees=False)
+        """Of LPs, and of planes."""
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
@@ -127,43 +117,23 @@ class _Run:
         return mip.sign * incumbent.objective - HALF * incumbent.gap.allowed(incumbent.objective)
 
     def _offer(self, points: Sequence[FloatArray]) -> None:
-        """Points of low boxes, the lowest first, and those of boxes that nothing can divide. Where trees have
-        tables, the best of their cells first."""
+        """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
         context, tree, n = self._context, self._tree, self._tree.columns
-        if tree.tables is not None and tree.boxes >= self._due:
-            before = context.incumbent.x
-            with expendable("points of tables"):
-                budget = context.budget
-                point = tree.tables.point(tree, budget.part(POINT_SHARE * budget.left))
-                if point is not None:
-                    context.incumbent.offer(point[:n].copy(), SOURCE)
-            self._due = tree.boxes + 1 if context.incumbent.x is not before else RARER * tree.boxes
         some = [point[:n] for point in points]
-        if some and tree.by_planes and tree.planes is not None:
-            self._points_of_planes.offer(context, some, tree.planes.boxes)
-        elif some:
-            self._points.offer(context, some, tree.boxes, better=tree.promise < self._goal)
+        if some:
+            source = self._points[tree.by_planes]
+            source.offer(context, some, tree.effort, better=tree.promise < self._goal)
         for lost in tree.left:
-            self._points.lost(context, lost[:n], decides=tree.lowest_leaf <= self._goal)
+            self._points[0].lost(context, lost[:n], decides=tree.lowest_leaf <= self._goal)
         tree.left.clear()
 
     def _prepare(self) -> None:
         """What is done before the first step, and again after each."""
         context, tree = self._context, self._tree
         if tree.root is not None and tree.seen == 0:
-            if context.incumbent.x is None:
-                point = tree.first_point(context.budget)
-                self._offer([] if point is None else [point])
             self._begin_planes()
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
-        root = self._root
-        if root is None or root.done:
-            return
-        effort = tree.effort_of_lps(root.lps)
-        if tree.worth(effort):
-            self._shrink(root)
-            tree.worked(effort)
 
     def _begin_planes(self) -> None:
         """Of all boxes that are still open, if they have not begun."""
@@ -184,49 +154,59 @@ class _Run:
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
         self._begin_planes()
         if tree.model.solvable:
-            self._root = Root(tree.model, seed=context.seed, threads=context.threads)
-
-    def _shrink(self, root: Root) -> None:
-        """The first box; it goes on where its time was over."""
-        with expendable("first box"):
-            root.shrink(self._tree.aim(self._goal), self._context.budget)
-            self._tree.use(root.model, root.bound)
-            self._raise()
-            return
-        root.done = True
+            tree.first = Root(tree.model, seed=context.seed, threads=context.threads)
 
 
-class _BoxPoints:
-    """Points of boxes, for the incumbent: that of a box's LP, or where a descent from there ends."""
+class _Points:
+    """Points of boxes, for the incumbent. Searches from there take as much work as the tree, and after each
+    that brought nothing half as much as before: a MIP that completes integers may take as long as ten boxes
+    (dispatch: half of the time went to refused points)."""
 
-    def __init__(self) -> None:
+    def __init__(self, trees: bool) -> None:
+        """`trees`: all predictors are tree ensembles; points are looked for in the cells of a box's own."""
+        self._trees = trees
         self._descent: MixedIntegerDescent | None = None
-        self._due, self._kept = 1, True
+        self._due, self._share = 0.0, 1.0
 
     def offer(
-        self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False
+        self, context: SolveContext, points: Sequence[FloatArray], effort: float, *, better: bool
     ) -> None:
-        """The first of some points over the problem's columns, when so many boxes were seen; or when it seems
-        to be `better` than all before, and the last such point was."""
-        if boxes < self._due and not (better and self._kept):
+        """One of some points over the problem's columns, when the tree has worked so much; or when the first
+        seems to be `better` than all before, and the last such point was.
+
+        The lowest boxes of trees are alike from step to step, and descents from there end where they ended
+        before (five forests: 7.16 after 4,000 boxes; from the last of a step 8.01, which is the optimum).
+        """
+        if effort < self._due and not (better and self._share == 1.0):
             return
-        before, point = context.incumbent.x, points[0]
+        before, began = context.incumbent.x, work.total().effort
+        point = points[-1 if self._trees else 0]
         context.incumbent.offer(point.copy(), SOURCE)
         if context.incumbent.x is before:
             context.budget.rest()
-            self.descend(context, point)
-        self._kept = context.incumbent.x is not before
-        if not self._kept:
-            self._due = RARER * boxes
+            began = work.total().effort
+            self._descend(context, point)
+        self._share = 1.0 if context.incumbent.x is not before else 2.0 * self._share
+        self._due = effort + self._share * 1e-6 * (work.total().effort - began)
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
-        """That of a box which nothing can divide; the bound may hang on it."""
-        context.incumbent.offer(point.copy(), SOURCE)
+        """That of a box which nothing can divide; the bound may hang on it. Of trees the best in its cells,
+        and where that is better than all before, a descent from there: points that are better by a little
+        would have to be checked one after the other (five forests: 213 boxes, 57 with descents)."""
+        before = context.incumbent.x
+        if self._trees:
+            self._in_cells(context, point, descend=False)
+            decides = context.incumbent.x is not before
+        else:
+            context.incumbent.offer(point.copy(), SOURCE)
         if decides:
-            self.descend(context, point)
+            self._descend(context, point)
 
-    def descend(self, context: SolveContext, point: FloatArray) -> None:
+    def _descend(self, context: SolveContext, point: FloatArray) -> None:
         """With integers held; where no point is known, with all that a descent can do."""
+        if self._trees:
+            self._in_cells(context, point, descend=True)
+            return
         with torch.enable_grad():  # boxes are bounded without
             scaled = context.once(scaled_problem)
             if self._descent is None:
@@ -234,37 +214,7 @@ class _BoxPoints:
             thorough = context.incumbent.x is None
             self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)
 
-
-class _CellPoints:
-    """The same where all predictors are tree ensembles: points are looked for in the cells of a box's own."""
-
-    def __init__(self) -> None:
-        self._due, self._share = 0, 1
-
-    def offer(
-        self, context: SolveContext, points: Sequence[FloatArray], boxes: int, *, better: bool = False
-    ) -> None:
-        """A descent from the last of some points over the problem's columns, when so many boxes were seen: as
-        many as the descent before solved LPs, and twice as many after each that brought nothing.
-
-        The lowest boxes are alike from step to step, and descents from there end where they ended before
-        (five forests: 7.16 after 4,000 boxes; from the last of a step 8.01, which is the optimum).
-        """
-        if boxes >= self._due:
-            before, lps = context.incumbent.x, work.total().lps
-            self._look(context, points[-1], descend=True)
-            self._share = 1 if context.incumbent.x is not before else 2 * self._share
-            self._due = boxes + self._share * (1 + work.total().lps - lps)
-
-    def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
-        """That of a box whose LP has everything right: the best in its cells; where it is better than all
-        before, a descent from there, too. Points that are better by a little would have to be checked one
-        after the other (five forests: 213 boxes, 57 with descents)."""
-        before = context.incumbent.x
-        self._look(context, point, descend=False)
-        if context.incumbent.x is not before:
-            self._look(context, point, descend=True)
-
-    def _look(self, context: SolveContext, point: FloatArray, *, descend: bool) -> None:
+    @staticmethod
+    def _in_cells(context: SolveContext, point: FloatArray, *, descend: bool) -> None:
         search = context.once(cell_search)
         search.look_at(search.trees.cells.of_point(point), context, descend=descend)
