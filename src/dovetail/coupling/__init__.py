@@ -1,1 +1,1 @@
-"""How the MIP and the networks are held together: which form, with what weight, how far apart."""
+"""The coupling of the MIP and the networks in Algorithm 1: its form, weights and residuals."""

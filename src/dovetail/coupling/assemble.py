@@ -1,4 +1,4 @@
-"""From a part of the split problem to what its network step needs: frozen networks, box, rows, lengths."""
+"""The data of a network step, from a part of the split problem: frozen networks, box, rows, scales."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dovetail.core.predictor import Forward
 
 SMALLEST_SPREAD = 1e-3
-"""Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
+"""Relative to the largest value: a nearly constant output still gets a unit."""
 DECIDED = 0.5
 """A class's logits are divided by this part of their typical distance from the threshold. Over 28 water
 instances 0.25, 0.5, 1 and 2 found 97, 97, 87 and 73 % of the best of the four with budgets in total, and 82,
@@ -76,7 +76,7 @@ def network_block(
 
 
 def _joined(part: CoupledBatch, forwards: Sequence[Forward], device: str) -> Forward:
-    """From a sample's copies to its members' values, one after the other; one call per member."""
+    """Maps a sample's copies to its members' values, one after the other; one call per member."""
     if part.is_alone:
         return forwards[0]
     places = [torch.as_tensor(member.positions, device=device) for member in part.members]
@@ -124,7 +124,7 @@ def _rows(part: CoupledBatch, tensor: ToTensor) -> Rows | None:
 
 
 def _class_rows(part: CoupledBatch, i: int) -> list[SampleRow]:
-    """A class that a sample must have, as limits on its logits, with the block's margin."""
+    """Limits on logits that make a sample have a required class, with the block's margin."""
     wanted = part.classes[i]
     if wanted is None:
         return []

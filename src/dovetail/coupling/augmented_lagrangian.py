@@ -31,13 +31,13 @@ from dovetail.run.trace import Residual
 from dovetail.run.work import Stopwatch
 
 LEFT_OVER = 1e-6
-"""More than this left by a projection is said in the message: the check would not accept it."""
+"""A larger remaining violation after a projection is reported, because the check would not accept it."""
 NetworkStart = Literal["copies", "mip", "better"]
-"""Where a network step starts: at u(k-1), at x(k), or at the better of the two, sample by sample."""
+"""Where a network step starts: at u(k-1), at x(k), or at the better of the two for each sample."""
 
 
 class BlockCoupling:
-    """The coupling of one part between the MIP and its networks."""
+    """The coupling of one part with the MIP."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BlockCoupling:
         *,
         scaled: bool,
     ) -> None:
-        """`width` (n, d) is what residuals of the inputs are measured in."""
+        """`width` (n, d) is the unit of residuals of the inputs."""
         self.name, self.columns, self.outputs = part.name, part.columns, part.outputs
         self.network = network
         self.couples_outputs = part.couples_outputs
@@ -70,7 +70,7 @@ class BlockCoupling:
     # --- the two steps -----------------------------------------------------------------------
 
     def begin(self, x: FloatArray) -> None:
-        """Put the copies at a point of the host's columns."""
+        """Set the copies to the values of a point."""
         start = self._tensor(x[self.columns])
         start = torch.minimum(torch.maximum(start, self.network.lower), self.network.upper)
         with torch.no_grad():
@@ -79,11 +79,9 @@ class BlockCoupling:
         self._before = (self.u, self.f)
 
     def add_to_mip(self, rho: float, cost: FloatArray, weight: FloatArray, moment: FloatArray) -> None:
-        """Add -lambda'x + 1/2 |u - x|_W^2, and the same for outputs, to the MIP step's objective.
-
-        A column may be an input of several samples: their proximal terms add up, and `moment` collects
-        weight times centre.
-        """
+        """Add -lambda'x + 1/2 |u - x|_W^2, and the same for outputs, to the MIP step's objective. A column
+        may be an input of several samples: their proximal terms add up, and `moment` is the sum of weight
+        times centre."""
         added = [(self.columns, self.multiplier, self._input_weight(rho), self.u)]
         if self.couples_outputs:
             added.append((self.outputs, self.output_multiplier, self._output_weight(rho), self.f))
@@ -95,7 +93,7 @@ class BlockCoupling:
     def network_step(
         self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, start: NetworkStart
     ) -> None:
-        """Let the sub-solver move the copies, given the MIP's point `x`."""
+        """Run the sub-solver on the copies, given the MIP's point `x`."""
         self._before = (self.u, self.f)
         self._x, self._y = x[self.columns], x[self.outputs]
         terms = self._augmented_terms(rho)
@@ -136,7 +134,7 @@ class BlockCoupling:
         return float(total.sum() + outputs.sum())
 
     def differences(self) -> list[tuple[str, FloatArray, FloatArray]]:
-        """Of inputs, in widths, and of coupled outputs, in spreads: u - x and u - u(k-1)."""
+        """u - x and u - u(k-1) for inputs, in widths, and for coupled outputs, in spreads."""
         u, f = self._before
         found = [("inputs", (self.u - self._x) / self._width, (self.u - u) / self._width)]
         if self.couples_outputs:
@@ -175,7 +173,7 @@ class BlockCoupling:
         )
 
     def _start(self, terms: AugmentedTerms, which: NetworkStart) -> Tensor:
-        """Where the sub-solver begins."""
+        """The start of the sub-solver."""
         network = self.network
         old = self._tensor(self.u)
         if which == "copies":
@@ -207,7 +205,7 @@ def mip_objective(mip: Mip, couplings: list[BlockCoupling], rho: float) -> Quadr
 
 
 def _output_spread(network: NetworkBlock, shape: tuple[int, ...], scaled: bool) -> FloatArray:
-    """Lengths of the outputs: the spread of regression values; classes are 0 or 1, so 1."""
+    """Units of the outputs: the spread of regression values; 1 for classes."""
     if network.classifies or not scaled:
         return np.ones(shape)
     return np.broadcast_to(_array(network.spread), shape)
@@ -222,13 +220,13 @@ def _array(tensor: Tensor) -> FloatArray:
 
 
 Norm = Literal["largest", "euclidean"]
-"""How the distance between copies and columns is measured: their largest difference, or |u - x|_2."""
+"""The norm of residuals: the largest difference, or |u - x|_2."""
 LEAST_SECONDS = 1.0
-"""For one MIP step, even where its share of the time is less."""
+"""Smallest number of seconds for one MIP step."""
 
 
 class AugmentedLagrangian:
-    """A MIP in an engine, the couplings of its parts, and the point each side is at."""
+    """A MIP in an engine, the couplings of its parts, and the current point of each side."""
 
     def __init__(
         self,
@@ -244,7 +242,7 @@ class AugmentedLagrangian:
         self._session, self._stopwatch = session, stopwatch
 
     def begin(self, x: FloatArray, multipliers: Multipliers | None) -> None:
-        """Put all copies at `x`, with zero or given multipliers."""
+        """Set all copies to `x`, with zero or given multipliers."""
         for coupling in self.couplings:
             coupling.begin(x)
             if multipliers is not None:
@@ -254,10 +252,8 @@ class AugmentedLagrangian:
                     _take(coupling.output_multiplier, multipliers.outputs, name, "outputs")
 
     def mip_step(self, rho: float, gap: float, share: float, budget: Budget) -> MipAnswer:
-        """Solve the MIP with the couplings' terms; from the second time on, started from the last point.
-
-        The engine has a `share` of the time left once it has a point, and all of it until then.
-        """
+        """Solve the MIP with the terms of the couplings, from the second time on started from the last
+        point. The engine has a `share` of the time left once it has a point, and all of it before."""
         objective = mip_objective(self.mip, self.couplings, rho)
         with self._stopwatch.measure("engine"):
             for seconds in (max(share * budget.left, LEAST_SECONDS), budget.left):
@@ -276,7 +272,7 @@ class AugmentedLagrangian:
     def network_step(
         self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, start: NetworkStart
     ) -> None:
-        """Let each network move its copies."""
+        """Run the network step of each part."""
         with self._stopwatch.measure("nn"):
             for coupling in self.couplings:
                 coupling.network_step(x, rho, solver, budget, start)
@@ -304,7 +300,7 @@ class AugmentedLagrangian:
         return float(np.linalg.norm(apart, order)), float(np.linalg.norm(moved, order))
 
     def copies(self, x: FloatArray) -> FloatArray:
-        """The point `x` with the networks' copies in place of its inputs; shared inputs get the mean."""
+        """The point `x` with the copies instead of its inputs; shared inputs get the mean."""
         total, count = np.zeros_like(x), np.zeros_like(x)
         for coupling in self.couplings:
             np.add.at(total, coupling.columns, coupling.u)
@@ -312,7 +308,7 @@ class AugmentedLagrangian:
         return np.where(count > 0, total / np.maximum(count, 1.0), x)
 
     def multipliers(self, rho: float) -> Multipliers:
-        """The prices as they are now."""
+        """The current multipliers."""
         return Multipliers(
             {coupling.name: coupling.multiplier.copy() for coupling in self.couplings},
             {

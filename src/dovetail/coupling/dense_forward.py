@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 Layers = list[tuple[Tensor, Tensor, bool]]
 """Weight, bias, and whether a ReLU follows."""
 OFTEN = 3
-"""Times that a number of rows is asked for before it is worth a recording."""
+"""Number of requests for the same number of rows after which a recording pays."""
 RECORDINGS, MOST_ROWS = 4, 4096
-"""Of a network, at most, and the rows of one: beyond these its kernels take longer than their start."""
+"""Largest number of recordings per network, and of rows in one: beyond that kernels take longer than their
+start."""
 
 
 def network_forward(block: Block, device: str) -> Forward:
-    """A block's network as gradients see it: by hand where that is faster, else its owner's float64 copy."""
+    """A block's network in differentiable form: by hand if that is faster, otherwise the float64 copy."""
     by_hand = dense_forward(block, device) if torch.device(device).type == "cuda" else None
     return block.predictor.snapshot(device) if by_hand is None else by_hand
 
 
 def dense_forward(block: Block, device: str) -> Forward | None:
-    """None for any network but dense layers with ReLUs between them."""
+    """None unless the network is dense layers with ReLUs between them."""
     layers = dense_layers(block, device, torch.float64)
     if layers is None:
         return None
@@ -49,7 +50,7 @@ def dense_forward(block: Block, device: str) -> Forward | None:
 
 
 def dense_layers(block: Block, device: str, dtype: torch.dtype) -> Layers | None:
-    """The layers of a block's network; None for any network but dense layers with ReLUs between them."""
+    """The layers of a block's network; None unless it is dense layers with ReLUs between them."""
     found: Layers = []
     for layer in block.description.layers_if_known() or ():
         if isinstance(layer, Dense):
@@ -65,7 +66,7 @@ def dense_layers(block: Block, device: str, dtype: torch.dtype) -> Layers | None
 
 
 def forward_pass(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Values, and what came out of every ReLU."""
+    """The values, and the outputs of every ReLU."""
     after, x = [], u
     for weight, bias, rectified in layers:
         x = torch.addmm(bias, x, weight.T)
@@ -78,7 +79,7 @@ def forward_pass(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
 def backward_pass(
     layers: Layers, gradient: Tensor, after: list[Tensor], some: Tensor | None = None
 ) -> Tensor:
-    """Gradients by inputs, of all rows or of `some` by number; `after` is what came out of every ReLU."""
+    """Gradients by inputs for all rows or for `some`; `after` are the outputs of every ReLU."""
     left = list(after)
     for weight, _, rectified in reversed(layers):
         if rectified:
@@ -90,17 +91,17 @@ def backward_pass(
 
 
 class Passes:
-    """Through one network, forth and back; recorded where that pays and works."""
+    """Forward and backward passes through one network, recorded if that pays and works."""
 
     def __init__(self, layers: Layers) -> None:
         self.layers = layers
         self._asked: dict[int, int] = {}
         self._recordings: dict[int, _Recording] = {}
         self.records = layers[0][0].device.type == "cuda"
-        """Whether recordings are made; no more after one has failed."""
+        """Whether recordings are made; not after one failed."""
 
     def recording(self, u: Tensor) -> _Recording | None:
-        """For as many rows; None where they are better asked for one by one."""
+        """The recording for as many rows; None if there is none."""
         rows = len(u)
         if rows in self._recordings:
             return self._recordings[rows]
@@ -117,13 +118,13 @@ class Passes:
 
 
 class _Recording:
-    """Both passes of one number of rows: the same memory each time."""
+    """Both passes for one number of rows, in the same memory each time."""
 
     def __init__(self, layers: Layers, u: Tensor) -> None:
         self._u = u.detach().clone()
         self._gradient = u.new_ones((len(u), len(layers[-1][1])))
         self._last: object = None
-        """Whose forward pass the memory is of."""
+        """The owner of the last forward pass in this memory."""
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # libraries take their memory before anything is recorded

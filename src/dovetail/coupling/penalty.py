@@ -1,4 +1,4 @@
-"""The penalty parameter rho: how strongly the two copies are held together, and when that changes.
+"""The penalty parameter rho, and the rules that change it.
 
 The theory needs finitely many changes of rho; all rules respect that.
 """
@@ -44,9 +44,9 @@ class IncreasingPenalty:
     """
 
     factor: float = 2.0
-    """The usual one of multiplier methods; the paper says "beta > 1"."""
+    """The usual factor of multiplier methods; the paper says "beta > 1"."""
     most_changes: int = 10
-    """To a thousand times the first rho: integers freeze long before, and the theory needs an end."""
+    """Up to a thousand times the first rho: integers freeze long before, and the theory needs an end."""
 
     def __post_init__(self) -> None:
         require_number("IncreasingPenalty: factor", self.factor, above=1.0)
@@ -86,7 +86,7 @@ class BalancedPenalty:
     """Factor and ratio are those of Boyd et al. (2011), section 3.4.1."""
     ratio: float = 10.0
     pause: int = 5
-    """Iterations in which residuals answer to the last change."""
+    """Iterations in which residuals respond to the last change."""
     most_changes: int = 10
     range_: float = 1e4
 
@@ -121,7 +121,7 @@ class BalancedPenalty:
 
 @dataclass(frozen=True)
 class PenaltyState:
-    """rho now, rho at the start, how often and when it changed, and the last primal residual."""
+    """rho now and at the start, the number and time of its changes, and the last primal residual."""
 
     rho: float
     first: float

@@ -54,30 +54,30 @@ class SampleRow:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A block's predictor inside a part: where, among the copies, its inputs are."""
+    """A block's predictor inside a part, with the places of its inputs among the copies."""
 
     block: Block
     positions: IntArray
-    """(s, d): a sample of the part holds s samples of the block, each with d inputs."""
+    """(s, d): a sample of the part has s samples of the block, each with d inputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class CoupledBatch:
-    """A batch of samples that take their network step together."""
+    """A batch of samples with a common network step."""
 
     name: str
     members: tuple[Member, ...]
     columns: IntArray
-    """(n, d) the columns that each sample has copies of."""
+    """(n, d) the columns of which each sample has copies."""
     outputs: IntArray
     """(n, q) the members' output columns, one member after the other."""
     couples_outputs: bool
     rows: tuple[tuple[SampleRow, ...], ...]
-    """For each sample, the limits that went with the network."""
+    """For each sample, the limits that moved to the network step."""
     classes: tuple[int | None, ...]
-    """For each sample of a classifier, the one class its limits leave, or None."""
+    """For each sample of a classifier, the only class that its limits allow, or None."""
     taken: tuple[int, ...] = ()
-    """Rows of the host that left the MIP for `rows` and `classes`."""
+    """Rows that left the MIP for `rows` and `classes`."""
 
     @property
     def samples(self) -> int:
@@ -86,12 +86,12 @@ class CoupledBatch:
 
     @property
     def block(self) -> Block:
-        """The block of its first, and for most parts only, member."""
+        """The block of its first, and usually only, member."""
         return self.members[0].block
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is one block with copies of its inputs and nothing else."""
+        """Whether it is one block with copies of its inputs only."""
         sizes = [member.positions.shape for member in self.members]
         return sizes == [(1, self.columns.shape[1])]
 
@@ -104,7 +104,7 @@ def alone(
     classes: tuple[int | None, ...] | None = None,
     taken: tuple[int, ...] = (),
 ) -> CoupledBatch:
-    """A part that is one block, with copies of its inputs and nothing else."""
+    """A part that is one block with copies of its inputs only."""
     n, d = block.inputs.shape
     return CoupledBatch(
         block.name,
@@ -119,7 +119,7 @@ def alone(
 
 
 def sample_row(mip: Mip, r: int, columns: IntArray, outputs: IntArray) -> SampleRow:
-    """A row of the host over one sample's copies and outputs, which are all that it touches."""
+    """A row over one sample's copies and outputs alone."""
     copy = {int(j): k for k, j in enumerate(columns)}
     output = {int(j): k for k, j in enumerate(outputs)}
     on_inputs, on_outputs = np.zeros(len(columns)), np.zeros(len(outputs))
@@ -147,21 +147,21 @@ def output_bounds(mip: Mip, outputs: IntArray, copies: int) -> list[SampleRow]:
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """The MIP without what the networks took with them, and the parts they became."""
+    """The MIP without what moved to the network steps, and the parts."""
 
     mip: Mip
     parts: tuple[CoupledBatch, ...]
 
     @property
     def columns(self) -> IntArray:
-        """Columns of the MIP that carry a proximal term."""
+        """Columns of the MIP with a proximal term."""
         columns = [part.columns.ravel() for part in self.parts]
         columns += [part.outputs.ravel() for part in self.parts if part.couples_outputs]
         return np.unique(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
 
 
 def split(problem: Problem) -> SplitProblem:
-    """Choose each block's form and cut the problem accordingly."""
+    """Choose each block's form and split the problem."""
     mip = problem.mip.minimised()
     rows = sorted_rows(problem, mip)
     parts = tuple(part_of(problem, mip, b, rows) for b in range(len(problem.blocks)))
@@ -169,7 +169,7 @@ def split(problem: Problem) -> SplitProblem:
 
 
 def remaining(mip: Mip, parts: Sequence[CoupledBatch]) -> Mip:
-    """The MIP without the rows the parts took, and with the outputs that left at rest."""
+    """The MIP without the rows of the parts, and with fixed columns for the outputs that left."""
     stays = np.ones(mip.n_rows, dtype=bool)
     cost, lower, upper = mip.cost.copy(), mip.lower.copy(), mip.upper.copy()
     for part in parts:
@@ -194,16 +194,16 @@ def remaining(mip: Mip, parts: Sequence[CoupledBatch]) -> Mip:
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """The rows that touch outputs."""
+    """The rows that contain outputs."""
 
     private: dict[tuple[int, int], list[int]]
     """By block and sample: rows over that sample's own columns."""
     foreign: set[int]
-    """Blocks with an output in any other row."""
+    """Blocks with an output in another row."""
 
 
 def sorted_rows(problem: Problem, mip: Mip) -> SortedRows:
-    """Rows by the one sample whose own columns they touch, and the blocks whose outputs meet others."""
+    """Rows by the sample whose own columns they contain, and the blocks with outputs in other rows."""
     owner = {
         int(j): (b, i)
         for b, block in enumerate(problem.blocks)
@@ -229,14 +229,15 @@ def sorted_rows(problem: Problem, mip: Mip) -> SortedRows:
 
 
 def needs_columns(problem: Problem, mip: Mip, block: Block) -> bool:
-    """Whether a block's outputs have to be columns of the MIP: a block reads them, or they are whole."""
+    """Whether a block's outputs must be columns of the MIP: because a block reads them, or because they are
+    integers."""
     outputs = block.outputs.ravel()
     feeds = bool(np.isin(outputs, problem.inputs).any())
     return feeds or (bool(mip.integer[outputs].any()) and not block.classifies)
 
 
 def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> CoupledBatch:
-    """One block in the form its rows leave it."""
+    """One block in the form that its rows require."""
     block = problem.blocks[b]
     together = alone(block, couples_outputs=True)
     if b in sorted_.foreign or needs_columns(problem, mip, block):
@@ -264,7 +265,7 @@ def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> CoupledB
 
 
 def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]) -> list[int]:
-    """The classes whose output values meet the sample's own bounds and rows."""
+    """The classes that satisfy the sample's own bounds and rows."""
     outputs = block.outputs[i]
     candidates = np.eye(len(outputs)) if len(outputs) > 1 else np.array([[0.0], [1.0]])
     lower, upper = mip.lower[outputs], mip.upper[outputs]
@@ -278,11 +279,11 @@ def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]
 
 
 MOST_ENTRIES = 100_000_000
-"""Of the groups' rows, which network steps hold densely: 0.8 GB."""
+"""Largest number of entries of the groups' rows, stored densely: 0.8 GB."""
 
 
 def paper_split(problem: Problem) -> SplitProblem:
-    """Cut the problem as the paper does."""
+    """Split the problem as the paper does."""
     mip = problem.mip.minimised()
     rows = sorted_rows(problem, mip)
     leaving, parts = [], []
@@ -301,24 +302,24 @@ def paper_split(problem: Problem) -> SplitProblem:
 
 @dataclass(frozen=True, eq=False)
 class _SampleGroup:
-    """Samples that take their network step together."""
+    """Samples with a common network step."""
 
     samples: tuple[tuple[int, int], ...]
     """(block, sample), sorted."""
     columns: tuple[int, ...]
-    """What it has copies of: the samples' inputs, then what else their rows touch."""
+    """The columns that have copies: the samples' inputs, then other columns of their rows."""
     positions: tuple[tuple[int, ...], ...]
-    """Sample by sample, where its inputs are among the copies."""
+    """Sample by sample, the places of its inputs among the copies."""
     rows: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Groups of the same shape are a batch: the same blocks, reading the same places of the copies."""
+        """A key: groups with the same key are a batch."""
         return tuple(b for b, _ in self.samples), self.positions, len(self.columns)
 
 
 def _groups(mip: Mip, blocks: list[Block]) -> list[_SampleGroup]:
-    """The samples of the blocks that leave, joined where they share a row or a column that can move."""
+    """The samples of the blocks that leave, joined if they share a row or a column that can move."""
     nodes = [(b, i) for b, block in enumerate(blocks) for i in range(block.samples)]
     if not nodes:
         return []
@@ -355,7 +356,7 @@ def _labels(
     owner: IntArray,
     others: dict[int, list[int]],
 ) -> IntArray:
-    """The connected component of every sample; a column that cannot move joins nothing."""
+    """The connected component of every sample; fixed columns connect nothing."""
     n, moves = len(nodes), mip.upper > mip.lower
     edges: list[tuple[int, int]] = []  # samples, then columns, then rows
     for node, (b, i) in enumerate(nodes):
@@ -376,7 +377,7 @@ def _touched(mip: Mip, r: int, which: BoolArray) -> list[int]:
 
 
 def _part(mip: Mip, blocks: list[Block], groups: list[_SampleGroup], names: Collection[str]) -> CoupledBatch:
-    """Groups of one shape as a batch."""
+    """Groups with the same key as a batch."""
     first = groups[0]
     kinds = list(dict.fromkeys(b for b, _ in first.samples))
     outputs = np.array([[j for b, i in group.samples for j in blocks[b].outputs[i]] for group in groups])
@@ -407,11 +408,11 @@ def _part(mip: Mip, blocks: list[Block], groups: list[_SampleGroup], names: Coll
 
 
 def _unused(name: str, names: Collection[str]) -> str:
-    """The name, with a number where other groups of the same blocks have it already."""
+    """The name, numbered if groups of the same blocks have it already."""
     numbered = (name if k == 1 else f"{name} #{k}" for k in count(1))
     return next(each for each in numbered if each not in names)
 
 
 def _positions(group: _SampleGroup, b: int) -> IntArray:
-    """Where, among its group's copies, the inputs of a block's samples are."""
+    """The places of the inputs of a block's samples among the copies of their group."""
     return np.array([own for own, (kind, _) in zip(group.positions, group.samples, strict=True) if kind == b])

@@ -1,4 +1,4 @@
-"""Template pricing: many blocks that are the same up to their data, priced all at once."""
+"""Template pricing: the decomposition for many equal blocks (docs/scale.md)."""
 
 from dovetail.decomposition.method import TemplatePricing
 

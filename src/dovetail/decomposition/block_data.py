@@ -18,30 +18,29 @@ from dovetail.core.block import Block
 from dovetail.decomposition.move_program import MoveProgram, one_row
 
 MOST_TARGETS = 8
-"""Combinations of classes that are aimed at, one by one: each costs as much as all blocks without classes."""
+"""Largest number of combinations of classes that are searched one by one."""
 CLEARANCE = 2e-4
-"""Of a logit beyond its threshold, in units of how logits differ between blocks: float32 is off by less."""
+"""Distance of a logit from its threshold that descents aim at, in units of the spread of logits between
+blocks; float32 is more exact."""
 FLOAT_ROOM = 2e-6
-"""Relative: conditions on outputs are met with so much to spare, since float32 has seven digits. Conditions
-on moves alone are not: at "at most one channel" nobody has anything to spare."""
+"""Relative: margin with which conditions on outputs must hold, because float32 has seven digits. Conditions
+on moves alone have no margin: "at most one channel" has no slack."""
 SLIP = 0.5
-"""Part of what is to spare that a step may fall short of: it aims at the border itself, and rounding would
-take back every other step that a network is linear along. (Water, 6x128, n = 10,000: columns allow 0.08 %
+"""Fraction of the margin by which a step may miss its condition: a step aims at the border itself, and
+rounding would reject every other step along which the network is linear. (Water, 6x128, n = 10,000: 0.08 %
 more.)"""
 MISS = 0.1
-"""Part of that room by which float32 may miss a condition on moves alone: what it means is looked at in
-float64, where the check's tolerance decides."""
+"""Fraction of that margin by which float32 may violate a condition on moves alone; float64 and the tolerance
+of the check decide later."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One class for every class output, and what holds then: on_values v + on_moves m >= least.
-
-    Arrays have one row per block, a repeated one (see `repeated`) where all blocks have the same.
-    """
+    """One class for every class output, with its conditions: on_values v + on_moves m >= least. Arrays have
+    one row per block, a repeated one (see `repeated`) if all blocks have the same."""
 
     classes: Tensor
-    """(q,) 0 or 1; 0 for numbers."""
+    """(q,) 0 or 1; 0 for outputs that are numbers."""
     on_values: Tensor
     """(N, C, q)."""
     on_moves: Tensor
@@ -49,14 +48,14 @@ class Target:
     least: Tensor
     """(N, C)."""
     slip: Tensor
-    """(N, C) how much less counts as met."""
+    """(N, C) tolerance of the conditions."""
     asks_moves: bool
-    """Whether any condition is one on moves."""
+    """Whether any condition is on moves."""
 
 
 class BlockData:
-    """The arrays of a template on a device, in the format of the search; rows that all blocks
-    have in common are repeated (see `repeated`)."""
+    """The arrays of a template on a device, in the precision of the search; rows shared by all blocks are
+    repeated (see `repeated`)."""
 
     dtype = torch.float32
 
@@ -71,7 +70,7 @@ class BlockData:
         """(N, parts)."""
         self.use = self._tensor(program.use)
         self._true_use, self._true_cost = self._exact(program.use), self._exact(program.cost)
-        """As they were stated, in float64: what a point uses and costs is counted so."""
+        """As stated, in float64, for the use and cost of solutions."""
         self.true_conditions = tuple(
             self._exact(array) for array in (program.on_moves, program.on_outputs, program.least)
         )
@@ -81,7 +80,7 @@ class BlockData:
         self.sides = program.sides.count
         self._side_by_side = np.array_equal(program.use_side, np.arange(self.sides))
         self.scale = torch.as_tensor(program.scale, dtype=self.dtype, device=device)
-        """(k,) what a move of usual size is, coordinate by coordinate."""
+        """(k,) the usual size of a move in each coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
         self.class_groups = []
         for reading in program.networks:
@@ -91,21 +90,21 @@ class BlockData:
         self._program, self._blocks = program, blocks
 
     def _tensor(self, array: FloatArray) -> Tensor:
-        """(N, ...) of as many rows, or of one for all; a repeated one where all are the same."""
+        """(N, ...) with as many rows, or one for all; a repeated one if all are equal."""
         rows = torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
         return repeated(rows, self.count)
 
     def _exact(self, array: FloatArray) -> Tensor:
-        """The same in float64, without a copy if it can be."""
+        """The same in float64, without a copy if possible."""
         rows = np.require(one_row(array), requirements="W")
         return repeated(torch.as_tensor(rows, device=self.device), self.count)
 
     def zeros(self, *shape: int) -> Tensor:
-        """In the format of the search."""
+        """Zeros in the precision of the search."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
     def part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
-        """(n, parts) what one unit of each part costs at (R,) prices."""
+        """(n, parts) the cost of one unit of each part at (R,) prices."""
         return self._part_costs(self.cost, self.use, which, prices)
 
     def true_part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
@@ -128,13 +127,13 @@ class BlockData:
         return self._by_side(of(self.use, which) * parts[:, self.use_part])
 
     def _by_side(self, taken: Tensor) -> Tensor:
-        """(n, R) of entries, added up; where each side has one, in order, there is nothing to add."""
+        """(n, R) sums of entries by side."""
         if self._side_by_side:
             return taken
         return taken.new_zeros((len(taken), self.sides)).index_add_(1, self.use_side, taken)
 
     def true_uses(self, which: Tensor, parts: Tensor) -> Tensor:
-        """The same in float64, of parts in float64."""
+        """The same in float64, from parts in float64."""
         return self._by_side(of(self._true_use, which) * parts[:, self.use_part])
 
     def true_costs(self, which: Tensor, parts: Tensor) -> Tensor:
@@ -142,7 +141,7 @@ class BlockData:
         return (of(self._true_cost, which) * parts).sum(dim=1)
 
     def true_uses_of_parts(self, which: Tensor) -> Tensor:
-        """(n, R, parts) of the coupling rows by one unit of each part, in float64."""
+        """(n, R, parts) the use of coupling rows by one unit of each part, in float64."""
         use, parts = of(self._true_use, which), self.cost.shape[1]
         uses = use.new_zeros((len(use), self.sides * parts))
         return uses.index_add_(1, self.use_side * parts + self.use_part, use).view(
@@ -150,7 +149,7 @@ class BlockData:
         )
 
     def within(self, which: Tensor, moves: Tensor) -> Tensor:
-        """Moves in float64 within their limits, which float32 may be beyond by its last digit."""
+        """Moves in float64 clipped to their limits, which float32 may exceed in the last digit."""
         lower, upper = (of(limit, which) for limit in self.true_limits)
         return torch.minimum(torch.maximum(moves.double(), lower), upper)
 
@@ -159,7 +158,7 @@ class BlockData:
         return (of(self.cost, which) * parts).sum(dim=1)
 
     def targets(self, spread: Tensor) -> list[Target]:
-        """All combinations of classes; `spread` (q,) is how far apart decision values usually are."""
+        """All combinations of classes; `spread` (q,) is the usual spread of decision values."""
         combinations: list[list[tuple[int, float]]] = [[]]
         for group in self.class_groups:
             one_hot = [[(int(j), float(j == hot)) for j in group] for hot in group]
@@ -192,7 +191,7 @@ class BlockData:
         return Target(aims, on_values, on_moves, limits, slip, bool(np.any(given_moves)))
 
     def _class_rows(self, group: np.ndarray, classes: dict[int, float], q: int) -> list[np.ndarray]:
-        """Combinations of decision values that must not be negative."""
+        """Combinations of decision values that must be nonnegative."""
         if len(group) == 1:
             row = np.zeros(q)
             row[group[0]] = 1.0 if classes[int(group[0])] else -1.0
@@ -208,12 +207,12 @@ class BlockData:
 
 
 def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Conditions of blocks, and others that are the same for all."""
+    """Conditions of blocks beside conditions that are equal for all."""
     return np.concatenate([one, np.broadcast_to(other, (len(one), *other.shape[1:]))], axis=1)
 
 
 def repeated(rows: Tensor, count: int) -> Tensor:
-    """`count` rows of a tensor that has as many, or one that stands for all."""
+    """A tensor of `count` rows, stored as one row if all are equal."""
     return rows if rows.shape[0] == count else rows.expand(count, *rows.shape[1:])
 
 
@@ -223,7 +222,7 @@ def is_repeated(array: Tensor) -> bool:
 
 
 def stored(array: Tensor) -> Tensor:
-    """The one row that is repeated, or all rows: it broadcasts to what was given."""
+    """The one stored row, or all rows; broadcasts to the original."""
     return array[:1] if is_repeated(array) else array
 
 

@@ -32,25 +32,26 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 LP_BLOCKS, LP_BLOCKS_PER_ROW = 4_000, 100
-"""Blocks in the LP: an equal part for each side of the coupling rows, and for each at least so many."""
+"""Number of blocks in the LP: an equal part for each side of the coupling rows, at least so many for each."""
 MORE = 4
-"""Times as many blocks where the choice misses a row."""
+"""Factor on this number if the choice violates a row."""
 MIP_BLOCKS, MIP_BLOCKS_PER_ROW = 250, 6
-"""Blocks in the MIP beside the fractional ones: with ten times 250 it brings no more in its seconds (water,
-n = 2,000, 18 rows)."""
+"""Number of blocks in the MIP beside the fractional ones: with ten times 250 it gains nothing in its time
+(water, n = 2,000, 18 rows)."""
 GAP = 1e-6
 """Relative, at which the MIP ends."""
 SWAPS = 400
-"""At most, for the rows and then for the objective."""
+"""Largest number of swaps, for the rows and then for the objective."""
 LITTLE = 1e-9
-"""Relative to a row's limit: a miss that is none, if it is half of what the check forgives at most."""
+"""Relative to a row's limit: a smaller violation counts as none, if it is at most half of the check's
+tolerance."""
 POLISHED, POLISHES, REACH = 400, 6, 0.2
-"""Blocks that take small steps, how often, and the reach of a step in usual moves."""
+"""Number of blocks that take small steps, number of rounds, and the largest step in usual moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class SharedColumns:
-    """Those of no block, which are chosen beside them."""
+    """Columns of no block, which are chosen too."""
 
     cost: FloatArray
     use: sp.csr_array
@@ -61,7 +62,7 @@ class SharedColumns:
 
     @classmethod
     def none(cls, rows: int) -> SharedColumns:
-        """Of (R,) rows."""
+        """No shared columns, for (R,) rows."""
         nothing = np.zeros(0)
         return cls(nothing, sp.csr_array((rows, 0)), nothing, nothing, nothing.astype(bool))
 
@@ -71,35 +72,36 @@ class Relaxation:
     """A solution of the LP, or of the level LP."""
 
     value: float
-    """Cost, penalties for missed rows included."""
+    """Cost, including penalties for violated rows."""
     weight: FloatArray
     """(K,) of each column."""
     shared: FloatArray
     prices: FloatArray
-    """(R,) never negative: what a unit less of a limit costs, in units of `on_cost` times the objective."""
+    """(R,) nonnegative duals: the value of a unit less of a limit, in units of `on_cost` times the
+    objective."""
     on_cost: float
-    """1 for the LP; the dual of the limit on the cost for the level LP."""
+    """1 for the LP; for the level LP the dual of the limit on the cost."""
     least: FloatArray
-    """(blocks,) what each costs at these prices."""
+    """(blocks,) the least cost of each at these prices."""
     missed: float
-    """By how much rows are missed, in their scales, summed."""
+    """Total violation of rows, in their scales."""
 
     def reduced_cost(self, columns: Columns) -> FloatArray:
-        """(K,) what each costs beyond its block's best at these prices."""
+        """(K,) the cost of each column beyond its block's best at these prices."""
         priced = self.on_cost * columns.cost + columns.use @ self.prices
         return np.asarray(priced - self.least[columns.owner])
 
 
 @dataclass(eq=False)
 class Columns:
-    """What some points of blocks cost, and what they use of the coupling rows; or at least, of boxes."""
+    """The cost of some points of blocks (or lower bounds for boxes), and their use of the coupling rows."""
 
     count: int
-    """Of blocks."""
+    """Number of blocks."""
     limit: FloatArray
     """(R,)."""
     scale: FloatArray
-    """(R,) what a row is measured in."""
+    """(R,) the unit of each row."""
     shared: SharedColumns
     owner: IntArray
     """(K,) the block of each."""
@@ -109,11 +111,11 @@ class Columns:
 
     @property
     def size(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return int(self.owner.size)
 
     def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
-        """All columns, block by block and by `key` within each; and each one's rank in its own."""
+        """All columns, block by block and by `key` within each; and the rank of each in its block."""
         order = np.lexsort((key, self.owner))
         owner = self.owner[order]
         first = np.searchsorted(owner, np.arange(self.count))
@@ -122,7 +124,8 @@ class Columns:
     def relaxed(
         self, budget: Budget, highest: FloatArray | None = None, *, level_at: float | None = None
     ) -> tuple[MipStatus, Relaxation | None]:
-        """The LP, with rows that may be missed at the `highest` prices, if any; or the level LP at a cost."""
+        """The LP, with rows that may be violated at the `highest` prices, if any; or the level LP for a
+        cost."""
         rows, own = len(self.limit), self.size + self.shared.cost.size
         most = np.full(rows, 0.0 if highest is None or level_at is not None else np.inf)
         live = self._loaded(most, level_at=level_at)
@@ -144,7 +147,7 @@ class Columns:
     def whole(
         self, budget: Budget, start: tuple[FloatArray, FloatArray], worth: float
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Columns and shared ones by a MIP, from known ones, which is not to look for less than `worth`."""
+        """A MIP over columns and shared ones, started from known ones, which ignores gains below `worth`."""
         rows, own = len(self.limit), self.size + self.shared.cost.size
         live = self._loaded(np.zeros(rows), whole=True)
         live.set_objective(np.concatenate([self.cost, self.shared.cost, np.zeros(rows + 1)]), 0.0)
@@ -194,11 +197,8 @@ class Columns:
         return sp.csr_array((np.ones(self.size), place), shape=(self.count, self.size))
 
     def as_mip(self, offset: float = 0.0) -> Mip:
-        """One column for each block, and the shared columns, which come first.
-
-        Where every point of the problem is in one of each block's boxes, the bound of this program is one of
-        the problem.
-        """
+        """One column for each block, and the shared columns first. If every point of the problem is in one
+        of each block's boxes, the bound of this program is one of the problem."""
         shared, rows = self.shared, len(self.limit)
         small = (
             np.abs(self.use) < SMALLEST
@@ -254,7 +254,7 @@ def choose(
 
 
 class _Near:
-    """Columns of the blocks nearest to indifference, laid end to end, and the one that each block has."""
+    """Columns of the blocks nearest to indifference, concatenated, and the one that each block has."""
 
     def __init__(self, parts: list[CoreColumns], limit: FloatArray) -> None:
         self._part = np.repeat(np.arange(len(parts)), [len(part.block) for part in parts])
@@ -270,7 +270,7 @@ class _Near:
         self.columns = Columns(len(blocks), left, scale, shared, owner.ravel(), cost, use)
 
     def moves(self, chosen: IntArray) -> list[tuple[IntArray, IntArray]]:
-        """For each share: blocks that change, and their new places."""
+        """For each share: blocks that change, and their new columns."""
         changed = chosen[~self.first[chosen]]
         mine = [changed[self._part[changed] == number] for number in range(self._parts)]
         return [(self._block[of_one], self._place[of_one]) for of_one in mine]
@@ -288,9 +288,9 @@ class Choice:
         room: float | FloatArray = 0.0,
         at: FloatArray | None = None,
     ) -> None:
-        """It begins with the `first` column of each block, and the shared ones `at` some values. Rows may be
-        missed by (R,) `forgiven`; columns need to meet an equation by and large only where small steps make
-        up for it, which is within `room`."""
+        """Begins with the `first` column of each block, and the shared ones `at` some values. Rows may be
+        violated by (R,) `forgiven`; columns need to satisfy an equation only within `room`, if small steps
+        correct the rest."""
         self.columns, self._highest, self._forgiven = columns, highest, forgiven
         self.at = columns.shared.lower if at is None else at
         self.chosen = self._of_blocks(first)
@@ -301,7 +301,7 @@ class Choice:
 
     @property
     def _equations(self) -> BoolArray:
-        """(R,) sides that have an opposite one."""
+        """(R,) sides that are equations."""
         limit, use = self.columns.limit, self.columns.use
         opposite = limit[:, None] == -limit
         for one, other in np.argwhere(opposite):
@@ -315,30 +315,30 @@ class Choice:
         return chosen
 
     def _beyond(self, use: FloatArray) -> FloatArray:
-        """How far (..., R) uses of columns are beyond the limits, at the highest prices, in all."""
+        """The penalty of (..., R) uses beyond the limits, at the highest prices."""
         columns = self.columns
         over = use - (columns.limit - columns.shared.use @ self.at) - self._band
         return np.asarray(np.where(over > self._forgiven, over, 0.0) @ self._highest)
 
     def missed(self) -> float:
-        """Of the columns that are chosen."""
+        """The violation of the chosen columns."""
         return float(self._beyond(self.columns.use[self.chosen].sum(axis=0)))
 
     @property
     def value(self) -> float:
-        """What all of it costs."""
+        """The cost of the choice."""
         columns = self.columns
         return float(columns.cost[self.chosen].sum() + columns.shared.cost @ self.at)
 
     def _take(self, chosen: IntArray, at: FloatArray) -> None:
-        """Another choice, where it misses less, or costs no more."""
+        """Accept another choice if it violates less, or costs no more."""
         before, standing = (self.chosen, self.at), (self.missed(), self.value)
         self.chosen, self.at = chosen, at
         if (self.missed(), self.value) > standing:
             self.chosen, self.at = before
 
     def relax(self, prices: FloatArray, budget: Budget) -> None:
-        """The LP; what it leaves in fractions is made whole by swaps."""
+        """Solve the LP and make its fractions whole by swaps."""
         columns, integer, before = self.columns, self.columns.shared.integer, (self.chosen, self.at)
         status, found = columns.relaxed(budget, self._highest)
         if found is not None:
@@ -352,7 +352,8 @@ class Choice:
         self._take(*before)
 
     def _swap(self) -> None:
-        """One column for another while that mends the rows for least, or then saves cost within them."""
+        """Exchange columns of single blocks, first to satisfy the rows at least cost, then to reduce the
+        cost."""
         columns, owner = self.columns, self.columns.owner
         use, priced = columns.use[self.chosen].sum(axis=0), self._reduced
         for _ in range(SWAPS):
@@ -372,11 +373,8 @@ class Choice:
             self.chosen[owner[best]] = best
 
     def decide(self, budget: Budget, worth: float) -> None:
-        """A MIP over the blocks that the LP leaves in fractions, and those nearest to indifference.
-
-        Columns that cost so much more than their block's best at the LP's prices as the choice is above the
-        LP are in no better choice.
-        """
+        """Solve a MIP over the blocks with fractions in the LP, and those nearest to indifference. Columns
+        whose reduced cost exceeds the gap of the choice are in no better choice."""
         columns, reduced = self.columns, self._reduced
         fraction = np.zeros(columns.count)
         np.maximum.at(fraction, columns.owner, np.minimum(self._weight, 1.0 - self._weight))
@@ -407,12 +405,12 @@ class Choice:
 
 
 def forgiven(limit: FloatArray) -> FloatArray:
-    """(R,) by how much limits may be missed."""
+    """(R,) by how much limits may be violated."""
     return np.minimum(LITTLE * (1.0 + np.abs(limit)), 0.5 * TOLERANCE)
 
 
 def _room(parts: list[Slopes]) -> FloatArray:
-    """(R,) half of what small steps of these blocks can take off the use of each side."""
+    """(R,) half of what small steps of these blocks can change in the use of each side."""
     taken = [
         np.minimum(part.use * part.lower[:, None], part.use * part.upper[:, None]).sum(axis=(0, 2))
         for part in parts
@@ -421,8 +419,8 @@ def _room(parts: list[Slopes]) -> FloatArray:
 
 
 def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budget) -> None:
-    """The shortest steps of some blocks that make up for what rows miss, to first order. Blocks whose step
-    breaks a condition stay where they were, and the next LP does without them."""
+    """Take the shortest steps of some blocks that correct violated rows to first order. Blocks whose step
+    violates a condition stay, and the next LP leaves them out."""
     use, reach = shares.uses(), REACH
     for _ in range(POLISHES):
         if not np.any(use > limit + forgiven(limit)):
@@ -436,7 +434,7 @@ def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budge
 def _steps(
     parts: list[Slopes], left: FloatArray, highest: FloatArray, budget: Budget
 ) -> list[tuple[IntArray, FloatArray]] | None:
-    """The shortest steps within what is left of the rows, which may be missed at the highest prices."""
+    """The shortest steps within the remaining limits, which may be violated at the highest prices."""
     length, lower, upper = (
         np.concatenate([getattr(part, name).ravel() for part in parts])
         for name in ("length", "lower", "upper")

@@ -1,7 +1,7 @@
-"""Rows of a descent: what stays the same in all steps, where each row stands, and those that still go on.
+"""The rows of a batch of descents: constant data, current positions, and which rows continue.
 
-Half of all steps are taken back, and many rows have nothing left to win after some: slopes are asked for only
-where a step was kept, and rows that are done leave the batch.
+Half of all steps are rejected, and many rows soon have nothing left to gain: slopes are computed only after
+an accepted step, and finished rows leave the batch.
 """
 
 from __future__ import annotations
@@ -16,35 +16,34 @@ from torch import Tensor
 from dovetail.decomposition.block_data import is_repeated, of, repeated
 
 LEAVING = 0.125
-"""Part of a batch that leaves it at once: the others are copied then."""
+"""Fraction of a batch that leaves at once, because the others are copied then."""
 Slopes = Callable[[Tensor | None], tuple[Tensor, Tensor | None]]
-"""Numbers of rows (None: all) -> (m, k) slopes of their kept conditions, and of their outputs' cost if that
-varies."""
+"""Numbers of rows (None: all) -> (m, k) slopes of their active conditions, and of their outputs' cost if
+that varies."""
 
 
 @dataclass(frozen=True, eq=False)
 class DescentRows:
-    """What stays the same in all steps of a descent: arrays with n rows, repeated ones (see
-    `repeated`) where all descents have the same."""
+    """The constant data of descents: arrays with n rows, repeated ones (see `repeated`) if all are equal."""
 
     rests: list[Tensor]
-    """What networks read of blocks at rest."""
+    """The inputs of networks at rest."""
     lower: Tensor
     upper: Tensor
     right: Tensor
     left: Tensor
-    """(n, k) what a move costs on either side of 0."""
+    """(n, k) the cost of a move on either side of 0."""
     of_numbers: Tensor
-    """(n, q) what outputs that are numbers cost; 0 for classes."""
+    """(n, q) the cost of numeric outputs; 0 for classes."""
     fixed: Tensor
-    """(n,) what the classes that are aimed at cost, and what does not depend on anything."""
+    """(n,) the cost of the classes aimed at, and constant costs."""
     on_values: Tensor
     on_moves: Tensor | None
     least: Tensor
     slip: Tensor
-    """(n, C) see `Target`."""
+    """(n, C) tolerance of conditions (see `Target`)."""
     some_free: bool
-    """Whether a move to some side costs less than nothing."""
+    """Whether a move to some side has a negative cost."""
 
     def __post_init__(self) -> None:
         count = self.rests[0].shape[0]
@@ -53,13 +52,13 @@ class DescentRows:
                 object.__setattr__(self, name, repeated(one, count))
 
     def some(self, which: Tensor) -> DescentRows:
-        """Those of some rows."""
+        """The data of some rows."""
         fields = vars(self).items()
         arrays: dict[str, Any] = {name: of(one, which) for name, one in fields if isinstance(one, Tensor)}
         return replace(self, rests=[of(rest, which) for rest in self.rests], **arrays)
 
     def price(self, moves: Tensor) -> Tensor:
-        """(n,) what moves cost, without outputs."""
+        """(n,) the cost of moves, without outputs."""
         up, down = moves.clamp(min=0.0), moves.clamp(max=0.0)
         if is_repeated(self.right):
             return up @ self.right[0] - down @ self.left[0]
@@ -68,44 +67,44 @@ class DescentRows:
 
 @dataclass(eq=False)
 class Stand:
-    """What rows are at some moves."""
+    """The values of rows at some moves."""
 
     moves: Tensor
     outputs: Tensor | None
-    """(n, q); None where all are classes, which are those that are aimed at."""
+    """(n, q) outputs; None if all are the classes aimed at."""
     spent: Tensor
-    """(n,) what the moves alone cost."""
+    """(n,) the cost of the moves alone."""
     cost: Tensor
     lack: Tensor
-    """How much conditions are missed by, in all; 0 where they are met."""
+    """Total violation of conditions; 0 if satisfied."""
     short: Tensor
-    """(n,) what the kept condition lacks; negative where it has room."""
+    """(n,) violation of the active condition; negative with slack."""
 
 
 @dataclass(eq=False)
 class Looked(Stand):
-    """With a way to the slopes of those rows that stay there."""
+    """Values with a function for the slopes of the rows that stay there."""
 
     slopes: Slopes
 
 
 @dataclass(eq=False)
 class DescentState(Stand):
-    """Where each row has got to, and the networks to first order there."""
+    """The current position of each row, and the networks to first order there."""
 
     gain: Tensor
-    """(n, k) slope of the kept condition."""
+    """(n, k) slope of the active condition."""
     slope: Tensor | None
     """(n, k) slope of the cost of outputs."""
 
     @classmethod
     def at(cls, new: Looked, *, slopes: bool) -> DescentState:
-        """Where rows begin; without `slopes` they also end there."""
+        """The initial state; without `slopes` the rows end here."""
         gain, slope = new.slopes(None) if slopes else (new.moves, None)
         return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
 
     def update(self, new: Looked, kept: Tensor, *, slopes: bool) -> None:
-        """Take over rows; after the last step nobody asks for `slopes`."""
+        """Move rows to new positions; after the last step no `slopes` are needed."""
         column = kept[:, None]
         self.moves = torch.where(column, new.moves, self.moves)
         if self.outputs is not None and new.outputs is not None:
@@ -122,16 +121,14 @@ class DescentState(Stand):
                 self.slope.index_copy_(0, which, slope)
 
     def promise(self, goal: Tensor, spent: Tensor) -> Tensor:
-        """(n,) what a step to a goal saves to first order, where so much is spent; infinite where conditions
-        are missed still. Within a smaller region it saves no more.
-        """
+        """(n,) the first-order gain of a step to a goal; infinite while conditions are violated."""
         saved = self.spent - spent
         if self.slope is not None:
             saved = saved + (self.slope * (self.moves - goal)).sum(dim=1)
         return torch.where(self.lack > 0.0, torch.inf, saved)
 
     def some(self, which: Tensor) -> DescentState:
-        """That of some rows."""
+        """The state of some rows."""
         return DescentState(
             self.moves[which], None if self.outputs is None else self.outputs[which],
             self.spent[which], self.cost[which], self.lack[which], self.short[which], self.gain[which],
@@ -140,14 +137,14 @@ class DescentState(Stand):
 
 
 class Batch:
-    """Rows that still go on, and where the others ended."""
+    """The rows that continue, and the end of the others."""
 
     def __init__(self, rows: DescentRows, state: DescentState, radius: Tensor) -> None:
         self.rows, self.state, self.radius = rows, state, radius
         self._whole, self._at = (state, radius), torch.arange(len(radius), device=radius.device)
 
     def leave(self, done: Tensor) -> Tensor | None:
-        """Numbers of rows that go on without those that are done; None while these are too few to matter."""
+        """Numbers of the rows that continue when finished ones leave; None while these are few."""
         going = (~done).nonzero().ravel()
         if len(going) > (1.0 - LEAVING) * len(done):
             return None
@@ -157,7 +154,7 @@ class Batch:
         return going
 
     def end(self) -> tuple[DescentState, Tensor]:
-        """Of all rows: where they are, and their trust regions."""
+        """The positions and trust regions of all rows."""
         (whole, radius), now, at = self._whole, self.state, self._at
         if len(at) == len(radius):
             return now, self.radius

@@ -1,4 +1,4 @@
-"""Where the shares of a problem live: in this process, in several of this machine, or on a cluster."""
+"""Where the shares of a problem are: in this process, in several of this machine, or on a cluster."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dovetail.run.guard import unguarded
 from dovetail.run.processes import CannotTravel, Cluster, LocalWorkers, Recipe, Workers, process_workers
 
 WORTH_SPREADING = 20_000
-"""With fewer of them processes take longer to start than they save (water: three seconds, against four of
-pricing)."""
+"""Number of blocks below which processes take longer to start than they save (water: three seconds, against
+four of pricing)."""
 
 
 @contextmanager
 def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> Iterator[PointShares]:
-    """All shares; workers elsewhere are ended after it."""
+    """All shares; workers in other processes are ended afterwards."""
     workers, where = _hired(context, plan, options, _workers_wanted(context, plan))
     try:
         device = context.device if isinstance(workers, LocalWorkers) and context.device != "cpu" else None
@@ -40,7 +40,7 @@ def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions
 
 
 def summary(workers: Workers) -> str:
-    """What went to and fro, for the log."""
+    """The traffic, for the log."""
     traffic = workers.traffic
     said = (
         f"{workers.count} workers: {traffic.calls['smoothed']} sums of {traffic.per_call('smoothed'):,.0f} "
@@ -50,7 +50,8 @@ def summary(workers: Workers) -> str:
 
 
 def workers_of(made: list[list[Recipe]], cluster: Cluster | None, *, on_gpu: bool, budget: Budget) -> Workers:
-    """Those who have the objects of some recipes: on a cluster, here where one has all, or in processes."""
+    """Workers with the objects of some recipes: on a cluster, here if there is one recipe, or in
+    processes."""
     if cluster is not None:
         return cluster.hire(made, on_gpu=on_gpu, budget=budget)
     return LocalWorkers(made[0]) if len(made) == 1 else process_workers(made, budget)
@@ -87,7 +88,8 @@ def _workers_wanted(context: SolveContext, plan: TemplatePlan) -> int:
 
 
 def travelling(block: Block) -> Block:
-    """No columns and no closures: layers are looked up here, and the owner's predictor itself is sent."""
+    """A program without columns and closures, to be sent: layers are looked up here, and the owner's
+    predictor itself is sent."""
     layers = block.description.layers_if_known()
     program = block.description.program_if_known(block.inputs.shape[1])
     description = replace(

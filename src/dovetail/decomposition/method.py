@@ -32,7 +32,7 @@ from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 QUICK, QUICK_PART = 1.0, 0.1
-"""Seconds, and part of the time there is: where the first round is done sooner, the last is not far."""
+"""Seconds, and fraction of the time: if the first round ends sooner, no early solution is needed."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TemplatePricing:
     """Options of the method."""
 
     rounds: int = 20
-    """Of pricing, at most; it ends earlier when columns bring little, twice in a row."""
+    """Largest number of pricing rounds; pricing ends earlier if columns bring little twice in a row."""
     pricing: PricingOptions = field(default_factory=PricingOptions)
 
     name = "template-pricing"
@@ -61,28 +61,28 @@ class TemplatePricing:
 
 @dataclass(frozen=True, eq=False)
 class TemplatePrices:
-    """Of a run that has ended: prices that are worth a proof, and columns that were found (`PriceSource`)."""
+    """The prices and columns at the end of a run, for a proof (`PriceSource`)."""
 
     at: FloatArray
     known: FloatArray
-    """(C,) what the cheapest column of each component costs at them."""
+    """(C,) the cost of the cheapest column of each component at these prices."""
 
     def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """On the coupling sides; no round is added."""
+        """The prices on the coupling sides; no round is added."""
         return self.at
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
-        """At these prices only: the columns may be gone."""
+        """At these prices only, because the columns may be gone."""
         assert prices is self.at
         return self.known
 
     def add(self, z: FloatArray) -> int:
-        """Points that a proof met come too late to change the prices."""
+        """Points found by a proof come too late to change the prices."""
         return 0
 
 
 def template_prices(context: SolveContext) -> TemplatePrices | None:
-    """Of the last run of a solve, or of a whole one (see `SolveContext.once`)."""
+    """The prices of the last run of a solve, or of a complete run (see `SolveContext.once`)."""
     plan = context.once(template_plan)
     return None if plan is None else _solved(context, plan, TemplatePricing())[1]
 
@@ -99,14 +99,14 @@ def _solved(
 
 
 class _Pricing:
-    """Rounds of one problem, and what is told of them."""
+    """The rounds of one problem, and their messages."""
 
     def __init__(
         self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: PointShares
     ) -> None:
         self._context, self._plan, self._options, self._shares = context, plan, options, shares
         self._said = ""
-        """Of the bound."""
+        """The message about the bound."""
         totals = [program.count for program in plan.programs]
         self._rounds = Rounds(
             shares, plan.sides.limit, totals, context.budget, context.stopwatch, context.seed
@@ -114,11 +114,11 @@ class _Pricing:
 
     @property
     def prices(self) -> FloatArray:
-        """The last ones."""
+        """The last prices."""
         return self._rounds.prices
 
     def solve(self) -> MethodOutcome:
-        """All of it; rows of the trace are rounds over all blocks."""
+        """Run all rounds; rows of the trace are rounds over all blocks."""
         context, most, program = self._context, self._options.rounds, self._context.problem.stated
         progress, outcome = Progress(context, most), None
         offered = False
@@ -146,13 +146,13 @@ class _Pricing:
         return MethodOutcome(context.over or reason, progress.done, said)
 
     def _bound(self) -> DualBound | None:
-        """A proof that fails costs itself only."""
+        """The bound; a proof that fails affects nothing else."""
         with expendable("bound of many blocks"), self._context.stopwatch.measure("nn"):
             return self._rounds.bound()
         return None
 
     def _tell(self, bound: DualBound) -> None:
-        """The bound to the incumbent, proved or estimated, and a line of the log."""
+        """Report the bound, proved or estimated, to the incumbent and the log."""
         program, incumbent = self._context.problem.stated, self._context.incumbent
         value = bound.value + program.sign * self._plan.constant
         said = f"of {several(bound.blocks, 'block')} {bound.closed:,} proved to {BLOCK_GAP:.0e} of their cost"
@@ -168,7 +168,7 @@ class _Pricing:
 
     @property
     def _slow(self) -> bool:
-        """Whether somebody may want a point before the end: one takes a third of a quick run."""
+        """Whether an early solution is worth its time, a third of a quick run."""
         return self._context.budget.seconds > min(QUICK, QUICK_PART * self._context.budget.limit)
 
     def _offer(self, *, last: bool) -> None:
@@ -180,8 +180,8 @@ class _Pricing:
         return self._shares.point() if self._rounds.choose(last=last) else None
 
     def _hand_on(self) -> None:
-        """The columns, for methods that begin with points: one of every block each, the first where it has no
-        more."""
+        """Points for methods that begin with points: the k-th column of every block, or the first if it has
+        fewer."""
         archive = self._context.archive
         if not archive.keeps:
             return

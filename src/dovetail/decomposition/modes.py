@@ -19,21 +19,21 @@ from dovetail.core.block import Block
 from dovetail.decomposition.move_program import MoveProgram, one_row
 
 MOST_MODES = 256
-"""Combinations that are all looked at; with more, one digit after the other."""
+"""Largest number of combinations that are all compared; with more, one digit after the other."""
 MOST_LEVELS = 16
-"""Of an integer; a wider one is tried at steps of powers of two from where it is."""
+"""Largest number of levels of an integer; a wider one moves by powers of two."""
 BESIDE = 1e-6
-"""Relative: so far from a cut of a tree float32 is on the right side of it."""
+"""Relative distance from a cut of a tree at which float32 is on the right side."""
 JUMPS = np.array([-16.0, -4.0, -1.0, 0.0, 1.0, 4.0, 16.0])
 
 
 @dataclass(frozen=True, eq=False)
 class Digit:
-    """Some whole coordinates, and what they can be together."""
+    """Some integer coordinates, and their joint values."""
 
     columns: IntArray
     levels: FloatArray
-    """(L, columns) steps from the lowest values; from where the block is if the digit `jumps`."""
+    """(L, columns) steps from the lowest values; from the current value if the digit `jumps`."""
     jumps: bool = False
 
     def at(self, moves: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
@@ -45,21 +45,19 @@ class Digit:
         return torch.minimum(torch.maximum(changed, lower[:, None, :]), upper[:, None, :])
 
     def by_chance(self, moves: Tensor, lower: Tensor, upper: Tensor, chance: Tensor) -> Tensor:
-        """(n, k) moves with one level of each block, by (n,) numbers in [0, 1)."""
+        """(n, k) moves with a random level for each block, by (n,) numbers in [0, 1)."""
         levels = self.at(moves, lower, upper)
         return levels[torch.arange(len(moves), device=moves.device), (chance * levels.shape[1]).long()]
 
 
 class Ladder:
-    """One coordinate that trees read: the places on both sides of their cuts, where what they say changes.
-
-    A descent sees no slope there, and all that a point between two cuts costs beside is least at one of them.
-    """
+    """One coordinate that trees read, with points on both sides of their cuts. A descent sees no slope
+    there, and between two cuts other costs are least at one of them."""
 
     def __init__(
         self, program: MoveProgram, column: int, rests: list[Tensor], cuts: list[list[FloatArray]]
     ) -> None:
-        """`rests`: what each network reads of blocks at rest; `cuts`: of each of its inputs."""
+        """`rests`: the inputs of each network at rest; `cuts`: of each of its inputs."""
         self.column, self._beside, self._cuts = column, 0.0, list[tuple[Tensor, Tensor]]()
         for reading, rest, of_inputs in zip(program.networks, rests, cuts, strict=True):
             for place in np.flatnonzero(reading.by_moves[:, column]):
@@ -70,18 +68,18 @@ class Ladder:
         self.cuts = sum(len(at) for at, _ in self._cuts)
 
     def _of(self, which: Tensor) -> Tensor:
-        """(n, cuts) moves at which blocks meet cuts, in order."""
+        """(n, cuts) the moves at which blocks reach cuts, in order."""
         return torch.cat([at - rest[which][:, None] for at, rest in self._cuts], dim=1).sort(dim=1).values
 
     def of(self, which: Tensor, lower: Tensor, upper: Tensor) -> Rungs:
-        """Both sides of the cuts of some blocks, within (n, k) limits, and these."""
+        """Both sides of the cuts of some blocks, within (n, k) limits."""
         low, high, cuts = lower[:, self.column, None], upper[:, self.column, None], self._of(which)
         sides = [(cuts - self._beside).to(low), (cuts + self._beside).to(low)]
         places = torch.cat([low, high, low.clamp(min=0.0).minimum(high), *sides], dim=1)
         return Rungs(self.column, places.clamp(low, high).sort(dim=1).values)
 
     def between(self, which: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) how far down and up blocks may step from (n, k) moves without passing a cut."""
+        """(n,) how far blocks may move down and up from (n, k) moves without passing a cut."""
         here, cuts = moves[:, self.column, None], self._of(which)
         below = torch.where(cuts < here, cuts + self._beside - here, -torch.inf).amax(dim=1)
         above = torch.where(cuts >= here, cuts - self._beside - here, torch.inf).amin(dim=1)
@@ -90,13 +88,13 @@ class Ladder:
 
 @dataclass(frozen=True, eq=False)
 class Rungs:
-    """A ladder of some blocks: levels of the coordinate, (n, L) in order."""
+    """A ladder for some blocks: (n, L) levels of the coordinate, in order."""
 
     column: int
     places: Tensor
 
     def at(self, moves: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-        """(n, S, k) moves as they are, and with the coordinate a power of four rungs higher or lower."""
+        """(n, S, k) the moves, and with the coordinate a power of four rungs higher or lower."""
         count = self.places.shape[1]
         powers = 4 ** torch.arange(max(1, (count - 1).bit_length() + 1) // 2, device=moves.device)
         here = torch.searchsorted(self.places, moves[:, self.column, None].contiguous())
@@ -106,14 +104,14 @@ class Rungs:
         return changed
 
     def by_chance(self, moves: Tensor, lower: Tensor, upper: Tensor, chance: Tensor) -> Tensor:
-        """(n, k) moves with one rung of each block, by (n,) numbers in [0, 1)."""
+        """(n, k) moves with a random rung for each block, by (n,) numbers in [0, 1)."""
         changed, place = moves.clone(), (chance * self.places.shape[1]).long()
         changed[:, self.column] = self.places.gather(1, place[:, None])[:, 0]
         return changed
 
 
 def ladders_of(program: MoveProgram, blocks: list[Block], rests: list[Tensor]) -> list[Ladder]:
-    """Of all coordinates that are no integers and that trees read."""
+    """Ladders of all continuous coordinates that trees read."""
     cuts = []
     for reading in program.networks:
         trees = blocks[reading.block].description.trees
@@ -124,7 +122,7 @@ def ladders_of(program: MoveProgram, blocks: list[Block], rests: list[Tensor]) -
 
 
 def digits_of(program: MoveProgram) -> list[Digit]:
-    """Of all integers."""
+    """The digits of all integers."""
     lower, upper = one_row(program.lower), one_row(program.upper)
     width = (upper - lower).max(axis=0, initial=0.0)
     binary = program.whole & np.all(upper - lower == 1.0, axis=0)
@@ -144,7 +142,8 @@ def digits_of(program: MoveProgram) -> list[Digit]:
 
 
 def _groups(program: MoveProgram, binary: BoolArray) -> list[tuple[IntArray, bool]]:
-    """Binaries of which at most one is 1 in every block, the largest groups first; whether one has to be."""
+    """Groups of binaries of which at most one is 1 in every block, the largest first; whether one must be
+    1."""
     on_moves, on_outputs, least = map(one_row, (program.on_moves, program.on_outputs, program.least))
     if len(on_moves) > 1 or len(on_outputs) > 1 or np.any(one_row(program.lower)[:, binary]):
         return []
@@ -161,8 +160,8 @@ def _groups(program: MoveProgram, binary: BoolArray) -> list[tuple[IntArray, boo
 
 
 def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
-    """(M, k) steps from the lowest values, 0 where no integer is, of all combinations that conditions on
-    integers alone leave; None where there are too many."""
+    """(M, k) steps from the lowest values, 0 for continuous coordinates, of all combinations allowed by
+    conditions on integers alone; None if there are too many."""
     if any(digit.jumps for digit in digits) or np.prod([len(d.levels) for d in digits]) > 4 * MOST_MODES:
         return None
     modes = np.zeros((int(np.prod([len(d.levels) for d in digits])), program.coordinates))
@@ -174,7 +173,7 @@ def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
 
 
 def _allowed(program: MoveProgram, modes: FloatArray) -> BoolArray:
-    """(M,) whether some block can have a mode by the conditions that ask nothing else."""
+    """(M,) whether a block can have a mode by the conditions on integers alone."""
     lower, on_moves, on_outputs = map(one_row, (program.lower, program.on_moves, program.on_outputs))
     allowed = np.ones(len(modes), dtype=bool)
     if len(on_moves) > 1 or len(on_outputs) > 1 or len(lower) > 1:

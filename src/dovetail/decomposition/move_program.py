@@ -24,12 +24,12 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.structure.components import CouplingSides
 
 FEW_ROWS = 64
-"""That are looked at before all are."""
+"""Number of rows examined before all are."""
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkReading:
-    """What one network of a block reads, u = at_rest + m by `by_moves`, and which outputs it gives."""
+    """The inputs of one network of a block, u = at_rest + by_moves m, and its outputs."""
 
     block: int
     at_rest: FloatArray
@@ -39,12 +39,12 @@ class NetworkReading:
     outputs: IntArray
     """Places in y."""
     size: FloatArray
-    """(d,) what `at_rest` adds up in size, at most in a block."""
+    """(d,) the absolute terms in `at_rest`, the largest of all blocks."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartGain:
-    """What a local column gains by one unit of a part: (1,) the same in all blocks, or (N,)."""
+    """The change of a local column per unit of a part: (1,) for all blocks, or (N,)."""
 
     column: int
     part: int
@@ -53,19 +53,19 @@ class PartGain:
 
 @dataclass(frozen=True, eq=False)
 class MoveProgram:
-    """See above; N blocks, k coordinates, q outputs, 2 k + q + 1 parts."""
+    """The block program: N blocks, k coordinates, q outputs, 2 k + q + 1 parts."""
 
     lower: FloatArray
-    """(N, k) of moves."""
+    """(N, k) limits of moves."""
     upper: FloatArray
     whole: BoolArray
-    """(k,) coordinates that are integers."""
+    """(k,) integer coordinates."""
     output_columns: IntArray
     """(q,) local."""
     cost: FloatArray
-    """(N, 2 k + q + 1) on parts."""
+    """(N, 2 k + q + 1) costs of parts."""
     use: FloatArray
-    """(N, m) on parts: entry e is how much of side `use_side[e]` one unit of part `use_part[e]` takes."""
+    """(N, m) use by parts: entry e is the use of side `use_side[e]` by one unit of part `use_part[e]`."""
     use_side: IntArray
     use_part: IntArray
     sides: CouplingSides
@@ -77,17 +77,17 @@ class MoveProgram:
     """(N, C)."""
     networks: tuple[NetworkReading, ...]
     rest: tuple[FloatArray, ...]
-    """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
+    """Values of the local columns for moves and outputs 0: (1,) for all blocks, or (N,)."""
     gains: tuple[PartGain, ...]
     cost_size: FloatArray
-    """(parts,) what a cost adds up in size, at most in a block: it is rounded relative to that."""
+    """(parts,) the absolute terms in a cost, the largest of all blocks: rounding is relative to them."""
     use_size: FloatArray
-    """(m,) the same of `use`."""
+    """(m,) the same for `use`."""
     scale: FloatArray
-    """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
+    """(k,) the usual size of a move, over all blocks of the template."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles of arrays that numpy broadcasts would be as large as what they stand for."""
+        """Pickled broadcast arrays would have their full size."""
         return {name: Spread.of(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -97,22 +97,22 @@ class MoveProgram:
 
     @property
     def count(self) -> int:
-        """How many blocks."""
+        """Number of blocks."""
         return len(self.lower)
 
     @property
     def coordinates(self) -> int:
-        """How many."""
+        """Number of coordinates."""
         return int(self.lower.shape[1])
 
     def rounding(self, prices: FloatArray) -> FloatArray:
-        """(parts,) what a cost at prices adds up in size, at most in a block."""
+        """(parts,) the absolute terms of a cost at prices, the largest of all blocks."""
         size = self.cost_size.copy()
         np.add.at(size, self.use_part, self.use_size * prices[self.use_side])
         return size
 
     def part(self, first: int, last: int) -> MoveProgram:
-        """The program of some blocks: those from `first` to before `last`."""
+        """The program of the blocks from `first` to `last` (exclusive)."""
         some = slice(first, last)
         by_block = ("lower", "upper", "cost", "use", "on_moves", "on_outputs", "least")
         return replace(
@@ -125,26 +125,26 @@ class MoveProgram:
 
 
 class Spread(NamedTuple):
-    """Rows that are all the same, on their way to another process: one of them, and the shape of all."""
+    """An array of equal rows for transport: one row, and the shape."""
 
     row: FloatArray
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """In the place of such an array; anything else as it is."""
+        """Replaces such an array; anything else is unchanged."""
         if not isinstance(value, np.ndarray) or not value.ndim or len(value) < 2 or value.strides[0]:
             return value
         return cls(value[:1], value.shape)
 
 
 def _some(numbers: FloatArray, which: slice) -> FloatArray:
-    """Of some blocks, where they differ."""
+    """The rows of some blocks, if they differ."""
     return numbers if len(numbers) == 1 else numbers[which]
 
 
 def one_row(array: FloatArray) -> FloatArray:
-    """The first row alone where all rows are the same; one that is only seen many times is not looked at."""
+    """The first row if all rows are equal by their stride."""
     if len(array) < 2:
         return array
     if array.strides[0] == 0:

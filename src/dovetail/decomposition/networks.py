@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from dovetail.core.predictor import Forward
 
 WIDE = 512
-"""Of layers: with so many units products in bfloat16 are four times as fast on an H200, with 128 hardly."""
+"""Width of layers from which bfloat16 products are four times as fast on an H200; with 128 they are hardly
+faster."""
 Pull = Callable[[Tensor, Tensor | None], Tensor]
-"""(m, q) weights of values of m rows, and their numbers (None: all) -> (m, d) gradients of weighted sums by
-inputs."""
+"""(m, q) weights of values of m rows, and their numbers (None: all) -> (m, d) gradients of weighted sums."""
 
 
 LEAST_SIDE = 16
-"""Of a matrix that tensor cores multiply."""
+"""Smallest side of a matrix for tensor cores."""
 
 
 class TemplateNetworks:
@@ -47,7 +47,7 @@ class TemplateNetworks:
         dtype: torch.dtype,
         rests: list[Tensor] | None = None,
     ) -> None:
-        """`rests`: what networks read of blocks at rest, where that is on the device already."""
+        """`rests`: the inputs of networks at rest, if they are on the device already."""
         if rests is None:
             rests = [uploaded(reading.at_rest, device) for reading in program.networks]
         self._readings = [
@@ -59,36 +59,35 @@ class TemplateNetworks:
         self._alone = len(program.networks) == 1 and np.array_equal(
             program.networks[0].outputs, np.arange(self._outputs)
         )
-        """Whether there is one network, whose values are the outputs as they are."""
+        """Whether there is one network whose values are the outputs."""
         self._on_gpu = torch.device(device).type == "cuda"
 
     @property
     def gains_by_rough(self) -> bool:
-        """Whether products of fewer digits make it faster: on GPUs, for wide layers."""
+        """Whether bfloat16 makes it faster: on GPUs, for wide layers."""
         return self._on_gpu and all(reading.wide for reading in self._readings)
 
     @property
     def only(self) -> tuple[PaddedNetwork, Tensor] | None:
-        """The one small network that reads moves as they are, and what it reads of blocks at rest."""
+        """The only small network that reads moves directly, and its inputs at rest."""
         return self._readings[0].as_it_is if self._alone else None
 
     def count(self, rows: int) -> None:
-        """Rows that somebody else has put through `only`."""
+        """Count rows that were evaluated through `only` elsewhere."""
         self._readings[0].count(rows)
 
     def values(self, which: Tensor, moves: Tensor) -> Tensor:
-        """(n, q) of blocks `which` at their moves."""
+        """(n, q) values of blocks `which` at their moves."""
         return self.linearised(self.rests(which), moves, gradients=False)[0]
 
     def rests(self, which: Tensor) -> list[Tensor]:
-        """What each network reads of blocks at rest: (n, d) each, the same in all steps of a descent."""
+        """(n, d) inputs of each network at rest, constant during a descent."""
         return [reading.rest(which) for reading in self._readings]
 
     def linearised(
         self, rests: list[Tensor], moves: Tensor, *, gradients: bool = True, rough: bool = False
     ) -> tuple[Tensor, Pull]:
-        """Values (n, q), and what pulls weights of some rows of them back to their moves; with few digits if
-        `rough`."""
+        """Values (n, q), and a function for gradients by moves; in bfloat16 if `rough`."""
         if self._alone:
             return self._readings[0].linearised(rests[0], moves, gradients, rough)
         values = moves.new_empty((len(moves), self._outputs))
@@ -120,7 +119,7 @@ class _NetworkValues:
 
     @property
     def as_it_is(self) -> tuple[PaddedNetwork, Tensor] | None:
-        """See `TemplateNetworks.only`."""
+        """The network of `TemplateNetworks.only`."""
         if self._padded is None or self._by_moves is not None:
             return None
         return self._padded, self._at_rest
@@ -132,11 +131,11 @@ class _NetworkValues:
         return bool(layers) and max(min(weight.shape) for weight, _, _ in layers) >= WIDE
 
     def rest(self, which: Tensor) -> Tensor:
-        """What it reads of blocks at rest."""
+        """Its inputs at rest."""
         return self._at_rest[which]
 
     def linearised(self, rest: Tensor, moves: Tensor, gradients: bool, rough: bool) -> tuple[Tensor, Pull]:
-        """Values of one network, and its pull."""
+        """Values of one network, and its function for gradients."""
         moved = moves if self._by_moves is None else moves @ self._by_moves.T
         u = rest + moved
         values, pull = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
@@ -149,7 +148,7 @@ class _NetworkValues:
 
     @cached_property
     def _rough_layers(self) -> Layers:
-        """In bfloat16: it has the range of float32, and a third of its digits."""
+        """In bfloat16, which has the range of float32 and a third of its digits."""
         return [
             (weight.bfloat16(), bias.bfloat16(), rectified) for weight, bias, rectified in self._layers or []
         ]
@@ -187,7 +186,7 @@ class _NetworkValues:
 
 
 def _decision_layers(block: Block, device: str, dtype: torch.dtype) -> Layers | None:
-    """The layers of raw decision values, the threshold taken off; None where they are no such layers."""
+    """The layers of raw decision values, with the threshold subtracted; None if there are none."""
     found = dense_layers(block, device, dtype)
     if found is None or (block.classifies and (found[-1][2] or ends_in_probability(block))):
         return None
@@ -203,12 +202,12 @@ def _is_eye(matrix: Tensor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PaddedNetwork:
-    """One value per row: `hidden` layers with a ReLU after each, and a last one without."""
+    """A network with one output: `hidden` layers with a ReLU after each, and a last one without, padded."""
 
     first: Tensor
     """(side, inputs), padded."""
     inner: Tensor
-    """(hidden - 1, side, side), each as (out, in); one of zeros where there is none."""
+    """(hidden - 1, side, side), each as (out, in); zeros if there is none."""
     biases: Tensor
     """(hidden, side)."""
     last: Tensor
@@ -216,7 +215,7 @@ class PaddedNetwork:
     last_bias: Tensor
     """(1,)."""
     inputs: int
-    """As many as there are."""
+    """Number of inputs."""
     hidden: int
 
     @property
@@ -226,15 +225,13 @@ class PaddedNetwork:
 
     @property
     def entry(self) -> int:
-        """Inputs, padded."""
+        """Number of inputs, padded."""
         return int(self.first.shape[1])
 
 
 def padded_network(layers: Layers) -> PaddedNetwork | None:
-    """Of weights, biases and whether a ReLU follows: after all layers but the last, which has one output.
-
-    None for any other network. Zeros change nothing: what comes out of them is 0, and nothing reads it.
-    """
+    """The padded network from weights, biases and whether a ReLU follows: after all layers except the last,
+    which has one output. None for any other network. Padding with zeros changes nothing."""
     *hidden, (last, last_bias, rectified) = layers
     if not hidden or rectified or len(last) != 1 or not all(follows for _, _, follows in hidden):
         return None
@@ -250,7 +247,7 @@ def padded_network(layers: Layers) -> PaddedNetwork | None:
 
 
 def _padded_size(size: int) -> int:
-    """The power of two that holds it."""
+    """The next power of two."""
     return max(LEAST_SIDE, 1 << (size - 1).bit_length())
 
 

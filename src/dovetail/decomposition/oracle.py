@@ -20,35 +20,35 @@ from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
-"""Of the trust region after a step that was kept, or not."""
+"""Factors of the trust region after an accepted and a rejected step."""
 WIDEST = 4.0
-"""Of the trust region in usual moves: a free move has no size."""
+"""Largest trust region in usual moves."""
 FINE_STEPS = 3
-"""Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
+"""Number of float32 steps at the end of a descent in bfloat16."""
 COMPARED, APART = 256, 0.01
-"""Rows of the first descents in one kernel that are held against torch, and what is the same, relative."""
+"""Number of rows of the first fused descents that are compared with torch, and the relative tolerance."""
 HOLD, AS_GOOD = 0.95, 0.6
-"""Parts of these rows: points that are what was said of them (a condition may be met by a hair here and not
-there), and those not worse than by torch. Descents from one start that differ by a rounding part at the next
-kink: of rows that do so half are worse, and half are better."""
+"""Fractions of these rows that must be valid (a condition may be met by a hair), and that must be as good as
+with torch. Descents that differ by a rounding part at the next kink: half of those become worse, half
+better."""
 MISSED = 1e12
-"""What a point that misses a condition costs where points are compared."""
+"""Cost of a violated condition when points are compared."""
 LEAST_SLOPE = 1e-9
-"""A condition does not depend on a coordinate whose slope is less."""
+"""A smaller slope counts as independence."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Per row: the cheapest point that meets all conditions; cost is infinite where there was none."""
+    """Per row: the cheapest point that satisfies all conditions; cost is infinite without one."""
 
     moves: Tensor
     outputs: Tensor
     cost: Tensor
-    """At the prices it was looked for at."""
+    """At the prices of the search."""
 
 
 class Oracle:
-    """Descents of many rows: each a block with a start, a trust region, a target and prices of its own."""
+    """Descents of many rows: each a block with its own start, trust region, target and prices."""
 
     def __init__(self, data: BlockData, networks: TemplateNetworks, steps: int) -> None:
         self._data, self._networks, self._steps = data, networks, steps
@@ -57,17 +57,17 @@ class Oracle:
         inputs_only = (~data.classifies).nonzero().ravel() + 2 * data.coordinates
         priced = bool(torch.isin(data.use_part[coupled], inputs_only).any())
         self.values_cost = bool((numbers != 0.0).any()) or priced
-        """Whether outputs that are numbers cost anything, alone or by their use."""
+        """Whether numeric outputs cost anything, directly or by their use."""
         self._only_classes = bool(data.classifies.all())
         self._some_whole = bool(data.whole.any())
         self._step = OptionalKernel("steps", self._fused_step)
         self._descents = OptionalKernel("descents", self._fused_descents)
         self._compared = False
-        """Whether the first descents in one kernel were held against the same step by step."""
+        """Whether the first fused descents were compared with stepwise ones."""
 
     @property
     def in_words(self) -> str:
-        """What is done in kernels of our own, and what could not be; "" on a CPU."""
+        """The kernels in use, and why others are not; "" on a CPU."""
         if torch.device(self._data.device).type == "cpu":
             return ""
         return in_words([self._descents, self._step])
@@ -76,7 +76,8 @@ class Oracle:
         return None if self._some_whole else fused_step(self._data.device, self._data.coordinates)
 
     def _fused_descents(self) -> Callable[..., tuple[Tensor, Tensor]] | None:
-        """Where one small network decides one class, and nothing is an integer."""
+        """Whether one small network decides one class and there are no integers, so that a whole descent is
+        one kernel."""
         data = self._data
         if torch.device(data.device).type != "cuda" or self._some_whole or self._steps == 0:
             return None
@@ -99,8 +100,8 @@ class Oracle:
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found:
-        """From (n, k) starts, with (n,) radii in usual moves, at (n, parts) costs; rows whose next step
-        promises less than `little` are done."""
+        """Descents from (n, k) starts, with (n,) radii in usual moves, at (n, parts) costs; rows whose next
+        step promises less than `little` are finished."""
         if target.on_values.shape[1] == 1 and not target.asks_moves:
             found = self._at_once(which, start, radius, part_costs, target, little)
             if found is not None:
@@ -128,7 +129,7 @@ class Oracle:
     def _at_once(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found | None:
-        """All steps of all rows in one kernel; None where there is none for such blocks."""
+        """All steps of all rows in one kernel; None if there is none for such blocks."""
         fixed = self._fixed(part_costs, target)
         condition = target.on_values[:, 0, 0], target.least[:, 0], target.slip[:, 0]
         found = self._descents(which, start, radius, part_costs, fixed, condition)
@@ -153,7 +154,7 @@ class Oracle:
         self, rows: DescentRows, moves: Tensor, radius: Tensor, target: Target, steps: int, little: float,
         *, rough: bool = False,
     ) -> tuple[DescentState, Tensor]:  # fmt: skip
-        """Where rows are after some steps, and their trust regions then."""
+        """The positions of rows after some steps, and their trust regions."""
         asks = steps > 0
         state = DescentState.at(
             self._look(rows, moves, rows.price(moves), target, slopes=asks, rough=rough), slopes=asks
@@ -172,7 +173,7 @@ class Oracle:
     def _step_to(
         self, batch: Batch, goal: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool
     ) -> None:
-        """Rows go to their goals where that is better, and all that was looked at there is let go."""
+        """Move rows to their goals if that is an improvement."""
         state, radius = batch.state, batch.radius
         new = self._look(batch.rows, goal, spent, target, slopes=slopes, rough=rough)
         kept = torch.where(
@@ -182,7 +183,7 @@ class Oracle:
         state.update(new, kept, slopes=slopes)
 
     def _goal(self, rows: DescentRows, state: DescentState, radius: Tensor) -> Tensor:
-        """Where rows go from here, within the trust region."""
+        """The goal of rows within the trust region."""
         right, left = rows.right, rows.left
         if state.slope is not None:
             right, left = right + state.slope, left - state.slope
@@ -199,8 +200,8 @@ class Oracle:
         return self._within(goal, rows)
 
     def screen(self, which: Tensor, moves: Tensor, part_costs: list[Tensor], target: Target) -> Tensor:
-        """(n, S, G) costs of (n, G, k) moves at S times (n, parts) costs, without slopes; where conditions
-        are missed, more than any cost, by how much they are."""
+        """(n, S, G) costs of (n, G, k) moves at S times (n, parts) costs, without slopes; violated
+        conditions cost more than anything else."""
         n, tried, _ = moves.shape
         flat, every = moves.flatten(0, 1), which.repeat_interleave(tried)
         nothing = repeated(torch.zeros_like(stored(part_costs[0])[:1]), len(flat))
@@ -213,7 +214,7 @@ class Oracle:
         return torch.stack([torch.where(missed > MISSED, missed, cost) for cost in costs], dim=1)
 
     def _rows(self, which: Tensor, start: Tensor, part_costs: Tensor, target: Target) -> DescentRows:
-        """Integers stay where they begin."""
+        """The constant data of rows; integers stay where they begin."""
         data, k = self._data, self._data.coordinates
         costs, lower, upper = stored(part_costs), of(data.lower, which), of(data.upper, which)
         if self._some_whole:
@@ -228,7 +229,7 @@ class Oracle:
         )  # fmt: skip
 
     def _fixed(self, part_costs: Tensor, target: Target) -> Tensor:
-        """(n,) what the target's classes cost, and what does not depend on anything."""
+        """(n,) the cost of the target's classes, and constant costs."""
         costs = stored(part_costs)
         of_classes = (costs[:, 2 * self._data.coordinates : -1] * target.classes).sum(dim=1)
         return repeated(of_classes + costs[:, -1], len(part_costs))
@@ -246,7 +247,7 @@ class Oracle:
         slopes: bool,
         rough: bool = False,
     ) -> Looked:
-        """What rows are at their moves, which cost so much; whether anybody will ask for `slopes` there."""
+        """The values of rows at moves with these costs; whether `slopes` will be needed there."""
         data = self._data
         values, pull = self._networks.linearised(rows.rests, moves, gradients=slopes, rough=rough)
         outputs, cost = None, spent + rows.fixed
@@ -278,7 +279,7 @@ class Oracle:
 
 
 def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
-    """The closed form in one kernel; None on a CPU, or with too many coordinates. It needs Triton."""
+    """The closed form in one Triton kernel; None on a CPU, or with too many coordinates."""
     if torch.device(device).type != "cuda":
         return None
     from dovetail.decomposition import triton_step
@@ -287,8 +288,8 @@ def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
 
 
 def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
-    """Why costs that a kernel says are not believed; "" where they are: they are those at its points, and not
-    worse than what torch finds from the same starts."""
+    """Why the costs of a kernel are not trusted; "" if they are those of its points and not worse than
+    torch's from the same starts."""
     asked = torch.isfinite(said)
     holds = torch.isfinite(true) & ((said - true).abs() <= APART * (1.0 + true.abs()))
     if bool(asked.any()) and _part(holds[asked]) < HOLD:
@@ -299,17 +300,17 @@ def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
 
 
 def _part(marks: Tensor) -> float:
-    """That are true."""
+    """The fraction of true entries."""
     return float(marks.double().mean())
 
 
 def _some(array: Tensor, which: Tensor | None) -> Tensor:
-    """Of some rows, or of all."""
+    """Some rows, or all."""
     return array if which is None else of(array, which)
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None) -> Tensor:
-    """(n, m) of (n, C, m): those of the condition that each row keeps."""
+    """(n, m) of (n, C, m): the entry of the active condition of each row."""
     if worst is None:
         return conditions[:, 0]
     return conditions.gather(1, worst[:, :, None].expand(-1, -1, conditions.shape[2]))[:, 0]
@@ -318,9 +319,8 @@ def _of_kept(conditions: Tensor, worst: Tensor | None) -> Tensor:
 def _cheapest(
     low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: DescentState, *, some_free: bool = True
 ) -> Tensor:
-    """(n, k) moves between `low` and `high` at least cost that make up for what the condition lacks, to first
-    order: `right` and `left` are what a move costs on either side of 0, less than nothing for `some_free`.
-    """
+    """(n, k) moves between `low` and `high` of least cost that correct the violated condition to first
+    order: `right` and `left` are costs on either side of 0, negative for `some_free`."""
     base = torch.minimum(low.clamp(min=0.0), high)
     if some_free:
         base = torch.where(right < 0.0, high, torch.where(left < 0.0, low, base))

@@ -24,23 +24,23 @@ from dovetail.decomposition.move_program import MoveProgram, one_row
 from dovetail.structure.templates import Places
 
 ROWS = 1 << 20
-"""That predictors are asked about at once: a GPU is not busy with much fewer."""
+"""Number of rows per call of predictors: fewer do not keep a GPU busy."""
 NEAR, MOST_NEAR = 1e-5, 256
-"""Of the largest value: a lead in float32 below which the class may be another elsewhere. Few rows of a
-million are so near; the nearest ones are looked at."""
+"""Relative to the largest value: a float32 lead below which the class may differ elsewhere. Few rows of a
+million are so near; the nearest ones are evaluated."""
 
 
 class Owners:
-    """Of all blocks of a program."""
+    """The predictors of all blocks of a program."""
 
     def __init__(self, program: MoveProgram, blocks: list[Block], device: str) -> None:
         self._program = program
         self._blocks = [blocks[reading.block] for reading in program.networks]
         self.here = all(_lives_on(block, device) for block in self._blocks)
-        """Whether predictors are asked on the device of the search."""
+        """Whether predictors are called on the device of the search."""
         self._device, self._at = device, device if self.here else "cpu"
         self.rests = [uploaded(reading.at_rest, self._at) for reading in program.networks]
-        """(N, d) what each network reads of blocks at rest."""
+        """(N, d) the inputs of each network at rest."""
         self._by_moves = [uploaded(reading.by_moves, self._at) for reading in program.networks]
         self._outputs = [uploaded(reading.outputs, self._at) for reading in program.networks]
         self._conditions = [
@@ -48,10 +48,10 @@ class Owners:
             for array in (program.on_moves, program.on_outputs, program.least)
         ]
         self._alone = uploaded(~np.any(one_row(program.on_outputs) != 0.0, axis=(0, 2)), self._at)
-        """(C,) conditions that no output is in: whoever meets them in float32 passes the check."""
+        """(C,) conditions without outputs: satisfied in float32 means accepted by the check."""
 
     def confirmed(self, which: Tensor, moves: Tensor, claimed: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(n,) whether classes are as claimed and conditions met, and the true (n, q) outputs."""
+        """(n,) whether classes are as claimed and conditions satisfied, and the true (n, q) outputs."""
         which, moves = which.to(self._at), moves.to(self._at)
         claimed = None if claimed is None else claimed.to(self._at)
         found = [
@@ -86,7 +86,8 @@ class Owners:
         return holds, outputs
 
     def write(self, moves: Tensor, outputs: Tensor, z: Tensor, places: Places, first: int) -> None:
-        """All blocks into a point; `places` says where columns are in it, of blocks counted from `first`."""
+        """Write all blocks into a point; `places` are their columns there, for blocks counted from
+        `first`."""
         rests = dict(enumerate(map(self._rest_of, self._program.rest)))
         moves, outputs = moves.to(self._at), outputs.to(self._at)
         for j, values in enumerate(columns_of(self._program, moves, outputs, rests)):
@@ -94,7 +95,7 @@ class Owners:
             z[at if isinstance(at, slice) else uploaded(at, str(z.device))] = values.to(z.device)
 
     def _rest_of(self, rest: FloatArray) -> Tensor:
-        """A column at rest; what a network reads is here already."""
+        """A column at rest; inputs of networks are here already."""
         for reading, there in zip(self._program.networks, self.rests, strict=True):
             for place in range(there.shape[1]):
                 if len(rest) > 1 and _one_column(rest, reading.at_rest[:, place]):
@@ -105,8 +106,8 @@ class Owners:
 def columns_of(
     program: MoveProgram, moves: Tensor, outputs: Tensor, rests: dict[int, Tensor] | None = None
 ) -> Iterator[Tensor]:
-    """The local columns of all blocks, one by one, at (N, k) moves and (N, q) outputs in float64; (1,) where
-    all have the same. `rests`: columns at rest that are on the device already."""
+    """The local columns of all blocks, one by one, at (N, k) moves and (N, q) outputs in float64; (1,) if
+    all are equal. `rests`: columns at rest that are on the device already."""
     k, device = program.coordinates, str(moves.device)
     for column, rest in enumerate(program.rest):
         values = rests[column] if rests else uploaded(rest, device)
@@ -122,21 +123,21 @@ def columns_of(
 
 
 def uploaded(array: np.ndarray, device: str) -> Tensor:
-    """As it is, on a device."""
+    """An array on a device."""
     with warnings.catch_warnings():  # of arrays that must not be written to: nobody does
         warnings.simplefilter("ignore", UserWarning)
         return torch.as_tensor(array, device=device)
 
 
 def _lives_on(block: Block, device: str) -> bool:
-    """Whether a predictor can be asked on a device that is no CPU."""
+    """Whether a predictor can be called on a device other than the CPU."""
     here, there = torch.device(device), torch.device(block.description.device)
     same = there.type == here.type and (there.index or 0) == (here.index or 0)
     return here.type != "cpu" and same and isinstance(block.predictor, OnDevice)
 
 
 def _one_column(one: FloatArray, other: FloatArray) -> bool:
-    """Whether two names are of the same numbers in memory."""
+    """Whether two arrays share memory."""
     return bool(one.__array_interface__ == other.__array_interface__)
 
 
@@ -150,8 +151,8 @@ def _decoded(block: Block, values: Tensor) -> Tensor:
 
 
 def _unsteady(block: Block, u: Tensor, values: Tensor) -> Tensor:
-    """Rows whose class is another one alone or in float64: one such block in a million, and no point with it
-    passes the check."""
+    """Rows whose class differs alone or in float64: about one block in a million, which the check would
+    refuse."""
     none = torch.zeros(0, dtype=torch.long, device=u.device)
     if block.description.is_float64 or not len(u):
         return none
@@ -170,7 +171,7 @@ def _unsteady(block: Block, u: Tensor, values: Tensor) -> Tensor:
 
 
 def _turning(block: Block, u: FloatArray, values: FloatArray) -> BoolArray:
-    """(n,) whether the class of a row is another one alone or in float64."""
+    """(n,) whether the class of a row differs alone or in float64."""
     copy = double_copy(block.predictor, block.description)
     others = [np.concatenate([block.predictor.predict(u[i : i + 1]) for i in range(len(u))])]
     others += [] if copy is None else [copy(u)]

@@ -1,6 +1,7 @@
-"""Whether a problem is many blocks of few templates that share a few rows, and their programs if so.
+"""Recognises problems of many equal blocks that share a few rows, and makes their programs.
 
-Not all columns of a template are left to choose: some are defined by equations, some are sides of one.
+Some columns of a template are defined by equations, others are the two sides of one coordinate; the rest are
+free.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from dovetail.structure.structure import Structure, structure_of
 from dovetail.structure.templates import FIXED, Strided, TemplateArrays, Templates
 
 FEWEST_BLOCKS = 50
-"""With fewer of them column by column is quick, and the duality gap is no longer small."""
+"""With fewer blocks other methods are quick, and the duality gap is not small."""
 MOST_TEMPLATES = 8
-"""Each is priced by calls of its own: with more the blocks are not the same in any useful sense."""
+"""Largest number of templates, each of which is priced by calls of its own."""
 MANY = 100_000
-"""Blocks that tell how far inputs differ: of more of them, evenly chosen ones."""
+"""Number of blocks that measure how inputs differ; of more, evenly chosen ones."""
 NONE = -1
-"""In the place of a column on the left of a coordinate that has none."""
+"""Stands for a missing left column of a coordinate."""
 
 
 @dataclass(frozen=True, eq=False)
 class TemplatePlan(Templates):
-    """Templates with their programs over common sides, and what all other columns are."""
+    """Templates with their programs over common sides, and all other columns."""
 
     programs: tuple[MoveProgram, ...]
     program: StatedProgram
-    """Whose columns that belong to no block are fixed."""
+    """The program, whose columns outside blocks are fixed."""
 
     @cached_property
     def constant(self) -> float:
-        """What the objective has beside its blocks, in the user's sense."""
+        """The constant of the objective, in the user's sense."""
         if not self.uncovered:
             return self.program.offset
         z = np.zeros(self.program.n_columns)
@@ -59,18 +60,17 @@ class TemplatePlan(Templates):
 
     @cached_property
     def uncovered(self) -> tuple[ColumnPart, ...]:
-        """Parts of the program that may have columns which belong to no block."""
+        """Parts of the program that may have columns outside blocks."""
         return tuple(part for part in self.program.columns if not any(_covers(t, part) for t in self.arrays))
 
 
 def template_plan(context: SolveContext) -> TemplatePlan | None:
-    """Of the problem that is being solved (see `SolveContext.once`)."""
+    """The plan of the current problem (see `SolveContext.once`)."""
     return plan_of(context.once(structure_of))
 
 
 def plan_of(structure: Structure) -> TemplatePlan | None:
-    """Of a problem; None where it is of another kind: there is nothing to share, or a block is none that can
-    be priced at once."""
+    """The plan of a problem; None if there is nothing to share, or a block cannot be priced."""
     if structure.samples < FEWEST_BLOCKS:
         return None
     found = structure.templates
@@ -86,7 +86,7 @@ def plan_of(structure: Structure) -> TemplatePlan | None:
 
 
 def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
-    """Whether every column of a part is one of a template's blocks, as they are where both were stated."""
+    """Whether every column of a part belongs to a template's blocks."""
     places = template.places
     if not isinstance(places, Strided) or places.count != part.shape[0]:
         return False
@@ -108,14 +108,14 @@ class _V:
 
 
 def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
-    """The program of a template; None where networks are chained: a move goes through two of them."""
+    """The program of a template; None for chained networks."""
     written = {int(j) for network in template.networks for j in network.outputs}
     chained = any(int(j) in written for network in template.networks for j in network.inputs)
     return None if chained else _Assembly(template, sides).program()
 
 
 class _Assembly:
-    """Which columns of a template are defined, which are two sides of one coordinate, and its program."""
+    """The columns of a template that are defined, or two sides of one coordinate, and its program."""
 
     def __init__(self, template: TemplateArrays, sides: CouplingSides) -> None:
         self._template, self._sides = template, sides
@@ -146,7 +146,7 @@ class _Assembly:
         self._rest, self._gains = self._columns()
 
     def _definitions(self) -> dict[int, int]:
-        """Column -> the equation that defines it; no defined column is in another's."""
+        """Column -> the equation that defines it; no defined column is in another's equation."""
         template, defined, spoken_for = self._template, dict[int, int](), set[int]()
         lower, upper = template.row_lower, template.row_upper
         equal = np.ones(lower.shape[1], bool) if lower is upper else np.all(lower == upper, axis=0)
@@ -163,11 +163,12 @@ class _Assembly:
         return defined
 
     def _rank(self, column: int) -> int:
-        """What a network reads is defined before what nobody reads."""
+        """Inputs of networks are defined first."""
         return 0 if self._read[column] else 1
 
     def _may_be(self, column: int, row: int, spoken_for: set[int]) -> bool:
-        """A network's input must follow from moves alone, by the same numbers in every block."""
+        """Whether an equation may define a column: a network's input must follow from moves by equal
+        coefficients in every block."""
         if self._output[column] or self._template.integer[column] or column in spoken_for:
             return False
         if not np.all(self._entry[row, column]):
@@ -177,7 +178,8 @@ class _Assembly:
         return all(not self._output[j] and same(self._entry[row, j]) for j in self._members[row])
 
     def _pairs(self, defined: dict[int, int]) -> dict[int, int]:
-        """Column -> its opposite in a definition: both rest at a bound below, and no other row has them."""
+        """Column -> its opposite in a definition: both have a lower bound as their rest, and no other row
+        contains them."""
         template, pairs = self._template, dict[int, int]()
         rows_of = np.zeros(len(self._output), dtype=int)
         for _, j in self._entry:
@@ -196,7 +198,8 @@ class _Assembly:
         return pairs
 
     def _absolute_values(self) -> Iterator[_V]:
-        """Columns that two rows keep above a V over a coordinate, and that nobody wants larger."""
+        """Columns that two rows keep above an absolute value of a coordinate, and that are never better
+        larger."""
         template, taken = self._template, set[int]()
         whole = template.integer | self._output | self._read
         coupled = template.coupling
@@ -231,7 +234,7 @@ class _Assembly:
                 yield _V(value, x, tuple(rows), one_row(at), one_row(corner), rises, -falls)
 
     def _line(self, row: int, value: int, x: int) -> tuple[FloatArray, FloatArray] | None:
-        """value >= constant + slope x, if a row says so and nothing else."""
+        """value >= constant + slope x, if a row says only that."""
         scale = self._entry[row, value]
         lower, upper = (
             one_row(side[:, row]) for side in (self._template.row_lower, self._template.row_upper)
@@ -244,7 +247,7 @@ class _Assembly:
         return side / scale, -self._entry[row, x] / scale
 
     def program(self) -> MoveProgram:
-        """Everything."""
+        """The program."""
         template = self._template
         lower, upper = self._ranges()
         networks = self._networks()
@@ -257,7 +260,7 @@ class _Assembly:
         )  # fmt: skip
 
     def _columns(self) -> tuple[list[FloatArray], list[PartGain]]:
-        """Columns at rest, (1,) or (N,) each, and what they gain by parts."""
+        """Columns at rest, (1,) or (N,) each, and their changes by parts."""
         template, k, one = self._template, self._k, np.ones(1)
         limits = [(one_row(template.lower[:, j]), one_row(template.upper[:, j])) for j in self._all]
         quiet = [np.clip(0.0, lower, upper) for lower, upper in limits]
@@ -294,7 +297,7 @@ class _Assembly:
 
     @property
     def _all(self) -> range:
-        """Local columns."""
+        """All local columns."""
         return range(self._template.places.shape[1])
 
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
@@ -315,7 +318,7 @@ class _Assembly:
         return self._everywhere(_beside(lower)), self._everywhere(_beside(upper))
 
     def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
-        """(N or 1, parts) of a linear form with (N or 1, m) entries on local columns."""
+        """(N or 1, parts) of a linear form with (N or 1, m) coefficients of local columns."""
         entry = one_row(entry)
         place = {int(j): number for number, j in enumerate(columns)}
         terms = [
@@ -335,7 +338,7 @@ class _Assembly:
         return linear
 
     def _linear_size(self, columns: IntArray, entry: FloatArray) -> FloatArray:
-        """(parts,) what such a form adds up in size, at most in a block."""
+        """(parts,) the absolute terms of such a form, the largest of all blocks."""
         size = np.zeros(2 * self._k + len(self._outputs) + 1)
         most = dict(zip(columns.tolist(), np.abs(entry).max(axis=0, initial=0.0).tolist(), strict=True))
         for gain in self._gains:
@@ -350,12 +353,12 @@ class _Assembly:
         return self._everywhere(self._linear(*form)), self._linear_size(*form)
 
     def _everywhere(self, array: FloatArray) -> FloatArray:
-        """One row for all blocks, seen by each of them."""
+        """One row for all blocks, broadcast."""
         count = self._template.count
         return array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:]))
 
     def _use(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
-        """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts, (m,) what numbers add up."""
+        """Use of sides by parts: (N, m) numbers, (m,) sides, (m,) parts, (m,) absolute terms."""
         coupling = self._template.coupling
         entries = one_row(coupling.entry)
         numbers, sides, parts, sizes = [np.zeros((1, 0))], [], [], [np.zeros(0)]
@@ -374,8 +377,8 @@ class _Assembly:
         return self._everywhere(_joined(numbers)), ints[0], ints[1], np.concatenate(sizes)
 
     def _forms(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Private rows that define nothing, and outputs and defined columns with bounds: linear forms with
-        their sides."""
+        """Private rows that define nothing, and bounds of outputs and defined columns: linear forms with
+        their limits."""
         template = self._template
         for row in range(template.row_lower.shape[1]):
             if row in self._defined.values() or any(row in v.rows for v in self._vs.values()):
@@ -391,7 +394,7 @@ class _Assembly:
                 yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
 
     def _conditions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The forms, side by side: on moves, on outputs, and what they are at least."""
+        """The forms side by side: coefficients of moves and outputs, and least values."""
         k, q = self._k, len(self._outputs)
         moves, outputs, least = [np.zeros((1, 0, k))], [np.zeros((1, 0, q))], [np.zeros((1, 0))]
         for linear, lower, upper in self._forms():
@@ -431,7 +434,7 @@ class _Assembly:
         return tuple(readings)
 
     def _side_by_side(self, columns: list[FloatArray]) -> FloatArray:
-        """(N, d), row by row, as networks read them; the owner's own array where the columns are its."""
+        """(N, d) in the order of a network's inputs; the owner's array if possible."""
         one = columns_of_one(columns)
         if one is not None and len(one) == self._template.count:
             return one
@@ -443,24 +446,24 @@ class _Assembly:
 
 
 def _size(numbers: FloatArray) -> float:
-    """The largest, over all blocks."""
+    """The largest over all blocks."""
     return float(np.abs(one_row(numbers)).max(initial=0.0))
 
 
 def _shifted(side: FloatArray, taken: FloatArray, scale: FloatArray) -> FloatArray:
-    """(side - taken) / scale; the side itself where that changes nothing."""
+    """(side - taken) / scale; the side itself if unchanged."""
     plain = len(taken) == len(scale) == 1 and taken[0] == 0.0 and scale[0] == 1.0
     return side if plain else (side - taken) / scale
 
 
 def _joined(arrays: list[FloatArray]) -> FloatArray:
-    """Side by side, along the second axis; (1, ...) where none has more rows."""
+    """Arrays joined along the second axis; (1, ...) if none has more rows."""
     count = max(len(array) for array in arrays)
     return np.concatenate([np.broadcast_to(a, (count, *a.shape[1:])) for a in arrays], axis=1)
 
 
 def _beside(columns: list[FloatArray]) -> FloatArray:
-    """(1, k) of columns that have one number each for all blocks, else (N, k)."""
+    """(1, k) of columns with one number for all blocks, otherwise (N, k)."""
     shape = (max((len(column) for column in columns), default=1), len(columns))
     beside = np.empty(shape, order="F")  # columns are what everybody works with
     for k, column in enumerate(columns):
@@ -469,12 +472,12 @@ def _beside(columns: list[FloatArray]) -> FloatArray:
 
 
 def same(numbers: FloatArray) -> bool:
-    """In all blocks."""
+    """Whether all blocks have the same."""
     return bool(np.all(numbers == numbers[0]))
 
 
 def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
-    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    """Half of the range of a coordinate; for unbounded ones the spread of inputs between blocks."""
     width = np.median(one_row(upper) - one_row(lower), axis=0)
     spread = np.zeros(lower.shape[1])
     for reading in networks:

@@ -1,4 +1,4 @@
-"""Columns of every block, K at most: points that meet its private conditions, what they cost and use."""
+"""Columns of every block, at most K: points that satisfy its private conditions, with costs and use."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from torch import Tensor
 from dovetail.decomposition.block_data import BlockData
 
 ALIKE_COST, ALIKE_MOVES = 2e-3, 2e-2
-"""Two columns are one where costs at the prices differ by less, in units of a usual column's cost, and moves
-by less in all, in usual moves."""
+"""Two columns are equal if costs at the prices differ by less, in units of a usual column's cost, and moves
+by less in total, in usual moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class SomeColumns:
-    """Those of some blocks, as they were."""
+    """A copy of the columns of some blocks."""
 
     use: Tensor
     cost: Tensor
 
 
 class BlockPool:
-    """(N, K) columns; the first of a block is the quietest point that was found for it, and stays.
-
-    An empty place costs infinity. Others are ordered by cost at the prices of their last merge.
-    """
+    """(N, K) columns; the first of a block is its point of least moves, and stays. An empty place costs
+    infinity. Others are ordered by cost at the prices of their last merge."""
 
     def __init__(self, data: BlockData, places: int, outputs: int) -> None:
         n, k = data.count, data.coordinates
@@ -43,12 +41,12 @@ class BlockPool:
         return priced
 
     def some(self, which: Tensor) -> SomeColumns:
-        """A copy of what prices ask of some blocks."""
+        """A copy of the data of some blocks that prices need."""
         return SomeColumns(self.use[which], self.cost[which])
 
     @property
     def contested(self) -> Tensor:
-        """Blocks that have a choice."""
+        """Blocks with several columns."""
         return (torch.isfinite(self.cost).sum(dim=1) > 1).nonzero().ravel()
 
     def rest(self, which: Tensor, moves: Tensor, outputs: Tensor) -> None:
@@ -62,11 +60,9 @@ class BlockPool:
     def merge(
         self, which: Tensor, moves: Tensor, outputs: Tensor, found: Tensor, anchors: Tensor, unit: float
     ) -> None:
-        """New columns (n, S, ...) of some blocks, where `found`; those stay that are among the cheapest at
-        any of the (A, R) prices, or the cheapest of their mode at the first of them.
-
-        The best at one price vector alone go in circles where a row is an equation.
-        """
+        """Merge new columns (n, S, ...) of some blocks, where `found`. Those are kept that are among the
+        cheapest at any of the (A, R) prices, or the cheapest of their mode at the first prices. With one
+        price vector alone the rounds cycle if a row is an equation."""
         n, s, _ = moves.shape
         flat = which.repeat_interleave(s)
         parts = self._data.parts(moves.flatten(0, 1), outputs.flatten(0, 1))
@@ -86,7 +82,7 @@ class BlockPool:
     def _best(
         self, moves: Tensor, outputs: Tensor, cost: Tensor, use: Tensor, anchors: Tensor, unit: float
     ) -> tuple[Tensor, Tensor]:
-        """(n, K - 1) numbers of the columns that stay, and whether they repeat another or are none."""
+        """(n, K - 1) numbers of the columns to keep, and whether they are empty or repeat another."""
         priced = cost[:, None, :] + (anchors.to(use.dtype) @ use.transpose(1, 2))
         order = torch.argsort(priced[:, 0], dim=1)
         ranks = priced.argsort(dim=2).argsort(dim=2).gather(2, order[:, None, :].expand_as(priced))
@@ -99,7 +95,7 @@ class BlockPool:
         return order.gather(1, chosen), repeats.gather(1, chosen)
 
     def _mode_rank(self, moves: Tensor, outputs: Tensor, repeats: Tensor) -> Tensor:
-        """(n, m) of the first column of each mode, how many modes come before it; m for all others."""
+        """(n, m) for the first column of each mode the number of modes before it; m for all others."""
         data, m = self._data, moves.shape[1]
         discrete = torch.cat([moves[:, :, data.whole], outputs[:, :, data.classifies]], dim=2)
         same = (discrete[:, :, None, :] == discrete[:, None, :, :]).all(dim=3) & ~repeats[:, None, :]
@@ -108,7 +104,8 @@ class BlockPool:
         return torch.where(first, first.cumsum(dim=1) - 1, m)
 
     def _settle_first(self, which: Tensor, moves: Tensor, outputs: Tensor, cost: Tensor, use: Tensor) -> None:
-        """Blocks whose point at rest breaks a condition: the new column with the least moves comes first."""
+        """For blocks whose point at rest violates a condition, the new column with the least moves becomes
+        the first."""
         without = torch.isinf(self.cost[which, 0]) & torch.isfinite(cost).any(dim=1)
         mine = without.nonzero().ravel()
         if len(mine) == 0:
@@ -122,7 +119,7 @@ class BlockPool:
         self.cost[block, 0], self.use[block, 0] = cost[mine, least], use[mine, least]
 
     def _repeats(self, priced: Tensor, moves: Tensor, unit: float) -> Tensor:
-        """(n, m) columns in order of cost that are nearly the one before, or are none."""
+        """(n, m) columns in order of cost that nearly equal the one before, or are empty."""
         near = (priced[:, 1:] - priced[:, :-1]) < ALIKE_COST * unit
         far = ((moves[:, 1:] - moves[:, :-1]).abs() / self._data.scale).sum(dim=2)
         repeats = torch.isinf(priced)

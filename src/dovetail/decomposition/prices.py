@@ -21,34 +21,34 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.decomposition.pool import BlockPool, SomeColumns
 
 SMOOTHING = (0.08, 0.02, 0.005)
-"""tau in units of a usual column's cost: from far off the first converges in a few steps, the last is within
-a thousandth of the LP."""
+"""tau in units of a usual column's cost: the first converges from far away in a few steps, the last is
+within a thousandth of the LP."""
 STEPS, HALVINGS = 20, 12
 MANY_ROWS = 200
-"""With more coupling rows the Hessian costs more than it saves: first order then (L-BFGS-B)."""
+"""With more coupling rows the Hessian costs more than it saves, and L-BFGS-B is used."""
 RIDGE = 1e-9
-"""Relative, on the Hessian: rows that nobody uses have none."""
+"""Relative, added to the Hessian: rows without use have zero curvature."""
 HIGHEST = 100.0
-"""Times its usual price: where no column helps a row any more, a price has no other end."""
+"""Cap on prices, relative to the usual price, because a price is unbounded if no column helps a row."""
 LONGEST = 4.0
-"""Times a price, or a usual one: the longest step."""
+"""Longest step, relative to a price or the usual price."""
 ENOUGH = 1e-7
-"""Relative: a step that promises less is the last at its tau."""
+"""Relative: a step that promises less is the last one for its tau."""
 CHUNK, DEVICE_CHUNK = 1 << 16, 1 << 20
-"""Blocks at a time: what is made on the way is six times as large as the pool's part."""
+"""Number of blocks at a time: intermediate results are six times as large as their part of the pool."""
 QUIET_STEPS = 60
-"""Of L-BFGS-B at each tau."""
+"""Steps of L-BFGS-B for each tau."""
 
 
 @dataclass(frozen=True)
 class Smoothed:
-    """The smoothed sum over blocks (its negative is in the dual), and its derivatives."""
+    """The smoothed sum over blocks (its negative is part of the dual), with derivatives."""
 
     value: float
     use: FloatArray
-    """(R,) of all blocks under the weights."""
+    """(R,) use of all blocks under the weights."""
     spread: FloatArray | None
-    """(R, R)."""
+    """(R, R) Hessian without the factor 1/tau."""
 
     def __add__(self, other: Smoothed) -> Smoothed:
         spread = None if self.spread is None or other.spread is None else self.spread + other.spread
@@ -84,7 +84,7 @@ def _chunk(use: Tensor, cost: Tensor, price: Tensor, tau: float, second: bool) -
 
 
 Sum = Callable[[FloatArray, float, bool], Smoothed]
-"""Over all blocks, wherever they are: at prices, for a tau, with or without second derivatives."""
+"""The sum over all blocks at prices, for a tau, with or without second derivatives."""
 
 
 def best_prices(
@@ -95,7 +95,8 @@ def best_prices(
     usual: FloatArray,
     smoothing: Sequence[float] = SMOOTHING,
 ) -> FloatArray:
-    """From `start`; `unit` is what a usual column costs, `usual` the price at which its use costs as much."""
+    """The best prices from `start`; `unit` is the cost of a usual column, `usual` the price at which its use
+    costs as much."""
     prices = start
     if len(h) == 0:
         return prices
@@ -108,13 +109,13 @@ def best_prices(
 
 
 def highest(usual: FloatArray) -> FloatArray:
-    """(R,) that prices may be."""
+    """(R,) upper limits of prices."""
     most = float(usual.max(initial=0.0))
     return HIGHEST * np.where(usual > 0.0, usual, most if most > 0.0 else 1.0)
 
 
 def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual: FloatArray) -> FloatArray:
-    """Projected: rows at price 0 that want less stay there, and those at the highest price that want more."""
+    """Projected Newton: prices at 0 that would fall stay, and those at the cap that would rise."""
     most = highest(usual)
     now = of_blocks(prices, tau, True)
     value = float(prices @ h) - now.value
@@ -140,8 +141,8 @@ def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual
 def _damped(
     now: Smoothed, gradient: FloatArray, free: BoolArray, prices: FloatArray, usual: FloatArray
 ) -> FloatArray:
-    """Newton's step, in units of usual prices. Where blocks agree the dual is flat and the step has no size:
-    the ridge grows until none is much longer than prices are, or usually are (Levenberg)."""
+    """Newton's step, in units of usual prices. If blocks agree the dual is flat; then the ridge grows until
+    no component is much longer than prices are (Levenberg)."""
     assert now.spread is not None
     scale = np.maximum(usual, np.where(usual > 0.0, 0.0, 1.0))[free]
     hessian = now.spread[np.ix_(free, free)] * np.outer(scale, scale)
@@ -168,10 +169,8 @@ def _searched(
     tau: float,
     most: FloatArray,
 ) -> tuple[FloatArray, Smoothed, float] | None:
-    """The first of halved steps that is worth its length: prices, sums and value there.
-
-    None where none is: at the solution, or where the step, cut off at 0 and the highest prices, leads uphill.
-    """
+    """Halve the step until it gains enough: prices, sums and value there. None at the solution, or if the
+    projected step leads uphill."""
     length = 1.0
     for _ in range(HALVINGS):
         trial = np.clip(prices + length * direction, 0.0, most)
@@ -198,7 +197,7 @@ def _first_order(
 
 
 def exact_value(pool: BlockPool, prices: FloatArray) -> float:
-    """What blocks cost in all, each at its cheapest column at the prices."""
+    """The total cost of blocks, each at its cheapest column at the prices."""
     price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
     least = pool.priced(price).min(dim=1).values
     return float(least[torch.isfinite(least)].sum(dtype=torch.float64))

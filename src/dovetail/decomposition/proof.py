@@ -40,29 +40,29 @@ from dovetail.run.budget import Budget
 from dovetail.structure.networks import required_graph
 
 ROOTS, ROWS = 512, 1024
-"""Blocks, and boxes of them, at a time."""
+"""Number of blocks, and of their boxes, at a time."""
 RELATIVE = 1e-9
-"""Of the terms of a condition: what rounding in float64 makes of it is far less."""
+"""Relative to the terms of a condition: more than float64 rounding."""
 BISECTIONS, STEEPER = 10, 64.0
-"""For the multiplier of a condition, and how far from the ratio of slopes it is looked for."""
+"""Steps of the search for the multiplier of a condition, and its range around the ratio of slopes."""
 LEAVES = 1 << 22
-"""Of all boxes that are looked at together."""
+"""Largest number of boxes processed together."""
 PROBED = 64
-"""Blocks whose inputs say where a network is compared with its graph."""
+"""Number of blocks whose inputs are used to compare a network with its graph."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockBounds:
-    """What is known of some blocks at prices."""
+    """Bounds of some blocks at prices."""
 
     lower: Tensor
-    """(n,) no point of the block costs less; minus infinity where nothing is known."""
+    """(n,) a lower bound of the block's cost; minus infinity if unknown."""
     closed: Tensor
-    """(n,) whether that is within the tolerance of the block's best point."""
+    """(n,) whether it is within the tolerance of the block's best point."""
     moves: Tensor
-    """(n, k) the best point that was met."""
+    """(n, k) the best point found."""
     better: Tensor
-    """(n,) whether it is better than what was known, by more than the tolerance."""
+    """(n,) whether it improves the known one by more than the tolerance."""
     boxes: int
 
 
@@ -72,25 +72,25 @@ class _Cells:
 
     owner: Tensor
     low: Tensor
-    """(n, F) of the free coordinates."""
+    """(n, F) lower limits of the free coordinates."""
     high: Tensor
     left: Tensor
-    """(n, levels of all digits) whether a level is left."""
+    """(n, levels of all digits) whether a level remains."""
     bound: Tensor
-    """(n,) proved of the box, or of one around it."""
+    """(n,) a proved bound of the box, possibly of its parent."""
 
     def take(self, which: Tensor | slice) -> _Cells:
-        """Some of them."""
+        """Some of the boxes."""
         return _Cells(*(array[which] for array in vars(self).values()))
 
     @classmethod
     def joined(cls, parts: Sequence[_Cells]) -> _Cells:
-        """One after the other."""
+        """Concatenated boxes."""
         return cls(*(torch.cat(arrays) for arrays in zip(*(vars(p).values() for p in parts), strict=True)))
 
 
 class BlockProof:
-    """Of the blocks of a shard."""
+    """Proofs for the blocks of a shard."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class BlockProof:
         digits: list[Digit],
         rests: list[Tensor] | None = None,
     ) -> None:
-        """`rests`: as `TemplateNetworks` takes them. `UnsupportedError` where a network has no planes."""
+        """`rests`: as in `TemplateNetworks`. `UnsupportedError` if a network has no planes."""
         self._program, self._data, self._device = program, data, data.device
         self._digits = [digit for digit in digits if not digit.jumps]
         by_digits = [digit.columns for digit in self._digits]
         held = np.concatenate([np.zeros(0, dtype=np.int64), *by_digits])
         self._free = np.setdiff1d(np.arange(program.coordinates), held)
-        """Coordinates of boxes; integers of many values among them."""
+        """The continuous coordinates of boxes, with integers of many values among them."""
         self._whole = torch.as_tensor(program.whole[self._free], device=self._device)
         if rests is None:
             rests = [uploaded(reading.at_rest, self._device) for reading in program.networks]
@@ -120,12 +120,13 @@ class BlockProof:
         self._spans = [slice(int(a), int(b)) for a, b in pairwise(first)]
         self._levels = int(first[-1])
         self._operations = 4 * (program.coordinates + sum(len(r.size) for r in program.networks) + 8)
-        """In a row, at most, to add up what a box costs."""
+        """Largest number of operations in sequence for the cost of a box."""
 
     def prove(
         self, which: Tensor, prices: Tensor, known: Tensor, tolerance: float, most: int, budget: Budget
     ) -> BlockBounds:
-        """Of blocks with points of `known` cost at the (R,) prices, by at most so many boxes for each."""
+        """Bounds of blocks with points of `known` cost at (R,) prices, with at most so many boxes for
+        each."""
         parts = []
         for some in torch.arange(len(which), device=which.device).split(ROOTS):  # type: ignore[no-untyped-call]
             batch = _Batch(self, which[some], prices.double(), known[some].double(), tolerance)
@@ -140,7 +141,8 @@ class BlockProof:
 
 @dataclass(frozen=True, eq=False)
 class _Forms:
-    """S sums of terms in one move each, for n boxes: what a unit to the right and to the left of 0 adds."""
+    """S sums of terms of one move each, for n boxes: the increase per unit to the right and to the left of
+    0."""
 
     right: Tensor
     """(n, S, k)."""
@@ -154,12 +156,12 @@ class _Forms:
         return there[..., 0] + self.constant
 
     def terms(self, moves: Tensor, columns: IntArray) -> Tensor:
-        """(n, S, places, columns) of some columns at (n, places, columns) moves."""
+        """(n, S, places, columns) terms of some columns at (n, places, columns) moves."""
         right, left = (array[:, :, None, columns] for array in (self.right, self.left))
         return right * moves[:, None].clamp(min=0.0) + left * (-moves[:, None]).clamp(min=0.0)
 
     def one(self, which: Tensor, number: Tensor | int) -> _Forms:
-        """One of them for each of some boxes."""
+        """One form for each box."""
         return _Forms(*(array[which, number][:, None] for array in vars(self).values()))
 
     def plus(self, times: Tensor, other: _Forms) -> _Forms:
@@ -176,7 +178,7 @@ class _Forms:
 
 
 class _Batch:
-    """Some blocks whose boxes are looked at together."""
+    """Some blocks whose boxes are processed together."""
 
     def __init__(
         self, proof: BlockProof, which: Tensor, prices: Tensor, known: Tensor, tolerance: float
@@ -194,16 +196,16 @@ class _Batch:
             )
             for digit in proof._digits
         ]
-        """Of every digit: (n, levels, columns)."""
+        """For every digit: (n, levels, columns)."""
         self.best, self.point = known.clone(), self._lower.new_zeros((len(which), k))
         self._proved = torch.full_like(known, torch.inf)
-        """The least bound of the boxes that are done."""
+        """The lowest bound of the finished boxes."""
         self._open = torch.zeros_like(known, dtype=torch.bool)
         self.boxes = 0
         self._rooted()
 
     def _rooted(self) -> None:
-        """All of every block; conditions on one digit alone decide which of its levels are left."""
+        """The root box of every block; conditions on one digit alone exclude levels."""
         n, free = len(self._which), self._proof._free
         left = torch.ones((n, self._proof._levels), dtype=torch.bool, device=self._which.device)
         kept = []
@@ -224,7 +226,7 @@ class _Batch:
         )  # fmt: skip
 
     def run(self, most: int, budget: Budget) -> None:
-        """Until all boxes are done, or so many were looked at."""
+        """Process boxes until all are finished, or the limit is reached."""
         cells = self._cells
         finite = torch.isfinite(cells.high - cells.low).all(dim=1)
         self._end(cells.take(~finite))
@@ -245,14 +247,14 @@ class _Batch:
         self._open[cells.owner[cells.bound < self.best[cells.owner] - self._tolerance]] = True
 
     def found(self) -> BlockBounds:
-        """What is known in the end."""
+        """The bounds at the end."""
         lower = torch.where(torch.isfinite(self._proved), self._proved, -torch.inf)
         better = self.best < self._known - self._tolerance
         return BlockBounds(lower, ~self._open & torch.isfinite(lower), self.point, better, self.boxes)
 
     def _bounded(self, cells: _Cells) -> tuple[_Cells, Tensor, Tensor, Tensor]:
-        """Boxes with their own bounds, (n, k) points where these are attained, (n,) whether a box can hold a
-        point, and (n, free and digits) how far each makes inputs of networks differ."""
+        """Boxes with their own bounds, (n, k) points that attain them, (n,) whether a box may contain a
+        point, and (n, free and digits) the spread that each coordinate causes in the inputs of networks."""
         proof, owner, k = self._proof, cells.owner, self._k
         n, kept = len(owner), self._kept
         right = torch.cat([self._cost[owner, None, :k], -self._on_moves[owner][:, kept]], dim=1)
@@ -291,8 +293,8 @@ class _Batch:
     def _with_condition(
         self, cells: _Cells, forms: _Forms, moves: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """(n,) bounds of boxes with a multiplier of the condition that is missed most where the cost is
-        least, and (n, k) moves at the least cost for which that condition, as planes have it, is met."""
+        """(n,) bounds of boxes with a multiplier for the condition that the cheapest point violates most,
+        and (n, k) moves of least cost that satisfy the condition's plane."""
         missed, worst = forms.at(moves)[:, 1:].max(dim=1)
         best, mine = torch.full_like(missed, -torch.inf), (missed > 0.0).nonzero().ravel()
         if not len(mine):
@@ -314,18 +316,18 @@ class _Batch:
         return best.index_copy(0, mine, bound), moves
 
     def _both(self, owner: Tensor) -> Tensor:
-        """(n,) what a pair of columns may save by moving both ways at once."""
+        """(n,) the possible gain of a pair of columns that move both ways at once."""
         k, cost = self._k, self._cost[owner]
         together = (cost[:, :k] + cost[:, k : 2 * k]).clamp(max=0.0)
         reach = torch.minimum(self._upper, -self._lower).clamp(min=0.0)[owner]
         return torch.where(together < 0.0, together * reach, 0.0).sum(dim=1)
 
     def _widest(self, cells: _Cells) -> Tensor:
-        """(n, k) the largest size of a move in its block; boxes are finite."""
+        """(n, k) the largest move in each box, which is finite."""
         return torch.maximum(self._lower.abs(), self._upper.abs())[cells.owner]
 
     def _inputs_of(self, reading: _ReadingPlanes | _ReadingTrees, cells: _Cells, spread: Tensor) -> Boxes:
-        """What a network reads in each box; adds to the (n, free and digits) `spread`."""
+        """The input ranges of a network in each box; adds to the (n, free and digits) `spread`."""
         proof, free = self._proof, self._proof._free
         by_free = reading.by_moves[:, free]
         middle, half = 0.5 * (cells.low + cells.high), 0.5 * (cells.high - cells.low)
@@ -370,7 +372,7 @@ class _Batch:
         return value, moves
 
     def _try(self, owner: Tensor, moves: Tensor) -> None:
-        """Take over the points that are better than the best so far and meet their conditions."""
+        """Keep the points that improve the best ones and satisfy their conditions."""
         proof = self._proof
         moves = torch.where(proof._data.whole, moves.round(), moves)
         outputs = proof._networks.values(self._which[owner], moves)
@@ -387,7 +389,7 @@ class _Batch:
         self.point[owner[mine]] = moves[mine]
 
     def _halved(self, cells: _Cells, spread: Tensor) -> list[_Cells]:
-        """Both halves of each, of what makes the most difference."""
+        """Both halves of each box, divided where the spread is largest."""
         if not len(cells.owner):
             return []
         proof, count = self._proof, len(self._proof._free)
@@ -410,23 +412,21 @@ class _Batch:
 
 @dataclass(frozen=True, eq=False)
 class _Below:
-    """What S forms in a network's outputs are never below: slopes of moves, and a constant."""
+    """Lower bounds of S forms in a network's outputs: slopes of moves, and a constant."""
 
     slopes: Tensor
     steep: Tensor
-    """(n, S, k) of what the slopes add up."""
+    """(n, S, k) absolute terms of the slopes."""
     constant: Tensor
     size: Tensor
-    """(n, S) of what the constant adds up."""
+    """(n, S) absolute terms of the constant."""
     most: Tensor
-    """(n, q) the largest size of an output."""
+    """(n, q) the largest absolute output."""
 
 
 class _ReadingTrees:
-    """One ensemble of trees of the blocks, as it is deployed: of each tree the leaves that a box reaches.
-
-    Boxes are wider by what the check forgives: beyond a cut trees jump.
-    """
+    """One tree ensemble of the blocks, as deployed, by the leaves that a box reaches. Boxes are enlarged by
+    the tolerance of the check, because trees jump at cuts."""
 
     def __init__(
         self, block: Block, reading: NetworkReading, rest: Tensor, ensemble: TreeEnsemble, device: str
@@ -439,13 +439,13 @@ class _ReadingTrees:
         counts = [len(cuts) for cuts in ensemble.cuts]
         weight = np.array(counts) / np.where(np.array(spans) > 0.0, spans, 1.0)
         self.weight = torch.as_tensor(weight, device=device)
-        """(d,) about how much an input counts: cuts by length."""
+        """(d,) approximate weight of each input: cuts by length."""
         self.narrow = 2.0 * TOLERANCE
-        """Boxes are not divided further."""
+        """Boxes narrower than this are not divided."""
         self._leaves, self._low, self._high, self._first = _leaf_boxes(ensemble)
 
     def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
-        """As `_ReadingPlanes.below`, with no slopes."""
+        """As `_ReadingPlanes.below`, with slopes 0."""
         lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
         some = max(1, LEAVES // max(1, len(self._leaves)))
         found = [self._ranges(lower[i : i + some], upper[i : i + some]) for i in range(0, len(lower), some)]
@@ -466,7 +466,7 @@ class _ReadingTrees:
         return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
 
     def _ranges(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n, outputs) of boxes, rounding included."""
+        """(n, outputs) output ranges of boxes, rounding included."""
         reached = np.ones((len(lower), len(self._leaves)), dtype=bool)
         for j in range(lower.shape[1]):
             reached &= (lower[:, j, None] <= self._high[:, j]) & (upper[:, j, None] > self._low[:, j])
@@ -478,12 +478,12 @@ class _ReadingTrees:
         return self._ensemble.output_range(*(self._ensemble.summed(end) for end in ends))
 
     def classes(self, values: Tensor) -> Tensor:
-        """Of decision values."""
+        """The classes of decision values."""
         return _classes(values)
 
 
 def _leaf_boxes(ensemble: TreeEnsemble) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-    """The leaves, tree after tree; what inputs have to be above, and at most; the first leaf of each tree."""
+    """The leaves, tree after tree, with the limits of their boxes; the first leaf of each tree."""
     low = np.full((len(ensemble.feature), ensemble.features), -np.inf)
     high, level = -low, ensemble.roots
     while level.size:
@@ -517,7 +517,7 @@ def _classes(values: Tensor) -> Tensor:
 
 
 class _ReadingPlanes:
-    """One network of the blocks, as it is deployed."""
+    """One network of the blocks, as deployed."""
 
     def __init__(
         self, block: Block, reading: NetworkReading, rest: Tensor, program: MoveProgram, device: str
@@ -541,11 +541,11 @@ class _ReadingPlanes:
         first = graph.steps[0].operation
         weight = np.abs(first.weights[0]).sum(axis=0) if isinstance(first, Affine) else np.ones(d)
         self.weight = torch.as_tensor(weight, device=device)
-        """(d,) about how much an input counts."""
+        """(d,) approximate weight of each input."""
         self.narrow = 0.0
 
     def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
-        """Of (n, S, q) rows of its outputs over boxes of its inputs."""
+        """Lower bounds of (n, S, q) forms of its outputs over boxes of its inputs."""
         planes, off = self._planes, self._rough.expand(len(which), -1)
         if (deployed := planes.deployed) is not None:
             rate, more = (
@@ -571,7 +571,7 @@ class _ReadingPlanes:
         return _Below(found.slopes @ self.by_moves, steep @ self.by_moves.abs(), constant - slip, size, most)
 
     def _of_classes(self, box: Boxes, ranges: Ranges, rows: Tensor, slack: Tensor) -> _Below:
-        """Of the classes that are possible in a box, each form takes the one that is least."""
+        """Lower bounds over the classes that are possible in a box."""
         planes, q = self._planes, len(self.outputs)
         one = torch.eye(planes.graph.outputs, dtype=torch.float64, device=rows.device)
         if q == 1:
@@ -592,5 +592,5 @@ class _ReadingPlanes:
         return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
 
     def classes(self, values: Tensor) -> Tensor:
-        """Of decision values."""
+        """The classes of decision values."""
         return _classes(values)

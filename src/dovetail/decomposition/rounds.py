@@ -1,6 +1,6 @@
-"""Prices and rounds over shares, wherever these live: columns, prices, columns again, and at last a choice.
+"""The rounds over all shares: columns, prices, columns again, and finally a choice.
 
-Nothing here knows where blocks come from or what becomes of the answer: what is asked of shares is small.
+This file knows neither where blocks come from nor what becomes of the answer.
 """
 
 from __future__ import annotations
@@ -25,94 +25,94 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.work import Stopwatch
 
 SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
-"""Blocks that find the first prices, so many or a quarter of all, and rounds over them; with few blocks in
-all this saves nothing. (Customers, n = 2,000: what is found after one round over all then takes four
-without.)"""
+"""Number of blocks for the first prices, at most a quarter of all, and rounds over them; with few blocks
+this saves nothing. (Customers, n = 2,000: one round over all then finds what takes four without.)"""
 BRIEF = 2
-"""Descents of a block in the first round after a sample's: all blocks have columns then, and a choice comes
-early. (Customers, n = 10,000: 323,321.57 after 4 CPU s, of 323,321.69 after all rounds.)"""
+"""Descents per block in the first round after a sample's, so that all blocks have columns and an early
+choice. (Customers, n = 10,000: 323,321.57 after 4 CPU s, of 323,321.69 after all rounds.)"""
 PRICED = 250_000
-"""Blocks whose columns find the prices between rounds, where there are more: prices are some numbers, and are
-off by a thousandth then. Those of the last round are found over all."""
+"""Largest number of blocks that determine the prices between rounds, which are then off by a thousandth. The
+last prices use all blocks."""
 NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
-"""Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
-that differ, near ones good ones."""
+"""Standard deviation of the logarithm of prices in the first round and after so many: large changes give
+diverse columns, small ones good columns."""
 CHOICE_SHARE = 0.1
-"""Of the time, kept for the choice and its check; the first choice says whether it needs more. (Customers,
-n = 100,000, limit 90 s: the last round ended 4 s after the limit, and nothing was chosen.)"""
+"""Fraction of the time kept for the choice and its check; the first choice shows whether it needs more.
+(Customers, n = 100,000, limit 90 s: the last round ended 4 s after the limit, and nothing was chosen.)"""
 CORE_SECONDS, CORE_SHARE = 4.0, 0.1
-"""For the MIP over the last few blocks; no more than a share of the time left."""
+"""Seconds for the MIP over the last few blocks, and largest share of the time left."""
 CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
 """From so many blocks on no more than a part of the time that everything before took, or a second, where no
 row is missed. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four seconds won none
 of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and 4,929 with four;
 in float32 4,933 with either."""
 GAINED, SMALL = 4e-4, 1e-2
-"""Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
-counts so much, lest an objective near 0 is never done."""
+"""Relative: a round that lowers the dual's value by less brought little. The stake of all blocks counts with
+the second factor, in case the objective is near 0."""
 WORTH = 1e-5
-"""Relative: the MIP over the last few blocks does not look for less. Of a million blocks that is a handful,
-for which it would take all its seconds."""
+"""Relative: the MIP over the last few blocks ignores smaller gains."""
 TRIES = 3
-"""Of what a lost share disturbs; what the last one gives is looked at as it is."""
+"""Number of attempts after a lost share; the last result is used as it is."""
 
 TRIED = 16
-"""Blocks that tell whether branching comes to an end: with nine numbers it does not."""
+"""Number of blocks that show whether branching ends: with nine numbers it does not."""
 PROVED, WORTH_PROVING = 200, 20
 """Blocks that are drawn by chance and proved: their standard error is about 0.005 % of the objective. With so
 many times as many blocks this takes less than another round, which it may save: a proof of a block takes up
 to eleven times as long as its columns (dose)."""
 UNSEEN = 1e-2
-"""Relative to the objective of an average block: what one that the sample does not show may be missing. Few
-blocks miss much, so that the spread of a sample alone is too little in one case of ten (dose: one block of
+"""Relative to the objective of an average block: an allowance for blocks that the sample does not show. Few
+blocks miss much, so that the spread of a sample alone is too small in one case of ten (dose: one block of
 fifty misses 0.4 %)."""
 BLOCK_GAP, MOST_BOXES = 2e-4, 400
-"""Relative to the objective of an average block: how exactly its least cost is proved; boxes for each."""
+"""Relative to the objective of an average block: tolerance of its least cost; and number of boxes for
+each."""
 PROOF_PART = 1.5
-"""Of the time that the search took: a proof of all blocks may take so much. (Customers, n = 10,000: 8 CPU s
-and 7; tanh: 20 and 37, which is left at an estimate.)"""
+"""Largest time for a proof of all blocks relative to the search. (Customers, n = 10,000: 8 CPU s and 7;
+tanh: 20 and 37, so that an estimate is used.)"""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DualBound:
-    """What no point can be below, in minimisation form and without constants: proved, or about so much."""
+    """A bound on all points, in minimisation form and without constants: proved, or an estimate."""
 
     value: float
     error: float | None
-    """One standard error; None of what is proved for all blocks."""
+    """One standard error; None if it is proved for all blocks."""
     blocks: int
-    """That were looked at, drawn by chance or all."""
+    """Number of blocks examined: a random sample, or all."""
     closed: int
-    """Of these, whose least cost is known to the tolerance."""
+    """Number of these whose least cost is known to the tolerance."""
     prices: FloatArray
 
 
 @dataclass(frozen=True)
 class Round:
-    """One that is done."""
+    """The result of a round."""
 
     number: int
     value: float
-    """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
+    """Value of the dual over all columns: an estimate of the bound, in minimisation form."""
     last: bool
     over: StopReason | None
-    """Why there is no time for another."""
+    """Why there is no time for another round."""
 
 
 @dataclass(frozen=True, eq=False)
 class _SampleProof:
-    """Of some blocks."""
+    """The proof of a sample of blocks."""
 
     found: list[ShareProof]
     known: float
-    """The value of all columns before it."""
+    """The value of all columns before the proof."""
     seconds: float
 
 
 class Rounds:
-    """Of one problem: `limit` is that of the coupling sides, `totals` are the blocks of each template."""
+    """The rounds of one problem: `limit` are the coupling limits, `totals` the numbers of blocks of each
+    template."""
 
     def __init__(
         self,
@@ -127,24 +127,24 @@ class Rounds:
         self._budget, self._stopwatch, self._seed = budget, stopwatch, seed
         self._rng = np.random.default_rng(seed)
         self._search = budget.part((1.0 - CHOICE_SHARE) * budget.left)
-        """Of it the part for columns: what is left is the choice's."""
+        """The part of the budget for columns; the rest is for the choice."""
         self._unit = shares.stake
         usual = shares.usual_use
         self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
         self.prices = self._last = self._usual_prices
         self._ends = False
-        """Whether branching comes to an end: with poor columns it may not."""
+        """Whether branching ends in time."""
         self._proof: _SampleProof | None = None
-        """At the present prices and columns."""
+        """The proof at the current prices and columns."""
 
     @property
     def count(self) -> int:
-        """Blocks in all."""
+        """Number of all blocks."""
         return sum(self._totals)
 
     def all(self, most: int) -> Iterator[Round]:
-        """Prices from a sample, then rounds over all blocks, until little is gained twice in a row, or
-        a proof of some blocks says that little is left to gain."""
+        """Prices from a sample, then rounds over all blocks, until two in a row gain little, or a proof of
+        some blocks shows that little is left."""
         if self.count >= FEWEST_SAMPLED:
             self._sample()
         value, quiet, brief = np.inf, 0, self.count > SAMPLE / SAMPLE_PART
@@ -169,11 +169,9 @@ class Rounds:
                 return
 
     def bound(self) -> DualBound | None:
-        """At the last prices: proved for all blocks where that takes no longer than the search took, else an
-        estimate by blocks drawn by chance; None where branching does not come to an end.
-
-        Better points that are met become columns; where all blocks were looked at, prices are found anew.
-        """
+        """The bound at the last prices: proved for all blocks if that takes no longer than the search,
+        otherwise an estimate from random blocks; None if branching does not end. Better points become
+        columns; after a proof of all blocks prices are computed again."""
         begin, proof = self._budget.seconds, self._sample_proof()
         if proof is None:
             return None
@@ -189,7 +187,7 @@ class Rounds:
         return proved
 
     def _little_left(self, value: float) -> bool:
-        """Whether a proof of some blocks says that other columns bring little, where that is soon known."""
+        """Whether a quick proof of some blocks shows that new columns bring little."""
         if self.count < WORTH_PROVING * PROVED or not np.isfinite(value):
             return False
         proof = self._sample_proof()
@@ -199,7 +197,7 @@ class Rounds:
         return value - about.value + (about.error or 0.0) < GAINED * self._size(value)
 
     def _sample_proof(self) -> _SampleProof | None:
-        """Of blocks drawn by chance, at the present prices; None where branching does not come to an end."""
+        """The proof of random blocks at the current prices; None if branching does not end."""
         if not self._ends:
             first = self._prove(self._some_of(TRIED), MOST_BOXES) or []
             self._ends = 2 * sum(part.closed for part in first) >= sum(part.blocks for part in first) > 0
@@ -214,14 +212,14 @@ class Rounds:
         return BlockSample(self._chance(), min(blocks / self.count, 1.0))
 
     def _prove(self, which: Which, boxes: int) -> list[ShareProof] | None:
-        """None where nothing is known of some block."""
+        """The proof of some blocks; None if one has no bound."""
         room = BLOCK_GAP * self._size(self._value()) / self.count
         parts = self._shares.prove(which, self.prices, room, boxes, self._unit, self._search)
         known = [part for part in parts if part is not None and math.isfinite(part.lower)]
         return known if len(known) == len(parts) else None
 
     def _proved(self, found: list[ShareProof]) -> DualBound:
-        """By weak duality; rows may be missed by what the check forgives, and limits are rounded."""
+        """The bound by weak duality; rows may be violated within tolerances, and limits are rounded."""
         terms = [part.lower for part in found] + (-self.prices * self._limit).tolist()
         room = TOLERANCE + RELATIVE * np.abs(self._limit)
         value = math.fsum(terms) - float(self.prices @ room) - 4.0 * UNIT * float(np.abs(terms).sum())
@@ -229,7 +227,7 @@ class Rounds:
         return DualBound(value, None, self.count, closed, self.prices)
 
     def _estimated(self, proof: _SampleProof) -> DualBound:
-        """The value of the columns found, less what is missing by those of each template that were drawn."""
+        """The value of the columns found, less what the sample of each template lacks."""
         found, known = proof.found, proof.known
         value, variance, unseen = known, 0.0, UNSEEN * self._size(known) / self.count
         for template, total in enumerate(self._totals):
@@ -247,25 +245,25 @@ class Rounds:
         return self._shares.smoothed(prices, tau, second, None)
 
     def _price_exactly(self) -> None:
-        """Prices over all blocks, from those of some."""
+        """Prices over all blocks, beginning with those of some."""
         self.undisturbed(partial(self._find_prices, self._of_all, self._limit, SMOOTHING[-1:]))
 
     def _sample(self) -> None:
-        """Prices of some blocks under their share of the rows."""
+        """Prices of some blocks with their share of the limits."""
         sample = BlockSample(self._chance(), min(SAMPLE / self.count, SAMPLE_PART))
         for _ in range(SAMPLE_ROUNDS):
             self._price(sample, NOISE[0], self._sampled(sample) / self.count * self._limit)
 
     def _sampled(self, sample: BlockSample) -> int:
-        """Blocks of a sample."""
+        """The blocks of a sample."""
         return sum(sample.size(total) for total in self._totals)
 
     def _chance(self) -> int:
         return int(self._rng.integers(1 << 31))
 
     def _price(self, which: Which, noise: float, limit: FloatArray, most: int | None = None) -> None:
-        """New columns of some blocks, by `most` descents of each, and the prices of all columns; once more
-        where a share was lost."""
+        """New columns of some blocks, by `most` descents of each, and the prices of all columns; repeated if
+        a share was lost."""
         self._proof = None
         seed, sample = self._chance(), which if isinstance(which, BlockSample) else None
         if sample is None and self.count > PRICED:
@@ -287,7 +285,7 @@ class Rounds:
         self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
 
     def undisturbed(self, work: Callable[[], T]) -> T:
-        """Once more where a share was lost meanwhile: it was made again with other columns."""
+        """Repeat work during which a share was lost and replaced."""
         for _ in range(TRIES):
             losses = self._shares.workers.losses
             made = work()
@@ -299,12 +297,12 @@ class Rounds:
         return self._shares.value(self.prices) - float(self.prices @ self._limit)
 
     def _size(self, value: float) -> float:
-        """Of the whole: what a relative difference is relative to."""
+        """The size that relative differences refer to."""
         return abs(value) + SMALL * self._unit * self.count
 
     def choose(self, *, last: bool) -> bool:
-        """A choice within the rows; False where some block has no column. The last one takes a MIP over a few
-        blocks, others only where rows are missed without."""
+        """A choice within the rows; False if a block has no column. The last choice solves a MIP over a few
+        blocks, earlier ones only if rows are violated without it."""
         most, before = CORE_SECONDS, self._budget.seconds
         if self.count >= CORE_BLOCKS:
             most = min(most, max(CORE_LEAST, CORE_PART * self._budget.seconds))

@@ -1,7 +1,7 @@
-"""Some blocks of one template with their columns: all that pricing, the dual and the choice ask of them.
+"""Some blocks of one template with their columns: all that pricing, the dual and the choice need.
 
-Blocks of a shard are nobody else's. What travels between shards is prices one way, and sums over blocks the
-other: a few numbers per coupling row, whatever the number of blocks.
+Shards exchange prices one way and sums over blocks the other: a few numbers per coupling row, whatever the
+number of blocks.
 """
 
 from __future__ import annotations
@@ -30,53 +30,53 @@ from dovetail.decomposition.proof import BlockBounds, BlockProof
 from dovetail.run.budget import Budget
 
 COLD = (0.4, 0.12, 1.2, 0.8)
-"""Trust regions of descents from rest, in usual moves: they end in different places."""
+"""Trust regions of descents from rest, in usual moves."""
 WARM, WARM_RADIUS = 4, 0.12
-"""Descents from the best columns so far."""
+"""Number and trust region of descents from the best columns so far."""
 ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
-"""Descents at a time: their arrays stay in a core's cache; a GPU is not busy with fewer, and its memory may
-ask for fewer (they are halved then)."""
+"""Number of descents at a time: small enough for a core's cache, large enough for a GPU (halved if memory
+runs out)."""
 COMMON_ROWS = 4
-"""For each block, where descents go start by start: what all of them found is put together in the end."""
+"""Rows per block if descents run start by start."""
 TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
-"""Blocks that are asked with all their starts at once: a start by itself would not busy a core, or a GPU."""
+"""Number of blocks with all their starts in one batch."""
 LITTLE = 1e-4
-"""In units of a usual column's cost: a descent whose next step promises less is done."""
+"""In units of a usual column's cost: a descent whose next step promises less is finished."""
 ANCHORS = 4
-"""Price vectors for which columns are kept: the present one, the last one, and shaken ones."""
+"""Number of price vectors for which columns are kept: the current one, the last one, and perturbed ones."""
 FEW = 2048
-"""Blocks that say how far values differ."""
+"""Number of blocks that measure the spread of values."""
 FAR = 4.0
-"""Points are tried no farther from rest than that, in usual moves."""
+"""Largest distance of trial points from rest, in usual moves."""
 ON_A_LINE, IN_SPACE, MOST_TRIED = 9, 32, 512
-"""Points that are tried by their value alone before the best descend: of one coordinate, of several, and with
-all modes of a block."""
+"""Numbers of points compared by value before the best descend: for one coordinate, for several, and with all
+modes of a block."""
 STARTS_ON_A_LINE, STARTS_IN_SPACE = 2, 4
-"""Of these that descend; in space beside the best columns so far."""
+"""Numbers of these that descend; for several coordinates beside the best columns so far."""
 MOST_PLACES, COLUMNS_BESIDE = 32, 4
-"""Of a block's columns; how many it may have beside the best of each of few modes."""
+"""Largest number of a block's columns; and of those beside the best of each of few modes."""
 FEW_MODES, BEST_MODES = 8, 8
-"""With so few modes the best points of each descend; with more, those of the best ones."""
+"""With so few modes the best points of each descend; with more, those of the best modes."""
 SWEEPS, CHAINS = 2, 3
-"""Over all digits of a block with too many modes, from so many points."""
+"""Sweeps over all digits of a block with too many modes, and number of starting points."""
 FEW_FREE = 3
-"""Numbers of a block: with so few, points all over them are tried by value, whatever they decide. (Three
-classes by two numbers, n = 300: 10.29 from rest, 8.70 so, with an amount that may not fall.)"""
+"""Number of continuous coordinates up to which points all over the box are compared by value. (Three classes
+by two numbers, n = 300: 10.29 from rest, 8.70 so.)"""
 NEAR_BEST = 0.4
-"""Trust region of a descent from a point that was the best of many, in usual moves."""
+"""Trust region of a descent from the best of many points, in usual moves."""
 
 
 @dataclass(frozen=True)
 class PricingOptions:
-    """How thoroughly blocks are asked."""
+    """The effort of pricing."""
 
     places: int = 7
-    """Columns per block: the first, and six more; with one alone rounds go in circles."""
+    """Columns per block: the first, and six more; with one alone rounds cycle."""
     steps: int = 12
 
 
 class Shard:
-    """See above."""
+    """The blocks of a shard with their columns."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class Shard:
         self._modes = None if self.ladders else modes_of(program, self._digits)
         self._free = (~self.data.whole).nonzero().ravel()
         self._slides = len(self._free) > len(self.ladders)
-        """Whether a descent leads anywhere."""
+        """Whether descents are useful."""
         self._known = self._modes is not None and len(self._free) == 0 and len(self._modes) < MOST_PLACES
-        """Whether all that a block can do is looked at at once, and kept."""
+        """Whether all possible points of a block are compared and kept."""
         rests = self.owners.rests if self.owners.here else None
         self._networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
         self._oracle = Oracle(self.data, self._networks, options.steps if self._slides else 0)
@@ -106,22 +106,22 @@ class Shard:
         on_cpu = torch.device(device).type == "cpu"
         self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
         self._pace = 0.0
-        """Seconds that a block takes, at the least: kernels are compiled in the first call."""
+        """Least seconds per block, because kernels are compiled in the first call."""
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
-        """(q,) how far apart values of blocks at rest usually are, in the whole template."""
+        """(q,) usual spread of values of blocks at rest, in the whole template."""
         self._targets = self.data.targets(self._spread)
 
     @property
     def count(self) -> int:
-        """How many blocks."""
+        """Number of blocks."""
         return self.data.count
 
     @property
     def steerable(self) -> BoolArray:
-        """(R,) sides whose use small steps change, by coordinates that are no integers or by outputs; none
-        where outputs are classes, which a step may turn."""
+        """(R,) sides whose use small steps change, by continuous coordinates or outputs; none for classes,
+        which a step may change."""
         data, k = self.data, self.data.coordinates
         found = np.zeros(data.sides, dtype=bool)
         if not bool(data.classifies.any() | data.whole.all()):
@@ -134,13 +134,13 @@ class Shard:
 
     @property
     def _sizes(self) -> Tensor:
-        """(parts,) what a usual move is, and how much a usual output varies."""
+        """(parts,) the usual size of moves, and the spread of outputs."""
         outputs = torch.where(self.data.classifies, 1.0, self._spread)
         return torch.cat([self.data.scale, self.data.scale, outputs, torch.zeros_like(outputs[:1])])
 
     @property
     def stake(self) -> float:
-        """What a usual block has to win or lose by its outputs; by its moves where these cost nothing."""
+        """What a usual block can gain by its outputs; by its moves if outputs cost nothing."""
         k = self.data.coordinates
         usual = (stored(self.data.cost).abs() * self._sizes).mean(dim=0)
         by_outputs = float(usual[2 * k :].sum())
@@ -148,19 +148,19 @@ class Shard:
 
     @property
     def usual_use(self) -> FloatArray:
-        """(R,) of the coupling sides by usual moves and outputs."""
+        """(R,) usual use of the coupling sides."""
         taken = (stored(self.data.use).abs() * self._sizes[self.data.use_part]).mean(dim=0)
         total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
         return total.double().cpu().numpy()
 
     def _begin(self) -> None:
-        """First columns: every block at rest, if that meets its conditions."""
+        """The first columns: every block at rest, if that satisfies its conditions."""
         program = self.program
         least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
         moves = self._tensor(least).expand(self.count, -1)
         holds, outputs = self.owners.confirmed(self.everyone, moves, None)
         self._rests = holds
-        """(N,) whose first column is the point at rest, confirmed here for good."""
+        """(N,) blocks whose first column is the confirmed point at rest."""
         kept = self._rests.nonzero().ravel()
         moves = of(repeated(self._floats(least), self.count), kept)
         self.pool.rest(kept, moves, outputs.to(self.data.dtype)[kept])
@@ -172,8 +172,8 @@ class Shard:
         return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
 
     def undecided(self, prices: FloatArray, border: float) -> IntArray:
-        """Blocks that are worth asking again: their best other column costs no more than their first at the
-        prices, and the border."""
+        """Blocks worth another search: their best other column costs no more than their first at the prices,
+        plus a margin."""
         if self._known:  # all that there is was found in the first round
             return np.flatnonzero(torch.isinf(self.pool.cost).all(dim=1).cpu().numpy())
         if self._roams:  # what a block found at other prices says little of what it could find at these
@@ -196,9 +196,9 @@ class Shard:
         budget: Budget,
         most: int | None = None,
     ) -> None:
-        """Ask blocks for columns at the first of the prices: descents from rest, from their best ones, or
-        from the best of many points, each at shaken prices, `most` of a block. Columns are kept for the other
-        prices as well."""
+        """Search columns at the first of the prices: descents from rest, from the best columns, or from the
+        best of many points, each at perturbed prices, `most` per block. Columns are kept for the other
+        prices too."""
         prices = anchors[0]
         shaken = prices * np.exp(noise * rng.standard_normal((len(COLD) + WARM, len(prices))))
         anchors = np.concatenate([anchors, shaken[: ANCHORS - len(anchors)]])
@@ -218,7 +218,7 @@ class Shard:
     def _priced(
         self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float, most: int | None
     ) -> bool:
-        """Whether so many blocks fit the memory; with too many, the next time there are half as many."""
+        """Whether so many blocks fit the memory; otherwise the number is halved."""
         try:
             self._price_some(which, target, shaken, anchors, unit, most)
             return True
@@ -230,17 +230,16 @@ class Shard:
         return False
 
     def _rows_per_block(self, starts: int) -> int:
-        """Descents at once, and as much memory for what they find."""
+        """Memory per block, in rows: descents at once, and as much for their results."""
         return COMMON_ROWS if self._common_costs and not self._screens else starts
 
     @property
     def _common_costs(self) -> bool:
-        """Whether a move costs the same in all blocks: descents go start by start then, costs by the side."""
+        """Whether moves cost the same in all blocks, so that descents run start by start."""
         return is_repeated(self.data.cost) and is_repeated(self.data.use)
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
-        """Without blocks at rest that no column of the target can beat, whatever the prices: it costs no less
-        and uses no less of any side."""
+        """Without blocks at rest that no column of the target can beat at any prices."""
         data, k = self.data, self.data.coordinates
         if self._oracle.values_cost or target.on_values.shape[1] > len(data.class_groups):
             return which
@@ -300,18 +299,18 @@ class Shard:
 
     @property
     def _roams(self) -> bool:
-        """No slope leads from one whole number to the next, nor out of a number's local optimum."""
+        """Whether local moves are needed, because no slope leads from one integer to the next, or out of a
+        local optimum."""
         return self._oracle.values_cost or bool(self.data.whole.any()) or bool(self.ladders)
 
     @property
     def _screens(self) -> bool:
-        """Descents begin at the best of many points; with many numbers a class is reached from where the
-        block rests, or not at all."""
+        """Whether descents begin at the best of many points; with many coordinates they begin at rest."""
         return self._roams or len(self._free) <= FEW_FREE
 
     @property
     def _tried(self) -> int:
-        """Points of a block whose values are looked at together, at most."""
+        """Largest number of points of a block compared together."""
         if self._modes is not None:
             return len(self._modes) * (self._places_tried + WARM)
         rungs = [1 + (2 * ladder.cuts + 3).bit_length() for ladder in self.ladders]
@@ -319,7 +318,7 @@ class Shard:
 
     @property
     def _places_tried(self) -> int:
-        """Points of the coordinates that are no integers, of each mode."""
+        """Points of the continuous coordinates, for each mode."""
         if not len(self._free):
             return 1
         assert self._modes is not None
@@ -327,7 +326,7 @@ class Shard:
         return max(2, min(most, MOST_TRIED // len(self._modes) - WARM))
 
     def _limits(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, k) within which points are tried."""
+        """(n, k) limits of trial points."""
         lower, upper, far = of(self.data.lower, which), of(self.data.upper, which), FAR * self.data.scale
         near, wide = torch.minimum(torch.maximum(-far, lower), upper), torch.minimum(far, upper)
         whole = self.data.whole
@@ -335,7 +334,7 @@ class Shard:
 
     @cached_property
     def _proof(self) -> BlockProof | None:
-        """None where some move has no limit, or a network is not known operation by operation."""
+        """The prover; None if a move has no limit, or operations of a network are not known."""
         if not all(np.all(np.isfinite(one_row(limit))) for limit in (self.program.lower, self.program.upper)):
             return None
         rests = (
@@ -349,8 +348,8 @@ class Shard:
     def prove(
         self, which: IntArray, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
     ) -> tuple[Tensor, BlockBounds] | None:
-        """(n,) what the best columns of some blocks cost at prices, and what is proved of these blocks by at
-        most so many boxes for each; better points that are met become columns."""
+        """(n,) costs of the best columns of some blocks at prices, and proved bounds with at most so many
+        boxes for each; better points become columns."""
         if self._proof is None:
             return None
         mine, at = self._tensor(which), self._tensor(prices)
@@ -362,7 +361,7 @@ class Shard:
         return known, found
 
     def _add(self, which: Tensor, moves: Tensor, prices: Tensor, unit: float) -> None:
-        """Descents from points that are worth it, as columns."""
+        """Descents from promising points, added as columns."""
         at, moves = prices.to(self.data.dtype), moves.to(self.data.dtype)
         radius = torch.full((len(which),), WARM_RADIUS, device=self.data.device)
         for target in self._targets:
@@ -373,7 +372,7 @@ class Shard:
             self.pool.merge(which, one.moves[:, None], one.outputs[:, None], found, at[None], unit)
 
     def _screened(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
-        """(n, S, k) points that are worth a descent, and at which of the costs each begins."""
+        """(n, S, k) promising points, and the costs with which each begins."""
         if self._modes is None:
             return self._by_digits(which, target, costs)
         lower, upper = self._limits(which)
@@ -406,8 +405,8 @@ class Shard:
         return torch.cat(chosen, dim=1), priced
 
     def _spread_points(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """(n, P, k) of the coordinates that are no integers: one evenly between its limits, several by
-        chance, and at rest."""
+        """(n, P, k) points of the continuous coordinates: one evenly spaced between its limits, several at
+        random, and at rest."""
         count, free = self._places_tried, len(self._free)
         points = lower.clamp(min=0.0).minimum(upper)[:, None, :].repeat(1, count, 1)
         if free == 1:
@@ -421,8 +420,8 @@ class Shard:
         return points
 
     def _by_digits(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
-        """Where a block has too many modes: one digit after the other at its best level, from the best column
-        and from points by chance; with nothing else to choose, all that differ from it in one digit."""
+        """For blocks with too many modes: one digit after the other at its best level, from the best column
+        and from random points."""
         lower, upper = self._limits(which)
         n, rows, chosen = len(which), torch.arange(len(which), device=self.data.device), []
         known = torch.isfinite(self.pool.cost[which, 1])[:, None]
@@ -456,7 +455,7 @@ class Shard:
         return torch.arange(self.count, device=self.data.device)
 
     def nth(self, place: int) -> Tensor:
-        """(N,) this place where a block has so many columns, else the first."""
+        """(N,) the k-th column if a block has so many, otherwise the first."""
         if place >= self.pool.cost.shape[1]:
             return torch.zeros_like(self.everyone)
         return torch.where(torch.isfinite(self.pool.cost[:, place]), place, 0)
@@ -469,12 +468,12 @@ class Shard:
 
     @property
     def in_words(self) -> str:
-        """How it is priced on a GPU; "" on a CPU."""
+        """How pricing runs on a GPU; "" on a CPU."""
         return self._oracle.in_words
 
     def confirm(self, which: Tensor, place: Tensor, *, lasting: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-        """(n,) whether columns hold by their owners' predictors, their (n, q) outputs, and their (n, parts);
-        others are struck, if that is to be `lasting`."""
+        """(n,) whether columns pass by their owners' predictors, their (n, q) outputs, and (n, parts);
+        others are removed if `lasting`."""
         moves, outputs = self.column(which, place)
         holds = torch.ones_like(which, dtype=torch.bool)
         known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
@@ -495,8 +494,7 @@ class Shard:
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
-    """(q,) how far apart values of blocks at rest are; some of them tell. Of blocks that are all the same
-    there, usual moves tell."""
+    """(q,) the spread of values of some blocks at rest; of usual moves if all blocks are equal there."""
     some = program.part(0, FEW)
     networks = TemplateNetworks(some, blocks, device, torch.float64)
     usual = np.random.default_rng(0).uniform(-1.0, 1.0, (some.count, some.coordinates)) * program.scale

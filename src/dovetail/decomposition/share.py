@@ -1,7 +1,7 @@
-"""A share of the blocks: a shard, and the choice among its columns. All that a run asks of it is here.
+"""A share of the blocks: a shard, and the choice among its columns.
 
-Arguments and answers are small, whatever the number of blocks, but for the answer itself (`chosen`, `nth`)
-and `least_costs`: a share may live in another process.
+Arguments and results are small, whatever the number of blocks, except for the answer itself (`chosen`,
+`nth`) and `least_costs`, because a share may be in another process.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from dovetail.run.guard import arrived
 from dovetail.structure.templates import Places
 
 HOPELESS = 1.0
-"""In units of a usual column's cost, and of how far prices are shaken: a block whose best other column costs
-so much more than its first is not asked again. (Water, 6x128: of 1,157 blocks where it cost half a unit more
-none won anything at the next prices.)"""
+"""In units of a usual column's cost, and of the perturbation of prices: a block whose best other column
+costs more than its first by this is not searched again. (Water, 6x128: of 1,157 such blocks none gained
+anything at the next prices.)"""
 
 
 PIECE = 1 << 18
-"""Blocks whose columns are compared side by side of the coupling rows at a time."""
+"""Number of blocks whose columns are compared at a time."""
 ROUNDS = 3
-"""Of confirming: a column that its owner's predictor refuses gives way to the next best."""
+"""Rounds of confirmation: a refused column is replaced by the next best."""
 WIDER = 2.0
-"""Times the border of the core: columns that ask for a larger change of a price are not looked at again."""
+"""Factor on the margin of the core: columns that need a larger change of a price are left out."""
 CHOICE = ("_lasting", "_priced", "_place", "_moves", "_outputs", "_own_use", "_frozen")
-"""What a choice has of its blocks; in float64, but for numbers of columns."""
+"""What a choice knows about its blocks; in float64."""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What is usual in a share, before anything is priced."""
+    """Usual sizes in a share, before pricing."""
 
     count: int
     stake: float
     use: FloatArray
     """(R,)."""
     places: int
-    """Columns that a block may have."""
+    """Largest number of columns of a block."""
     steerable: BoolArray
-    """(R,) sides that small steps from them can serve."""
+    """(R,) sides that small steps can change."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Where the blocks of a share are: of which template, from where to before where, of how many."""
+    """The blocks of a share: template, first and last block, and number of blocks."""
 
     template: int
     first: int
@@ -68,30 +68,30 @@ class Range:
 
 @dataclass(frozen=True)
 class BlockSample:
-    """Some blocks of every template, always the same ones, however they are shared out."""
+    """A fixed random sample of blocks of every template, independent of shares."""
 
     seed: int
     part: float
-    """Of all blocks."""
+    """Fraction of all blocks."""
 
     def size(self, total: int) -> int:
-        """Blocks of a template of so many."""
+        """Number of sampled blocks of a template."""
         return max(1, round(self.part * total))
 
     def within(self, where: Range) -> IntArray:
-        """Those of a share, as it counts them."""
+        """The sampled blocks in a share, by its own numbers."""
         drawn = np.random.default_rng(self.seed).choice(where.total, self.size(where.total), replace=False)
         return drawn[(drawn >= where.first) & (drawn < where.last)] - where.first
 
 
 Which = BlockSample | Literal["all", "undecided"]
 Column = tuple[np.ndarray, np.ndarray]
-"""(n, k) moves and (n, q) outputs, as the search has them."""
+"""(n, k) moves and (n, q) outputs, in the precision of the search."""
 
 
 @dataclass(frozen=True, eq=False)
 class CoreColumns:
-    """Columns of some blocks of a shard, laid end to end, and what all its other blocks use."""
+    """Columns of some blocks of a shard, concatenated, and the use of all its other blocks."""
 
     block: IntArray
     place: IntArray
@@ -99,18 +99,18 @@ class CoreColumns:
     use: FloatArray
     """(columns, R)."""
     chosen: BoolArray
-    """Whether it is the column that its block has now."""
+    """Whether it is the current column of its block."""
     kept: FloatArray
     """(R,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Some blocks where they are, to first order: what a move uses, and its conditions."""
+    """Some blocks at their current points, to first order: use and conditions per move."""
 
     block: IntArray
     length: FloatArray
-    """(n, k) what a step is longer by: a move of usual size costs what blocks usually have at stake."""
+    """(n, k) the cost of a step's length: a usual move costs what blocks usually can gain."""
     use: FloatArray
     """(n, R, k)."""
     on_moves: FloatArray
@@ -118,37 +118,37 @@ class Slopes:
     least: FloatArray
     """(n, C)."""
     lower: FloatArray
-    """(n, k) of steps."""
+    """(n, k) lower limits of steps."""
     upper: FloatArray
 
 
 @dataclass(frozen=True)
 class ShareProof:
-    """What was proved of some blocks of a share."""
+    """The proof of some blocks of a share."""
 
     template: int
     blocks: int
     lower: float
-    """The sum of their least costs, from below."""
+    """A lower bound of the sum of their least costs."""
     more: float
-    """By how much the costs of their best columns are more than that, in all."""
+    """By how much the costs of their best columns exceed this in total."""
     squares: float
     closed: int
-    """Blocks whose least cost is known to the tolerance."""
+    """Number of blocks whose least cost is known to the tolerance."""
     boxes: int
 
 
 class Share:
-    """See above."""
+    """A share of the blocks with the choice among its columns."""
 
     def __init__(self, shard: Shard, where: Range) -> None:
         self._shard, self._where = shard, where
         self._sampled = cache(lambda sample: sample.within(where))
         self._sampled_columns: tuple[BlockSample, SomeColumns] | None = None
-        """Of the last sample, until they change."""
+        """The columns of the last sample, until they change."""
 
     def usual(self) -> Usual:
-        """For the first prices."""
+        """Usual sizes, for the first prices."""
         shard = self._shard
         return Usual(
             shard.count, shard.stake, shard.usual_use, int(shard.pool.cost.shape[1]), shard.steerable
@@ -158,8 +158,7 @@ class Share:
         self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget,
         most: int | None = None,
     ) -> None:  # fmt: skip
-        """Ask blocks for columns at the first of the prices; with the same seed all shares shake prices
-        alike."""
+        """Search columns at the first of the prices; with the same seed all shares perturb prices alike."""
         self._sampled_columns = None
         blocks = self._blocks(which, anchors[0], HOPELESS * noise * unit)
         self._shard.price(blocks, anchors, noise, unit, np.random.default_rng(seed), budget, most)
@@ -170,30 +169,30 @@ class Share:
         return self._shard.undecided(prices, border) if which == "undecided" else np.arange(self._shard.count)
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
-        """The dual's sum over the blocks."""
+        """The smoothed sum over the blocks."""
         pool = self._shard.pool
         return smoothed(pool if sample is None else self._columns_of(sample), prices, tau, second=second)
 
     def _columns_of(self, sample: BlockSample) -> SomeColumns:
-        """Picked once for all steps that look for prices."""
+        """The columns of a sample, copied once for all steps of the price search."""
         if self._sampled_columns is None or self._sampled_columns[0] != sample:
             which = torch.as_tensor(self._sampled(sample), device=self._shard.data.device)
             self._sampled_columns = sample, self._shard.pool.some(which)
         return self._sampled_columns[1]
 
     def value(self, prices: FloatArray) -> float:
-        """The same, not smoothed."""
+        """The sum without smoothing."""
         return exact_value(self._shard.pool, prices)
 
     def least_costs(self, prices: FloatArray) -> np.ndarray:
-        """(n,) what the cheapest column of each block costs at the prices."""
+        """(n,) the cost of the cheapest column of each block at the prices."""
         priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
         return np.asarray(priced.min(dim=1).values.cpu().numpy())
 
     def prove(
         self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
     ) -> ShareProof | None:
-        """Least costs of some blocks at the prices (`proof`); better points that are met become columns."""
+        """Prove least costs of some blocks at the prices (`proof`); better points become columns."""
         self._sampled_columns = None
         blocks = self._blocks(which, prices, 0.0)
         found = self._shard.prove(blocks, prices, tolerance, most, unit, budget)
@@ -207,10 +206,8 @@ class Share:
         )  # fmt: skip
 
     def begin(self, prices: FloatArray, lasting: bool = True) -> tuple[FloatArray, bool]:
-        """The cheapest columns at the prices: what they use, and whether every block has one that holds.
-
-        Columns that a `lasting` choice finds wrong are struck from the pool; another leaves no trace.
-        """
+        """Choose the cheapest columns at the prices: their use, and whether every block has a valid one. In
+        a `lasting` choice invalid columns are removed from the pool."""
         shard, everyone = self._shard, self._shard.everyone
         self._lasting = lasting
         self._priced = shard.pool.priced(torch.as_tensor(prices, device=shard.data.device)).double()
@@ -230,14 +227,14 @@ class Share:
         return self.used(), bool(complete)
 
     def __getattr__(self, name: str) -> Any:
-        """A share that was made again in the middle of a choice begins it anew."""
+        """A share that was replaced in the middle of a choice begins it again."""
         if name not in CHOICE:
             raise AttributeError(name)
         self.begin(np.zeros(self._shard.data.sides))
         return self.__dict__[name]
 
     def _put(self, blocks: Tensor, places: Tensor) -> Tensor:
-        """Whether columns hold; the blocks have them then."""
+        """Set columns of blocks; whether they are valid."""
         shard = self._shard
         holds, outputs, parts = shard.confirm(blocks, places, lasting=self._lasting)
         self._place[blocks], self._outputs[blocks] = places, outputs
@@ -246,11 +243,11 @@ class Share:
         return holds
 
     def used(self) -> FloatArray:
-        """(R,) by all blocks."""
+        """(R,) use of all blocks."""
         return np.asarray(self._own_use.sum(dim=0).cpu().numpy())
 
     def put(self, blocks: IntArray, places: IntArray) -> FloatArray:
-        """Other columns for some blocks; what all use then."""
+        """Set other columns for some blocks; the use of all afterwards."""
         device = self._place.device
         self._put(torch.as_tensor(blocks, device=device), torch.as_tensor(places, device=device))
         return self.used()
@@ -266,7 +263,7 @@ class Share:
         return torch.cat([self._changes(part).amin(dim=1) for part in parts])
 
     def _changes(self, blocks: Tensor) -> Tensor:
-        """(n, K, R) by how much the price of a side has to change for each column."""
+        """(n, K, R) the change of each side's price that makes a block choose each column."""
         own, use = self._place[blocks, None], self._shard.pool.use[blocks]
         beyond = self._priced[blocks] - self._priced[blocks].gather(1, own)
         apart = (use - use.gather(1, own[:, :, None].expand(-1, -1, use.shape[2]))).abs()
@@ -274,13 +271,13 @@ class Share:
         return torch.where((apart > 0.0) & torch.isfinite(change), change, torch.inf)
 
     def nearest(self, most: int) -> FloatArray:
-        """(R, at most `most`) the least margins of blocks for each side."""
+        """(R, at most `most`) the smallest margins of blocks for each side."""
         found = self.margins()
         return found.topk(min(most, len(found)), dim=0, largest=False).values.T.cpu().numpy()
 
     def core(self, border: FloatArray, most: int) -> CoreColumns:
-        """Of the `most` blocks nearest to indifference for each side, within its border: all columns that do
-        not ask for much more."""
+        """All columns of the `most` blocks nearest to indifference for each side that need no much larger
+        change of price."""
         shard, margin = self._shard, self.margins()
         borders = torch.as_tensor(border, dtype=margin.dtype, device=margin.device)
         nearest = margin.topk(min(most, len(margin)), dim=0, largest=False)
@@ -302,8 +299,8 @@ class Share:
         return CoreColumns(numbers[0], numbers[1], numbers[2], numbers[3], stays[kept].cpu().numpy(), others)
 
     def slopes(self, most: int, reach: float) -> Slopes:
-        """Of `most` blocks, drawn by chance, with coordinates that are no integers: where a step of at most
-        `reach` usual moves leads. Nothing where blocks have classes: a step may turn them."""
+        """Of `most` random blocks with continuous coordinates: the effect of steps of at most `reach` usual
+        moves. Nothing for blocks with classes, which a step may change."""
         shard, data, k = self._shard, self._shard.data, self._shard.data.coordinates
         usable = ~self._frozen & bool(shard.steerable.any())
         mine = usable.nonzero().ravel()
@@ -332,7 +329,7 @@ class Share:
         return Slopes(*(array.cpu().numpy() for array in found))
 
     def step(self, blocks: IntArray, steps: FloatArray) -> FloatArray:
-        """Move some blocks; those that break a condition stay, for good. What all use then."""
+        """Move some blocks; those that violate a condition stay, permanently. The use of all afterwards."""
         shard, data = self._shard, self._shard.data
         mine = torch.as_tensor(blocks, device=self._place.device)
         moves = data.within(mine, self._moves[mine] + torch.as_tensor(steps, device=self._place.device))
@@ -344,19 +341,19 @@ class Share:
         return self.used()
 
     def chosen(self) -> Column:
-        """The answer, outputs by the owners' own predictors: other columns may follow from them."""
+        """The answer, with outputs by the owners' predictors."""
         return self._moves.cpu().numpy(), self._outputs.cpu().numpy()
 
     def write(self, z: torch.Tensor, places: Places) -> None:
-        """The answer into a point where its owners are; for shares of this process."""
+        """Write the answer into a point; for shares in this process."""
         self._shard.owners.write(self._moves, self._outputs, z, places, self._where.first)
 
     def in_words(self) -> str:
-        """How it is priced on a GPU; "" on a CPU."""
+        """How pricing runs on a GPU; "" on a CPU."""
         return self._shard.in_words
 
     def nth(self, place: int) -> Column:
-        """This column of every block, the first where it has no so many."""
+        """The k-th column of every block, or the first if it has fewer."""
         moves, outputs = self._shard.column(self._shard.everyone, self._shard.nth(place))
         return moves.cpu().numpy(), outputs.cpu().numpy()
 

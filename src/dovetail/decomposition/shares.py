@@ -1,7 +1,7 @@
-"""All shares of a problem, wherever they live, asked as one.
+"""All shares of a problem, called together.
 
-Prices go out; what comes back is sums over blocks: per step of Newton's method one number, one per coupling
-side and one per pair of sides. The answer itself travels once per choice.
+Prices go out and sums over blocks come back: per step of Newton's method one number, one per coupling side
+and one per pair of sides. The answer itself travels once per choice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from dovetail.run.processes import Recipe, Workers
 
 
 def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
-    """For every worker an equal part of every template; templates of fewer blocks than workers go to some."""
+    """An equal part of every template for each worker; templates with fewer blocks than workers go to
+    some."""
     found: list[list[Range]] = [[] for _ in range(workers)]
     for template, program in enumerate(plan.programs):
         border = np.linspace(0, program.count, workers + 1).round().astype(int)
@@ -54,7 +55,8 @@ def recipes(
     *,
     here: str = "cpu",
 ) -> list[list[Recipe]]:
-    """Of the shares of every worker, that works on its `device`; `here` there is another."""
+    """The recipes of the shares of every worker, each on its `device`; the device of this process is
+    `here`."""
     spreads = [usual_spread(program, blocks, here) for program in plan.programs]
 
     def recipe(r: Range) -> Recipe:
@@ -65,19 +67,19 @@ def recipes(
 
 
 class Shares:
-    """See above; one method for each of `Share`."""
+    """All shares; one method for each method of `Share`."""
 
     def __init__(self, workers: Workers, size: int, patience: Budget) -> None:
-        """`size` of them; `patience` says how long answers are waited for."""
+        """`size` of them; `patience` says how long to wait for answers."""
         self.workers, self._size, self._patience = workers, size, patience
         self._usual: list[Usual] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
         self.places = max(usual.places for usual in self._usual)
         self.steerable = np.any([usual.steerable for usual in self._usual], axis=0)
-        """(R,) sides that small steps from columns can serve."""
+        """(R,) sides that small steps can change."""
 
     def _same(self, call: str, *arguments: object) -> list:  # type: ignore[type-arg]
-        """The same question to all."""
+        """The same call to all shares."""
         return self.workers.ask(call, [arguments] * self._size, self._patience)
 
     def _each(self, call: str, arguments: list[tuple[object, ...]]) -> list:  # type: ignore[type-arg]
@@ -85,54 +87,54 @@ class Shares:
 
     @property
     def stake(self) -> float:
-        """Of a usual block."""
+        """The stake of a usual block."""
         return sum(usual.count * usual.stake for usual in self._usual) / sum(self.counts)
 
     @property
     def usual_use(self) -> FloatArray:
-        """(R,) of a usual block."""
+        """(R,) the use of a usual block."""
         return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
 
     def price(
         self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget,
         most: int | None = None,
     ) -> None:  # fmt: skip
-        """New columns at the first of the prices, kept for all of them, by `most` descents of a block."""
+        """New columns at the first of the prices, kept for all of them, by `most` descents per block."""
         self.renew_at(which, anchors, noise, unit, seed, budget)
         self._same("price", which, anchors, noise, unit, seed, budget, most)
 
     def renew_at(
         self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget
     ) -> None:
-        """A share that is lost and made again has no columns: it is priced at these prices first."""
+        """The prices at which a replaced share is priced first, because it has no columns."""
         again = which if isinstance(which, BlockSample) else "all"
         asked = (again, anchors, noise, unit, seed, budget)
         self.workers.renew_by("price", [asked] * self._size)
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: BlockSample | None) -> Smoothed:
-        """Summed over all blocks, or those of the sample."""
+        """The smoothed sum over all blocks, or those of the sample."""
         parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
         return sum(parts[1:], start=parts[0])
 
     def value(self, prices: FloatArray) -> float:
-        """Of all blocks."""
+        """The sum over all blocks."""
         return float(sum(self._same("value", prices)))
 
     def prove(
         self, which: Which, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
     ) -> list[ShareProof | None]:
-        """Of each share."""
+        """The proofs of each share."""
         return self._same("prove", which, prices, tolerance, most, unit, budget)
 
     def begin(self, prices: FloatArray, *, lasting: bool) -> FloatArray | None:
-        """What the cheapest columns at the prices use in all; None where a block has none."""
+        """The total use of the cheapest columns at the prices; None if a block has none."""
         begun: list[tuple[FloatArray, bool]] = self._same("begin", prices, lasting)
         uses = np.sum([use for use, _ in begun], axis=0)
         return uses if all(complete for _, complete in begun) else None
 
     def core(self, most: int) -> list[CoreColumns]:
-        """Of each share, those of the `most` blocks of all that are nearest to indifference for each side;
-        all columns where there are no more."""
+        """The columns of the `most` blocks nearest to indifference for each side, by share; all columns if
+        there are no more."""
         nearest = np.sort(np.concatenate(self._same("nearest", most), axis=1), axis=1)[:, :most]
         every = nearest.shape[1] < most
         border = np.where(np.isfinite(nearest), nearest, -np.inf).max(axis=1, initial=-np.inf)
@@ -140,24 +142,24 @@ class Shares:
         return self._same("core", border, most)
 
     def uses(self) -> FloatArray:
-        """What all blocks use as they have chosen."""
+        """The total use of the chosen columns."""
         return np.asarray(np.sum(self._same("used"), axis=0))
 
     def put(self, moved: list[tuple[IntArray, IntArray]]) -> FloatArray:
-        """Other columns, blocks and places for each share; what all use then."""
+        """Set other columns, blocks and places for each share; the total use afterwards."""
         return np.asarray(np.sum(self._each("put", [tuple(of_one) for of_one in moved]), axis=0))
 
     def slopes(self, most: int, reach: float) -> list[Slopes]:
-        """Of some blocks of each share, `most` in all."""
+        """The slopes of some blocks of each share, `most` in total."""
         return self._same("slopes", -(-most // self._size), reach)
 
     def step(self, steps: list[tuple[IntArray, FloatArray]]) -> FloatArray:
-        """Moves of some blocks of each share; what all use then."""
+        """Move some blocks of each share; the total use afterwards."""
         return np.asarray(np.sum(self._each("step", [tuple(of_one) for of_one in steps]), axis=0))
 
 
 class PointShares(Shares):
-    """Shares of a problem that is here as a whole; `where` says which blocks each of them has."""
+    """Shares of a problem that this process holds as a whole; `where` are the blocks of each."""
 
     def __init__(
         self,
@@ -167,19 +169,19 @@ class PointShares(Shares):
         patience: Budget,
         device: str | None = None,
     ) -> None:
-        """`device`: a GPU of shares that are in this process; points are made there."""
+        """`device`: a GPU of shares in this process, where points are made."""
         super().__init__(workers, len(where), patience)
         self._where, self._plan, self._device = where, plan, device
 
     def least_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) by component: what the cheapest column of each block costs at the prices."""
+        """(C,) by component: the cost of the cheapest column of each block at the prices."""
         known = np.full(self._plan.count, np.inf)
         for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
             known[self._plan.arrays[mine.template].component[mine.first : mine.last]] = costs
         return known
 
     def point(self) -> FloatArray:
-        """The choice as a point of the host."""
+        """The choice as a point of the problem."""
         if self._device is None:
             return point_of(self._plan, self._where, self._same("chosen"))
         z = torch.as_tensor(_without_blocks(self._plan), device=self._device)
@@ -194,12 +196,12 @@ class PointShares(Shares):
         return "; ".join(dict.fromkeys(filter(None, self._same("in_words"))))
 
     def nth_point(self, place: int) -> FloatArray:
-        """This column of every block."""
+        """A point with the k-th column of every block."""
         return point_of(self._plan, self._where, self._same("nth", place))
 
 
 def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:
-    """All columns of the host, outputs as they were found."""
+    """All columns of the problem, outputs as they were found."""
     z = _without_blocks(plan)
     for mine, (moves, outputs) in zip(where, columns, strict=True):
         places, program = plan.arrays[mine.template].places, plan.programs[mine.template]
@@ -210,7 +212,7 @@ def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Colum
 
 
 def _without_blocks(plan: TemplatePlan) -> FloatArray:
-    """A point whose columns outside all blocks are what they are."""
+    """A point with the columns outside all blocks set."""
     z = np.empty(plan.program.n_columns)
     for part in plan.uncovered:
         part.of(z)[...] = part.lower

@@ -1,8 +1,7 @@
-"""A whole descent of pricing in one kernel, for GPUs: small networks, one condition (see `oracle`).
+"""A whole descent of pricing in one Triton kernel: small networks, one condition (see `oracle`).
 
-Steps of a million descents through a small network are passes over memory, some forty for each; here a row
-stays in a processor from its start to its end, the network's weights beside it. Products of matrices are made
-of three in tf32, which is float32 but for its last digit.
+Stepwise, a million descents pass over memory about forty times per step; here a row stays in a processor
+from start to end, with the network's weights.
 """
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,valid-type,misc,unused-ignore"
 
@@ -18,11 +17,11 @@ from dovetail.decomposition.networks import PaddedNetwork
 from dovetail.decomposition.triton_step import goal_of
 
 MOST_SIDE = 32
-"""Of layers: all weights of a network, and a row's comparisons, have room beside each other then."""
+"""Largest width of layers, so that all weights and comparisons fit into a processor."""
 MOST_HIDDEN = 3
-"""Layers that are written out below."""
+"""Largest number of hidden layers in the kernel."""
 ROWS, WARPS = 32, 4
-"""Of a program: with 16 coordinates 64 comparisons for each of its threads."""
+"""Rows and warps of a program: with 16 coordinates 64 comparisons for each of its threads."""
 PRECISION = "tf32x3"
 
 
@@ -37,7 +36,7 @@ def _look(
     u, first, inner, biases, last, last_bias,
     HIDDEN: tl.constexpr, ENTRY: tl.constexpr, SIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Values and gradients of rows: forward, then back through what the ReLUs let pass."""
+    """Values and gradients of rows: forward, then backward through the masks of the ReLUs."""
     unit = tl.arange(0, SIDE)
     weight = _square(first, SIDE, ENTRY)
     one = tl.dot(u, tl.trans(weight), input_precision=PRECISION) + tl.load(biases + unit)[None, :]
@@ -65,7 +64,7 @@ def _look(
 
 @triton.jit
 def _of(at, row, step, column, seen):
-    """(rows, columns) numbers of rows that are so far apart."""
+    """(rows, columns) numbers of rows with the given stride."""
     return tl.load(at + row[:, None] * step + column[None, :], mask=seen, other=0.0)
 
 
@@ -84,7 +83,7 @@ def _kernel(
     LEAST: tl.constexpr, K: tl.constexpr, HIDDEN: tl.constexpr, ENTRY: tl.constexpr, SIDE: tl.constexpr,
     ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """As `Oracle.descend` has it; the names are those there."""
+    """As `Oracle.descend`, with the same names."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column, known = tl.arange(0, ENTRY), row < count
     seen = known[:, None] & (column < K)[None, :]
@@ -173,5 +172,6 @@ def descents(
 
 
 def _row_by_row(array: Tensor) -> Tensor:
-    """The same with the numbers of a row side by side, as the kernel reads them; repeated rows stay so."""
+    """The same with the numbers of a row contiguous, as the kernel reads them; repeated rows stay
+    repeated."""
     return array if array.stride(1) == 1 else array.contiguous()

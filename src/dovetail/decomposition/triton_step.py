@@ -13,16 +13,16 @@ import triton.language as tl
 from torch import Tensor
 
 MOST_COORDINATES = 32
-"""Beyond these a row's comparisons are more than what threads hold without memory."""
+"""Largest number of coordinates, so that a row's comparisons fit into registers."""
 COMPARISONS = 8192
-"""Of a program's rows together: 64 for each of its 128 threads."""
+"""Comparisons of a program: 64 for each of its 128 threads."""
 
 
 @triton.jit
 def goal_of(
     now, slope, lacks, reach, to_right, to_left, least, most, usual, column, seen, LEAST: tl.constexpr
 ):  # fmt: skip
-    """(rows, columns) as `oracle._cheapest` has it, after the trust region; the names are those there."""
+    """(rows, columns) as in `oracle._cheapest`, after the trust region, with the same names."""
     low = tl.maximum(least, now - reach[:, None] * usual[None, :])
     high = tl.minimum(most, now + reach[:, None] * usual[None, :])
     base = tl.minimum(tl.maximum(low, 0.0), high)
@@ -79,7 +79,7 @@ def cheapest(
     scale: Tensor,
     least_slope: float,
 ) -> Tensor:
-    """(n, k) where each row goes; `costs` to the right and left and `bounds` are (n, k)."""
+    """(n, k) the goal of each row; `costs` to the right and left and `bounds` are (n, k)."""
     count, k = moves.shape
     moves, gain, short, radius = (array.contiguous() for array in (moves, gain, short, radius))
     goal = torch.empty_like(moves)

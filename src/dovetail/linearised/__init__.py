@@ -1,1 +1,1 @@
-"""Networks replaced by their linearisations: trust-region subproblems, descents over them, their starts."""
+"""Networks replaced by linearisations: trust-region subproblems, descents over them, and their starts."""

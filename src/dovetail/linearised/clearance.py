@@ -25,22 +25,20 @@ from dovetail.run.engine import Quadratic
 from dovetail.run.network_step import ends_in_probability
 
 AHEAD = 1.5
-"""How much of the rounding to leave room for: a search puts the float64 copy on the row, and the network's
-own value is off that by up to half of it."""
+"""Factor on the rounding for which room is left: a search puts the float64 copy on the row, and the
+network's own value differs by up to half of it."""
 
 
 ABSORBED = 5e-7
-"""Half the tolerance of rows: rounding below it keeps no point from its row."""
+"""Half the tolerance of rows: smaller rounding keeps no point from its row."""
 MODEST = 1e-6
-"""The most that a limit is moved, relative to max(1, |limit|): a point may be found where outputs, and what
-they round, are much smaller than at the middle of the box, where they are seen."""
+"""The largest change of a limit, relative to max(1, |limit|): outputs and their rounding may be much smaller
+at a solution than at the middle of the box, where they are measured."""
 
 
 def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
-    """Limits moved in by what a `change` of the outputs does to them; classes decided by a `lead` or more.
-
-    Limits that lie closer together than twice that move to their middle: an equality stays as it is.
-    """
+    """Limits tightened by the effect of a `change` of the outputs; classes decided by a `lead` or more.
+    Limits closer than twice the change move to their middle, so equalities stay."""
     mip = problem.mip
     change = AHEAD * change
     in_rows = abs(mip.A) @ change
@@ -51,7 +49,7 @@ def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
 
 
 def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
-    """The blocks, whose classes a search decides by a `lead` or more."""
+    """The blocks with classes decided by a `lead` or more."""
     return tuple(
         replace(block, epsilon=max(block.epsilon, AHEAD * _in_logits(block, np.max(lead[block.outputs]))))
         if block.classifies
@@ -61,7 +59,7 @@ def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
 
 
 def has_room(problem: Problem, change: FloatArray) -> bool:
-    """Whether a point within these limits can hold at any `change`; an equality has but its tolerance."""
+    """Whether a point within these limits can pass for any `change`; an equality has only its tolerance."""
     mip = problem.mip
     rows = mip.row_upper - mip.row_lower >= 2.0 * (abs(mip.A) @ change - TOLERANCE)
     return bool(np.all(rows) and np.all(mip.upper - mip.lower >= 2.0 * (change - TOLERANCE)))
@@ -70,21 +68,21 @@ def has_room(problem: Problem, change: FloatArray) -> bool:
 def moved_in(
     lower: FloatArray, upper: FloatArray, up: FloatArray, down: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower limits moved up and upper ones down, not beyond their middle; by no amount that is no number."""
+    """Lower limits raised and upper ones lowered, at most to their middle; by finite amounts only."""
     half = np.maximum(0.0, 0.5 * (upper - lower))
     up, down = (np.where(np.isfinite(by), by, 0.0) for by in (up, down))
     return lower + np.minimum(up, half), upper - np.minimum(down, half)
 
 
 def _in_logits(block: Block, lead: float) -> float:
-    """A distance from the threshold as the search measures it: in logits, where the network has them."""
+    """A distance from the threshold in the search's units: in logits, if the network has them."""
     if not ends_in_probability(block):
         return lead
     return lead / (block.threshold * (1.0 - block.threshold))
 
 
 def with_room(context: SolveContext) -> Problem:
-    """The problem of a search with room for its predictors' rounding, unless its rows then leave nothing."""
+    """The problem of a search with room for its predictors' rounding, unless it would be infeasible."""
     problem, mip = context.problem, context.problem.mip
     if context.budget.over or all(block.description.is_float64 for block in problem.blocks):
         return problem

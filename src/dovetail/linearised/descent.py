@@ -37,54 +37,58 @@ from dovetail.run.engine import Bounds, least_seconds
 from dovetail.run.incumbent import over
 
 STEP_LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
-"""Parts of a step that are tried, all in one network call: about halved each time, down to where a smaller
-region costs no more than a shorter step."""
+"""Fractions of a step that are tried in one network call: about halved each time, down to where a smaller
+region is as good as a shorter step."""
 SUFFICIENT_DECREASE = 1e-4
-"""A step must bring this part of the predicted reduction (Nocedal and Wright's c1)."""
+"""Fraction of the predicted reduction that a step must achieve (Nocedal and Wright's c1)."""
 GOOD_RATIO, POOR_RATIO = 0.5, 0.1
-"""Actual over predicted reduction above which the region grows, and below which it shrinks."""
+"""Ratios of actual to predicted reduction above which the region grows, and below which it shrinks."""
 GROW, SHRINK = 2.0, 0.5
-"""Nocedal and Wright's 2, and half for their quarter: the line search has tried the shorter steps already."""
+"""Growth factor (Nocedal and Wright's 2), and shrinking factor (half instead of a quarter, because the line
+search tries shorter steps)."""
 SHRINK_BUNDLED, SOME_CUTS = 0.35, 3
-"""After a rejected step where the bundle holds so many: the model is as good as it gets in this region."""
+"""Shrinking factor after a rejected step if the bundle has so many cuts, because the model cannot improve in
+this region."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 1.0, 1e-6
-"""In widths of the inputs: the whole box, and steps the check no longer sees."""
+"""In widths of the inputs: the whole box, and steps too small for the check."""
 ESCAPE = 3.0
-"""How much a region grows that holds no point of the host: by leaps, since nothing is learnt in it."""
+"""Growth factor of a region without any feasible point."""
 FREE_STEPS = 2
-"""Steps before penalties may grow: the first ones are cut off by the region, whatever a miss costs."""
+"""Number of steps before penalties may grow, because the first steps are limited by the region anyway."""
 PENALTY_GROWTH, LARGEST_PENALTY = 3.0, 1e8
-"""Per step that misses a network; beyond the second an LP loses the digits of the cost beside it."""
+"""Growth per step that violates a network, and largest penalty: beyond it an LP loses the digits of the
+costs."""
 MISSED = 1e-7
-"""A slack above this, in spreads of the output, is a miss; below it is the LP's own tolerance."""
+"""A larger slack, in spreads of the output, is a violation; a smaller one is within the LP's tolerance."""
 
 
 NEAR = 3.0
-"""A cut is used within so many trust-region radii of the point where its linearisation was made: the end of a
-rejected step, 1 / 0.35 radii away once the region has shrunk, is; what lies farther off is another piece."""
+"""A cut is used within so many trust-region radii of its point. The end of a rejected step, 1 / 0.35 radii
+away after the region shrank, is included; farther cuts belong to other pieces."""
 TOUCHING = 1e-9
-"""Relative to max(1, |value|): a linearisation this close to the value here is of a piece that meets here."""
+"""Relative to max(1, |value|): a linearisation this close to the current value belongs to a piece that meets
+here."""
 
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """How a descent goes."""
+    """Options of a descent."""
 
     steps: int = 60
-    """The most LPs: few descents need as many, and one that circles should end."""
+    """Largest number of LPs."""
     bundle_size: int = 8
-    """Linearisations kept as cuts; 0 for plain sequential LP, which costs 0.1 to 0.3 % on wine
+    """Number of linearisations kept as cuts; 0 for plain sequential LP, which costs 0.1 to 0.3 % on wine
     (docs/benchmarks/ablation.md, "no bundle")."""
     tolerance: float = 1e-7
-    """Relative reduction that the model must still predict."""
+    """The smallest relative reduction that the model must predict."""
     hold_integers: bool = True
     on_point: Callable[[FloatArray], object] | None = None
-    """Gets the best point of every step, taken or not, with its outputs as the networks have them."""
+    """Called with the best point of every step, taken or not, with the networks' outputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A point and its merit: the objective where outputs are true and rows hold, else the l1 merit."""
+    """A point and its merit: the objective for a feasible point, otherwise the l1 merit."""
 
     z: FloatArray
     merit: float
@@ -96,7 +100,7 @@ class _Trial(NamedTuple):
 
     iterate: Iterate
     shortened: bool
-    """It is not the end of the step."""
+    """Whether it is not the end of the step."""
     full_merit: float
     """The merit at the end of the step."""
 
@@ -111,7 +115,7 @@ class Descent:
         options: DescentOptions,
         subproblem: TrustRegionSubproblem | None = None,
     ) -> None:
-        """`subproblem`: the LP of its steps, where another descent has made it."""
+        """`subproblem`: the LP of the steps, if another descent has made it."""
         self._context, self._scaled, self._options = context, scaled, options
         self.subproblem = subproblem or TrustRegionSubproblem(
             scaled,
@@ -122,15 +126,15 @@ class Descent:
             threads=context.threads,
         )
         self.steps = 0
-        """LPs solved so far."""
+        """Number of LPs solved so far."""
 
     def relaxed(self, tolerance: float | None = None) -> Descent:
-        """The same with integers relaxed, over the same LP."""
+        """A descent with integers relaxed, over the same LP."""
         options = replace(self._options, hold_integers=False, tolerance=tolerance or self._options.tolerance)
         return Descent(self._context, self._scaled, options, self.subproblem)
 
     def run(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
-        """Downhill from `z` until the model predicts nothing, the region is tiny, or the time is over."""
+        """Descend from `z` until the model predicts no reduction, the region is tiny, or the time is over."""
         networks, penalty = self._scaled.networks, self._scaled.penalty
         bundle = Bundle(self._scaled, self._options.bundle_size)
         iterate = self.evaluate(z, penalty, source)
@@ -178,16 +182,17 @@ class Descent:
         return iterate
 
     def _nearest_to(self, iterate: Iterate, step: LinearStep, penalty: FloatArray, source: str) -> Iterate:
-        """The end of a last step where that is feasible: it keeps rows that the start missed by a hair."""
+        """The end of a last step if it is feasible, because it satisfies rows that the start violated
+        slightly."""
         end = self.evaluate(step.z, penalty, source)
         return end if end.feasible else iterate
 
     def evaluate(self, z: FloatArray, penalty: FloatArray, source: str) -> Iterate:
-        """`z` with its merit; a point that may beat the incumbent is offered."""
+        """`z` with its merit; a point that may improve the incumbent is offered."""
         return self._best_of(z[None], penalty, source).iterate
 
     def _best_of(self, Z: FloatArray, penalty: FloatArray, source: str) -> _Trial:
-        """The best of several points; if it may beat the incumbent, it is offered, and taken as completed."""
+        """The best of several points; if it may improve the incumbent, it is offered and completed."""
         scaled = self._scaled
         values = scaled.networks.values(Z)
         completed = scaled.networks.with_predictions(Z, values)
@@ -212,7 +217,7 @@ class Descent:
         return incumbent.x is None or objective < known - HAIR * abs(objective - host.offset)
 
     def _feasible(self, completed: FloatArray, Z: FloatArray) -> BoolArray:
-        """(T,) rows, bounds, integers and wanted classes, quickly, to half the tolerance."""
+        """(T,) a quick test of rows, bounds, integers and required classes, to half the tolerance."""
         host = self._scaled.host
         limit = 0.5 * TOLERANCE
         holds = np.max(host.bound_violation(completed), axis=1) <= limit
@@ -225,7 +230,7 @@ class Descent:
         return np.asarray(holds)
 
     def _same_classes(self, completed: FloatArray, wanted: FloatArray) -> BoolArray:
-        """Whether the classes of a point, or of each of several, came out as wanted."""
+        """Whether the classes of a point, or of each of several, are as required."""
         networks = self._scaled.networks
         columns = networks.outputs[networks.classes]
         return np.asarray(np.all(np.abs(completed[..., columns] - wanted[..., columns]) < 0.5, axis=-1))
@@ -240,7 +245,7 @@ class Descent:
         cuts: tuple[BundleCut, ...],
         budget: Budget,
     ) -> LinearStep | None:
-        """The subproblem's step: inputs near `z` in units of their widths, integers held where they are."""
+        """The step of the subproblem: inputs near `z` in units of their widths, integers fixed."""
         host = self._scaled.host
         lower, upper = host.lower.copy(), host.upper.copy()
         if self._options.hold_integers:
@@ -254,7 +259,8 @@ class Descent:
     def with_penalty(
         self, iterate: Iterate, penalty: FloatArray, values: FloatArray | None = None
     ) -> Iterate:
-        """The same point, its l1 merit by other penalties; `values` are the networks' there, if known."""
+        """The same point with its l1 merit for other penalties; `values` are the networks' values there, if
+        known."""
         if iterate.feasible:
             return iterate
         Z = iterate.z[None]
@@ -263,18 +269,18 @@ class Descent:
         return Iterate(iterate.z, float(merit[0]), False)
 
     def _model_value(self, step: LinearStep, penalty: FloatArray) -> float:
-        """The l1 merit that the model expects at the end of the step."""
+        """The l1 merit that the model predicts at the end of the step."""
         return float(self._scaled.host.cost @ step.z + (penalty * self._scaled.spread) @ step.slack)
 
 
 def increase_penalty(penalty: FloatArray, step: LinearStep) -> FloatArray:
-    """Penalties of outputs that the step misses were too small."""
+    """Increase the penalties of outputs that the step violates."""
     higher = np.minimum(PENALTY_GROWTH * penalty, np.maximum(LARGEST_PENALTY, penalty))
     return np.where(step.slack > MISSED, higher, penalty)
 
 
 def _next_radius(radius: float, ratio: float, accepted: bool, cuts: int) -> float:
-    """Wider after a step the model foresaw, narrower after one it did not."""
+    """The next radius: larger after a well predicted step, smaller after a poorly predicted one."""
     if not accepted:
         return radius * (SHRINK_BUNDLED if cuts >= SOME_CUTS else SHRINK)
     if ratio > GOOD_RATIO:
@@ -283,7 +289,7 @@ def _next_radius(radius: float, ratio: float, accepted: bool, cuts: int) -> floa
 
 
 class Bundle:
-    """The last linearisations, with the points they were made at."""
+    """The last linearisations with their points."""
 
     def __init__(self, scaled: ScaledProblem, size: int) -> None:
         self._scaled = scaled
@@ -291,7 +297,7 @@ class Bundle:
         self._size = size
 
     def add(self, z: FloatArray, linearisation: Linearisation) -> None:
-        """Keep one more; the oldest goes where there are too many."""
+        """Keep one more; the oldest is dropped beyond the limit."""
         if self._size:
             self._kept.append((z[self._scaled.networks.columns], linearisation))
 
@@ -301,10 +307,8 @@ class Bundle:
     def cuts(
         self, z: FloatArray, linearisation: Linearisation, senses: FloatArray, radius: float
     ) -> tuple[BundleCut, ...]:
-        """Those that are near or touch here, and lie on the right side of the values at `z`.
-
-        Pieces that meet at `z` count whatever the radius: forgotten in turn, they would send it in circles.
-        """
+        """The cuts that are near or touch here, and are valid for the values at `z`. Pieces that meet at `z`
+        count at any radius, because the descent would circle without them."""
         networks, width = self._scaled.networks, self._scaled.width
         if not self._kept:
             return ()
@@ -321,32 +325,32 @@ class Bundle:
 
 
 MIP_SECONDS = 2.5
-"""For one outer step: it is one of many, and the best point of a linear model is as good as its optimum."""
+"""Time limit of one outer step: the best point found for a linear model is as good as its optimum."""
 SMALLEST_OUTER_RADIUS, SHRINK_OUTER = 1e-2, 0.4
-"""An outer step that brings nothing narrows the region; it ends where the inner descents see as much."""
+"""An outer step without progress shrinks the region; below the first radius inner descents see as much."""
 INNER_RADIUS = 0.2
-"""The most that an inner descent begins with: the outer step has gone the long way already."""
+"""The largest first radius of an inner descent, because the outer step has made the long move."""
 BOX_RADIUS = 0.1
-"""Of the first trust region around the point of a box: half that of a random start, as the box is good."""
+"""The first radius around the point of a box: half that of a random start."""
 PATIENCE = 8
-"""Outer steps in a row that may bring nothing: a region may shrink and grow for ever."""
+"""Number of outer steps in a row without progress."""
 MILP_LPS = 10.0
-"""What a MILP step takes at the least, in LPs (water, 2,000 samples: two seconds of presolving and root)."""
+"""The least time of a MILP step, in LPs (water, 2,000 samples: two seconds of presolve and root)."""
 OUTER_STEPS = 1000
-"""More than any budget has time for: `PATIENCE` and the radius end it."""
+"""Largest number of outer steps; usually `PATIENCE` and the radius end them."""
 DECREASE = 1e-7
-"""Relative, as in a descent: what a merit falls by less is rounding."""
+"""Relative: a smaller decrease of a merit is rounding."""
 INTEGRAL = 1e-6
-"""Integers this close to whole numbers are: a start for the MILP, and a point with secants around it."""
+"""Distance from whole numbers that counts as integral."""
 
 
 class MixedIntegerDescent:
-    """Descents over one problem, with the subproblems they share."""
+    """Descents over one problem that share subproblems."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: DescentOptions) -> None:
         self._context, self._scaled = context, scaled
         self.held = Descent(context, scaled, options)
-        """With integers where they are."""
+        """A descent with integers fixed."""
         self._relaxed_descent = self.held.relaxed()
         self._milp = None
         if np.any(scaled.free_integers):
@@ -357,7 +361,8 @@ class MixedIntegerDescent:
     def descend(
         self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = OUTER_STEPS
     ) -> Iterate:
-        """To a local optimum from `z`, a point of the relaxed host, by at most so many outer steps."""
+        """Descend to a local optimum from `z`, a point of the LP relaxation, in at most so many outer
+        steps."""
         if self._milp is None:
             return self.held.run(z, radius, budget, source)
         penalty, best = self._scaled.penalty, self.held.evaluate(z, self._scaled.penalty, source)
@@ -401,8 +406,8 @@ class MixedIntegerDescent:
         return iterate.z
 
     def from_box(self, point: FloatArray, budget: Budget, source: str, *, thorough: bool) -> None:
-        """From the point of a box's LP, with its integers held; `thorough`: with all that a descent can do,
-        where that brings nothing."""
+        """Descend from the point of a box's LP with its integers fixed; `thorough`: with integers free if
+        that gives no progress."""
         host, before = self._scaled.host, self._context.incumbent.x
         z = np.clip(point, host.lower, host.upper)
         self.held.run(z, BOX_RADIUS, budget, source)
@@ -413,7 +418,7 @@ class MixedIntegerDescent:
         self.descend(z, BOX_RADIUS, budget, source)
 
     def _too_late(self, budget: Budget) -> bool:
-        """Whether no MILP would end in time: HiGHS looks at no clock before its first LPs are done."""
+        """Whether no MILP would end in time: HiGHS checks the clock only after its first LPs."""
         return MILP_LPS * least_seconds(self._scaled.host) > budget.left
 
     def _completed(self, iterate: Iterate, source: str) -> Iterate:
@@ -428,8 +433,8 @@ class MixedIntegerDescent:
     def step(
         self, z: FloatArray, radius: float, bounds: Bounds, penalty: FloatArray, budget: Budget
     ) -> LinearStep | None:
-        """The linear model's best point between these bounds: no trust region on integer inputs. None where
-        no integer can move, or none is found."""
+        """The linear model's best point between these bounds, without a trust region on integer inputs. None
+        if no integer can move, or none is found."""
         if self._milp is None:
             return None
         scaled = self._scaled
@@ -442,7 +447,7 @@ class MixedIntegerDescent:
 
 
 def _better(inner: Iterate, best: Iterate) -> bool:
-    """A feasible iterate beats any other; among equals the merit must really fall."""
+    """A feasible iterate beats any other; among equals the merit must fall."""
     if inner.feasible != best.feasible:
         return inner.feasible
     return inner.merit < best.merit - DECREASE * (1.0 + abs(best.merit))

@@ -32,34 +32,33 @@ from dovetail.run.work import Stopwatch
 from dovetail.structure.networks import required_graph
 
 CHUNK = 16384
-"""Rows per network call: enough to keep a core busy, few enough that a layer of a thousand neurons takes
-128 MB."""
+"""Rows per network call: a layer of a thousand neurons takes 128 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """The networks to first order around one point: value_o(x) is about offset_o + slope_o'x."""
+    """The networks to first order at one point: value_o(x) is about offset_o + slope_o'x."""
 
     values: FloatArray
-    """(m,) at the point."""
+    """(m,) values at the point."""
     slopes: FloatArray
-    """One for each entry of the Jacobian, in the order of `Networks.rows` and `Networks.columns`."""
+    """One slope for each entry of the Jacobian, in the order of `Networks.rows` and `Networks.columns`."""
     offset: FloatArray
-    """(m,) what it says at x = 0."""
+    """(m,) values of the linearisation at x = 0."""
 
 
 class _Together(Protocol):
-    """K blocks with as many samples that are evaluated in one call."""
+    """K blocks with equally many samples, evaluated in one call."""
 
     def values(self, X: FloatArray) -> FloatArray:
-        """(K, n, q) what decides about the outputs, at n points (K, n, d) of each."""
+        """(K, n, q) decision values at n points (K, n, d) of each block."""
 
     def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The same, and (K, n, q, d) derivatives."""
 
 
 class Networks:
-    """Every block of a problem; blocks whose networks are alike are evaluated in one batch."""
+    """All blocks of a problem; blocks with equal networks are evaluated in one batch."""
 
     def __init__(self, problem: Problem, stopwatch: Stopwatch, device: str | None = None) -> None:
         self._stopwatch = stopwatch
@@ -72,7 +71,7 @@ class Networks:
         self._lower, self._upper = problem.mip.lower, problem.mip.upper
         nothing = np.empty(0, dtype=np.int64)
         self.outputs: IntArray = np.concatenate([nothing, *(b.outputs.ravel() for b in problem.blocks)])
-        """(m,) the host column of each output."""
+        """(m,) the column of each output."""
         self.classes: BoolArray = np.repeat(
             np.array([b.classifies for b in problem.blocks], dtype=bool),
             [b.outputs.size for b in problem.blocks],
@@ -81,10 +80,9 @@ class Networks:
         self._pattern(problem.mip.n_columns)
 
     def _pattern(self, columns: int) -> None:
-        """The Jacobian's sparsity: one entry for an output and a column, even where a sample reads it twice.
-
-        `rows` and `columns` are the entries' output and host column, `first_entry` where an output's begin.
-        """
+        """The Jacobian's sparsity: one entry for an output and a column, even if a sample reads it twice.
+        `rows` and `columns` are output and column of the entries, `first_entry` the first entry of each
+        output."""
         row, column = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         first = 0
         for block in self._blocks:
@@ -100,12 +98,12 @@ class Networks:
 
     @property
     def count(self) -> int:
-        """How many outputs there are."""
+        """Number of outputs."""
         return int(self.outputs.size)
 
     @cached_property
     def inputs(self) -> IntArray:
-        """All columns that some network reads."""
+        """All columns that networks read."""
         return np.unique(self.columns)
 
     @cached_property
@@ -114,11 +112,11 @@ class Networks:
         return [outputs for block in self._blocks if block.classifies for outputs in block.outputs]
 
     def jacobian(self, linearisation: Linearisation) -> sp.csr_array:
-        """Slopes as a matrix over the host's columns."""
+        """Slopes as a matrix over all columns."""
         return sp.csr_array((linearisation.slopes, self.columns, self.first_entry), shape=self.shape)
 
     def model_values(self, linearisation: Linearisation, at_entries: FloatArray) -> FloatArray:
-        """(m,) what a linearisation says of a point, which is given by its value at each entry."""
+        """(m,) values of a linearisation at a point, which is given by its value at each entry."""
         linear = np.bincount(self.rows, linearisation.slopes * at_entries, minlength=self.count)
         return np.asarray(linearisation.offset + linear)
 
@@ -134,12 +132,13 @@ class Networks:
         return np.concatenate([np.empty((len(Z), 0)), *parts], axis=1)
 
     def _rows(self, b: int, Z: FloatArray) -> FloatArray:
-        """What the samples of a block read of some points."""
+        """The inputs of a block's samples at some points."""
         inputs = self._blocks[b].inputs
         return Z[:, inputs].reshape(-1, inputs.shape[1])
 
     def with_predictions(self, Z: FloatArray, values: FloatArray) -> FloatArray:
-        """`Z` with every output as the networks have it, stage by stage; `values` are those at `Z` itself."""
+        """`Z` with every output set to the networks' value, stage by stage; `values` are those at `Z`
+        itself."""
         Z = Z.copy()
         if len(self._stages) == 1:
             Z[:, self.outputs] = self._decoded(values)
@@ -149,7 +148,7 @@ class Networks:
         return Z
 
     def predict_stage(self, Z: FloatArray, number: int) -> None:
-        """The outputs of one stage, in place."""
+        """Set the outputs of one stage."""
         with self._stopwatch.measure("nn"), self._stopwatch.measure("network"), torch.no_grad():
             for block, samples in self._stages[number]:
                 b = self._blocks.index(block)
@@ -177,11 +176,8 @@ class Networks:
         return found
 
     def linearise(self, z: FloatArray, *, secants: bool = False) -> Linearisation:
-        """Values and slopes at `z`.
-
-        With `secants`, a slope along an integer column is the difference to its neighbours, not the
-        derivative: across a whole step a derivative may say anything.
-        """
+        """Values and slopes at `z`. With `secants`, the slope along an integer column is the difference to
+        its neighbours, because a derivative says little about a whole step."""
         values, derivatives = [np.empty(0)] * len(self._blocks), [np.empty(0)] * len(self._blocks)
         with self._stopwatch.measure("nn"), self._stopwatch.measure("network"):
             for group in self._groups:
@@ -200,7 +196,7 @@ class Networks:
     def _replace_by_secants(
         self, b: int, block: Block, z: FloatArray, value: FloatArray, slope: FloatArray
     ) -> None:
-        """Slopes along integer inputs become what one whole step up, or down at the bound, really changes."""
+        """Replace slopes along integer inputs by the change over one step up (or down at the bound)."""
         lower, upper = self._lower, self._upper
         samples, features = np.nonzero(self._integer[block.inputs])
         if samples.size == 0:
@@ -222,14 +218,14 @@ class Networks:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Blocks, by their places, and how they are evaluated together."""
+    """Blocks, by their places, that are evaluated together."""
 
     blocks: tuple[int, ...]
     networks: _Together
 
 
 def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_Together]]:
-    """All blocks in groups, and each of them by itself."""
+    """All blocks in groups, and each by itself."""
     alike: dict[Hashable, list[int]] = {}
     graphs = dict[int, Graph]()
     for b, block in enumerate(problem.blocks):
@@ -250,8 +246,8 @@ def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_T
 
 
 def _graph(problem: Problem, block: Block) -> Graph | None:
-    """That of affine maps, activations and products; of a class, its logit. None for others: a convolution is
-    many times as large as a matrix, and what is made of exponentials may overflow step by step."""
+    """The graph of affine maps, activations and products; for a class, of its logit. None for others: the
+    matrix of a convolution is large, and compositions of exponentials may overflow."""
     description = block.description
     if description.program is None or (block.classifies and block.outputs.shape[1] > 1):
         return None
@@ -266,7 +262,7 @@ def _graph(problem: Problem, block: Block) -> Graph | None:
 
 
 class _ByGraph:
-    """Blocks whose graphs are known, by numpy."""
+    """Blocks with known graphs, evaluated by numpy."""
 
     def __init__(self, blocks: Sequence[Block], graphs: Sequence[Graph]) -> None:
         self._graphs = StackedGraphs(graphs)
@@ -287,7 +283,7 @@ class _ByGraph:
 
 
 class _ByCopy:
-    """One block, by a copy of its network, with torch's derivatives."""
+    """One block, evaluated by a copy of its network, with torch's derivatives."""
 
     def __init__(self, block: Block, device: str) -> None:
         self._block, self._device = block, device
@@ -311,16 +307,14 @@ class _ByCopy:
 
 @dataclass(frozen=True, eq=False)
 class ClassConditions:
-    """While column[c] is when[c], form[c]'values must be at least margin[c].
-
-    A single logit must be above the margin for class 1 and below minus the margin for class 0; of several,
-    the class's own must lead each other one by the margin.
-    """
+    """While column[c] is when[c], form[c]'values must be at least margin[c]. A single logit must be above
+    the margin for class 1 and below minus the margin for class 0; with several classes, the class's logit
+    must exceed each other one by the margin."""
 
     column: IntArray
-    """(c,) the class output, 0 or 1, that calls for the condition."""
+    """(c,) the class output, 0 or 1, that activates the condition."""
     when: BoolArray
-    """(c,) the value of that output which does."""
+    """(c,) the value of that output."""
     form: sp.csr_array
     """(c, m) the combination of values, in the order of `Networks.outputs`."""
     margin: FloatArray
@@ -328,7 +322,7 @@ class ClassConditions:
 
     @classmethod
     def of(cls, blocks: Sequence[Block], outputs: int) -> ClassConditions:
-        """The conditions of all classified samples among so many outputs."""
+        """The conditions of all classified samples."""
         column: list[int] = []
         when, margin = [], []
         row, value, sign = [], [], []
@@ -359,18 +353,18 @@ class ClassConditions:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of conditions."""
         return int(self.column.size)
 
     @cached_property
     def weights(self) -> sp.csr_array:
-        """How much each value counts in each condition, whatever its sign."""
+        """The absolute weight of each value in each condition."""
         return abs(self.form)
 
     def active(self, z: FloatArray) -> BoolArray:
-        """Which conditions the classes in a point, or in each of several, call for."""
+        """The conditions that the classes in a point, or in each of several, activate."""
         return np.asarray((z[..., self.column] > 0.5) == self.when)
 
     def shortfall(self, z: FloatArray, values: FloatArray) -> FloatArray:
-        """How far the values are from the classes in `z`: 0 where a condition holds or is not called for."""
+        """The violation of active conditions by the values for the classes in `z`."""
         return np.asarray(np.maximum(self.margin - values @ self.form.T, 0.0) * self.active(z))

@@ -1,8 +1,8 @@
-"""All columns from the integers: by equality rows and by the networks, level by level, many points at once.
+"""All columns computed from the integers: by equations and by the networks, level by level, for many points
+at once.
 
-A row a'x = b with one column not known yet decides that column; a network whose inputs are known decides
-its outputs. What neither decides is held where it is; a column with a cost that stands alone in its rows (the
-t of "max t, t <= each") is pushed as far as they let it.
+A row a'x = b with one unknown column determines that column; a network with known inputs determines its
+outputs. Other columns are held; a column with a cost that is in no other row is set to the best value.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.run import work
 
 LEVEL_EFFORT = 5e-5
-"""Seconds of a level, beside its networks, fitted on eight problems (see `Work.effort`)."""
+"""Effort in seconds of a level beside its networks, fitted on eight problems (see `Work.effort`)."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Defined:
-    """Columns that equality rows decide: z[columns] = constant + matrix z."""
+    """Columns that equations determine: z[columns] = constant + matrix z."""
 
     columns: IntArray
     matrix: sp.csr_array
@@ -47,7 +47,7 @@ class _Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Pushed:
-    """A column that goes as far as its rows and bounds let it, in the direction its cost wants."""
+    """A column that is set as far as its rows and bounds allow, in the direction of its cost."""
 
     column: int
     row_numbers: IntArray
@@ -60,12 +60,12 @@ class Pushed:
     cost: float
 
     def fill(self, Z: FloatArray) -> None:
-        """Fill in the column, where it has an end to go to."""
+        """Compute the column, if it is bounded in that direction."""
         best = self.best(times(self.rows, Z) - np.outer(Z[:, self.column], self.coefficient))
         Z[:, self.column] = np.where(np.isfinite(best), best, Z[:, self.column])
 
     def best(self, others: FloatArray) -> FloatArray:
-        """The column beside such activities, (..., rows), of the other columns."""
+        """The best value of the column, given the activities (..., rows) of the other columns."""
         one, two = (self.row_lower - others) / self.coefficient, (self.row_upper - others) / self.coefficient
         if self.cost > 0:
             return np.asarray(np.max(np.minimum(one, two), axis=-1, initial=self.lower))
@@ -73,7 +73,7 @@ class Pushed:
 
 
 class Propagation:
-    """The order in which columns are filled in, found once."""
+    """The order in which columns are computed."""
 
     def __init__(self, scaled: ScaledProblem) -> None:
         self._scaled, host = scaled, scaled.host
@@ -81,13 +81,13 @@ class Propagation:
         known[scaled.networks.outputs] = False
         self._levels: list[_Defined | _Predicted] = []
         self.pushed_levels: list[Pushed] = []
-        """The last ones."""
+        """The last levels: pushed columns."""
         self._equal = np.flatnonzero(host.row_lower == host.row_upper)
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
         is_output = np.zeros(host.n_columns, dtype=bool)
         is_output[scaled.networks.outputs] = True
         self.holds_inputs = False
-        """Whether networks read columns that neither integers nor rows decide: they stay as they are."""
+        """Whether networks read columns that neither integers nor rows determine; they are held."""
         for number, stage in enumerate(scaled.problem.stages):
             self._define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
@@ -100,7 +100,7 @@ class Propagation:
         self._push(known)
 
     def _define(self, known: BoolArray, is_output: BoolArray) -> None:
-        """Columns that are alone unknown in an equality row, as long as there are any."""
+        """Columns that are the only unknown of an equation, repeatedly."""
         host = self._scaled.host
         while True:
             missing = self._pattern @ (~known).astype(np.float64)
@@ -144,7 +144,7 @@ class Propagation:
                 )
 
     def fill(self, Z: FloatArray) -> None:
-        """Fill in every column that the integers (and what is held) decide."""
+        """Compute every column that the integers (and held columns) determine."""
         levels = (*self._levels, *self.pushed_levels)
         for level in levels:
             level.fill(Z)
@@ -152,5 +152,5 @@ class Propagation:
 
     @property
     def pushed(self) -> IntArray:
-        """Columns that are pushed."""
+        """The columns that are pushed to a limit."""
         return np.array([level.column for level in self.pushed_levels], dtype=np.int64)

@@ -25,40 +25,39 @@ from dovetail.structure.boxes import TypicalRanges, limits_within, typical_range
 from dovetail.structure.structure import structure_of
 
 SPREAD_POINTS = 16
-"""Random points of the box at which the spread of each value is measured: within a fifth of it or so, which
-is as much as a length has to be right by."""
+"""Number of random points of the box at which the spread of each value is measured (to about a fifth)."""
 SMALLEST_SPREAD = 1e-3
-"""Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
+"""Relative to the largest value: a nearly constant output still gets a unit."""
 CONSTANT = 1e-12
-"""Outputs that spread less are constants, and have the unit 1."""
+"""Outputs with a smaller spread are constants and have the unit 1."""
 WIDEST = 1e10
-"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+"""The largest width that counts for cost times width, because free columns may be unbounded."""
 SAFETY = 2.0
-"""Penalties begin at so many times what an output can be worth: an exact penalty must exceed it."""
+"""Initial penalties relative to the largest worth of an output: an exact penalty must exceed it."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledProblem:
-    """One problem, measured. Everything is in minimisation form."""
+    """One problem with scales, in minimisation form."""
 
     problem: Problem
     host: Mip
-    """Minimised; bounds as tight as the box, class outputs known to be 0 or 1."""
+    """The program, minimised; bounds as tight as the box, class outputs 0 or 1."""
     box: Box
     ranges: TypicalRanges
     networks: Networks
     spread: FloatArray
-    """(m,) the length that each output's value is measured in."""
+    """(m,) the unit of each output's value."""
     width: FloatArray
-    """How far each column typically moves: what trust regions are measured in; never 0."""
+    """The typical variation of each column, the unit of trust regions; never 0."""
     penalty: FloatArray
-    """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
+    """(m,) the smallest penalty of a unit of |y - f(x)|, or of a violated class condition."""
     by_range: bool = True
     """Whether inputs have widths of their own."""
 
     @classmethod
     def of(cls, context: SolveContext, *, box: Box | None = None, by_range: bool = True) -> ScaledProblem:
-        """Measure the problem of a solve; `box` if it is known; without `by_range` inputs share one width."""
+        """The scales of a solve's problem; `box` if it is known; without `by_range` inputs have one width."""
         if box is None:
             box = context.once(structure_of).tight_box
         problem = with_room(context)
@@ -74,7 +73,7 @@ class ScaledProblem:
 
     @property
     def inputs(self) -> IntArray:
-        """Columns that some network reads."""
+        """Columns that networks read."""
         return self.networks.inputs
 
     @property
@@ -91,10 +90,8 @@ class ScaledProblem:
         *,
         integers: bool,
     ) -> tuple[FloatArray, FloatArray]:
-        """Bounds within these, with inputs no farther from `z` than `radius` times their widths.
-
-        Integer inputs are limited only with `integers`: a region smaller than a whole step would hold them.
-        """
+        """Bounds within these, with inputs within `radius` times their widths of `z`. Integer inputs are
+        limited only with `integers`, because a region smaller than one would fix them."""
         step = radius * self.width
         near = self.inputs if integers else self.inputs[~self.host.integer[self.inputs]]
         low, high = lower[near], upper[near]
@@ -105,12 +102,12 @@ class ScaledProblem:
 
 
 def scaled_problem(context: SolveContext) -> ScaledProblem:
-    """The problem of a solve, measured; made once (see `SolveContext.once`)."""
+    """The scaled problem of a solve; made once (see `SolveContext.once`)."""
     return ScaledProblem.of(context)
 
 
 def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: int) -> FloatArray:
-    """Standard deviation of each output's value over the box, never below a thousandth of its size."""
+    """Standard deviation of each output's value over the box, at least a thousandth of its size."""
     rng = np.random.default_rng(seed)
     Z = ranges.lower + rng.random((SPREAD_POINTS, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
     Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
@@ -120,7 +117,7 @@ def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: i
 
 
 def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:
-    """More than an output can be worth: by its own cost, or by its share of all that is at stake."""
+    """More than an output can be worth, by its own cost or by its share of the objective."""
     at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, WIDEST)) ** 2)))
     share = (at_stake if at_stake > 0.0 else 1.0) / (spread * np.sqrt(max(1, networks.count)))
     return np.asarray(
@@ -129,24 +126,21 @@ def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: Float
 
 
 ROW_PENALTY = 10.0
-"""Missing a row by its largest entry costs so many times what all columns together are worth: enough that no
-saving elsewhere pays for it, little enough that the cost still counts among points that miss the same."""
+"""Violating a row by its largest entry costs so many times what all columns together are worth: enough that
+no saving pays for it, little enough that costs still count among points with equal violations."""
 WIDEST_AT_STAKE = 1e6
-"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+"""The largest width that counts for cost times width, because free columns may be unbounded."""
 DECREASE = 1e-9
-"""Relative to 1 + |merit|: what falls by less is rounding."""
+"""Relative to 1 + |merit|: a smaller decrease is rounding."""
 ROUNDING = 1e-9
-"""Rows and bounds missed by less are held: that is what engines hold them to."""
+"""Smaller violations of rows and bounds count as satisfied: the tolerance of engines."""
 MISSED = 1e-7
-"""Points that miss more than this in sum pay the penalty once more, so that a held point beats any that
-misses next to nothing."""
+"""Points with a larger total violation pay the penalty once more, so that feasible points win."""
 
 
 def l1_merit(scaled: ScaledProblem, Z: FloatArray, values: FloatArray, penalty: FloatArray) -> FloatArray:
-    """(T,) the exact penalty function of each row of `Z`: cost'z + penalty'|y - f(x)|.
-
-    `values` (T, m) are the networks' values there. A class counts by what its logits fall short of.
-    """
+    """(T,) the exact penalty function of each row of `Z`: cost'z + penalty'|y - f(x)|. `values` (T, m) are
+    the networks' values there. A class counts by the shortfall of its logits."""
     networks = scaled.networks
     apart = np.abs(Z[:, networks.outputs] - values) * ~networks.classes
     merit = Z @ scaled.host.cost + apart @ penalty
@@ -157,7 +151,7 @@ def l1_merit(scaled: ScaledProblem, Z: FloatArray, values: FloatArray, penalty: 
 
 
 class CompletedMerit:
-    """The cost of points whose outputs are true, plus what they miss rows and bounds by."""
+    """The cost of points with true outputs, plus a penalty for violated rows and bounds."""
 
     def __init__(self, scaled: ScaledProblem) -> None:
         self.host = host = scaled.host
@@ -167,7 +161,7 @@ class CompletedMerit:
         self._penalty = ROW_PENALTY * (at_stake or 1.0)
 
     def of(self, Z: FloatArray) -> FloatArray:
-        """(T,) one for each row of `Z`; infinite where a network gave no number."""
+        """(T,) one for each row of `Z`; infinite if a network returned NaN."""
         host = self.host
         violation = np.sum(np.maximum(0.0, host.bound_violation(Z) - ROUNDING), axis=1)
         if host.n_rows:
@@ -176,6 +170,6 @@ class CompletedMerit:
         return self.with_missed(Z @ host.cost, violation)
 
     def with_missed(self, cost: FloatArray, missed: FloatArray) -> FloatArray:
-        """The merit of points that cost so much and miss rows and bounds by so much in sum."""
+        """The merit of points with these costs and total violations."""
         merit = cost + self._penalty * (missed + (missed > MISSED))
         return np.where(np.isfinite(merit), merit, np.inf)

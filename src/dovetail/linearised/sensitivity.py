@@ -27,13 +27,13 @@ from dovetail.run.engine import MipStatus
 from dovetail.run.work import Stopwatch
 
 TRUST = 1e-3
-"""Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point
-itself, wherever predictors are smooth; the limit keeps the LP where the linearisation means something."""
+"""Relative to an input's value, or to 1: how far it may move from the point, so that the linearisation stays
+meaningful."""
 REPAIRS, REPAIRED = 4, 0.01
-"""Linear steps towards a point that misses nothing, and what may be left of what was missed."""
+"""Linear steps towards a point without violations, and the fraction of the violation that may remain."""
 SAFETY = 2.0
-"""Multipliers of a degenerate point are not unique, and a bound takes off what rounding is worth over a box,
-which may be more than at the point."""
+"""Factor for degenerate points, whose multipliers are not unique, and for bounds that subtract rounding over
+a box."""
 
 
 def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray | None:
@@ -67,7 +67,7 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray |
 
 
 def _linear(problem: Problem, x: FloatArray) -> tuple[IntArray, sp.csr_array, FloatArray]:
-    """The outputs that are numbers, y - J x of each as a row, and (columns,) how far each column may move."""
+    """The numeric outputs, y - J x of each as a row, and (columns,) how far each column may move."""
     networks = Networks(problem, Stopwatch())
     linear, columns = networks.linearise(x), problem.mip.n_columns
     regressions = np.flatnonzero(~networks.classes)
@@ -122,7 +122,7 @@ def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float 
 
 
 def _missed(problem: Problem, x: FloatArray) -> float:
-    """By how much `x` misses the constraint or bound that it misses most."""
+    """The largest violation at `x`."""
     host = problem.mip.minimised()
     return float(
         max(np.max(host.row_violation(x), initial=0.0), np.max(host.bound_violation(x), initial=0.0))
@@ -130,7 +130,8 @@ def _missed(problem: Problem, x: FloatArray) -> float:
 
 
 def worth_of_rounding(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
-    """What the predictors' own rounding may do to the objective at `x`; None without an answer in time."""
+    """The possible effect of the predictors' rounding on the objective at `x`; None without an answer in
+    time."""
     worth = sensitivity(problem, x, budget)
     if worth is None:
         return None

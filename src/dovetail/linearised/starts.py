@@ -1,4 +1,4 @@
-"""Where descents begin: points of the relaxed host, vertices and convex combinations of them."""
+"""Where descents begin: points of the LP relaxation, vertices and convex combinations of them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dovetail.run.engine import Bounds, MipSession, Quadratic
 from dovetail.run.failures import expendable
 
 EARLY = 6
-"""So many starts before half of them are taken near the incumbent: first it has to be worth it."""
+"""Number of starts before half of them are near the incumbent."""
 PERTURBATIONS = (0.1, 0.25, 0.5)
-"""How far from the incumbent towards a random point such a start lies: near, and not so near."""
+"""Distances of such starts from the incumbent towards a random point, as fractions."""
 VERTICES = 48
-"""The last vertices of the host that are kept to combine: about twenty starts' worth."""
+"""Number of the last vertices kept to combine: about twenty starts' worth."""
 CANDIDATES = (4, 16, 64)
-"""How many combinations are compared for one start: an evaluation costs little beside a descent, but the
-best of many would lie in one valley every time."""
+"""Numbers of combinations compared for one start: an evaluation costs little beside a descent, but the best
+of many would always be in one valley."""
 GAP = 0.1
-"""Asked of the engine: any point of the host will do."""
+"""The gap for the engine: any point will do."""
 
 
 class Starts:
-    """An endless supply of host points: cheapest, least active, then random ones, some near the incumbent.
+    """An endless supply of starts: best, least activity, then random ones, some near the incumbent.
 
-    Every other random one is the best of a few by the networks' own values.
+    Every other random one is the best of a few by the networks' values.
     """
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
@@ -71,7 +71,7 @@ class Starts:
                 yield point, "random"
 
     def cheapest(self) -> FloatArray | None:
-        """The relaxed host's best point, without the cost of outputs it leaves unbounded."""
+        """The best point of the LP relaxation, without the cost of unbounded outputs."""
         host = self._scaled.host
         cost = host.cost.copy()
         outputs = self._scaled.networks.outputs
@@ -80,7 +80,8 @@ class Starts:
         return self.vertex(cost)
 
     def least_activity(self) -> FloatArray | None:
-        """The point that does least: columns that are neither input nor output as small as they can be."""
+        """The point with the least activity: columns that are neither input nor output are as small as
+        possible."""
         if self._least_activity is None:
             host, scaled = self._scaled.host, self._scaled
             free = np.ones(host.n_columns, dtype=bool)
@@ -106,7 +107,7 @@ class Starts:
         return self._combination(vertices)
 
     def best_of(self, count: int) -> FloatArray | None:
-        """The best of a random point and of `count` combinations of the vertices kept."""
+        """The best of a random point and of `count` combinations of stored vertices."""
         first = self.random()
         if first is None:
             return None
@@ -121,7 +122,7 @@ class Starts:
         return np.asarray(self._rng.dirichlet(np.ones(len(vertices))) @ np.array(vertices))
 
     def vertex(self, cost: FloatArray) -> FloatArray | None:
-        """The relaxed host's best point for a cost, within typical ranges where it would fall for ever."""
+        """The best point of the LP relaxation for a cost, within typical ranges if it is unbounded."""
         host, ranges = self._scaled.host, self._scaled.ranges
         found = _best_point(self._relaxed, cost, self._context)
         if found is not None:
@@ -132,7 +133,7 @@ class Starts:
 
 
 def start_stream(context: SolveContext) -> Iterator[tuple[FloatArray, str]]:
-    """Starts that go on where the last method stopped; made once (see `SolveContext.once`)."""
+    """Starts that continue where the last method stopped; made once (see `SolveContext.once`)."""
     return iter(Starts(context, context.once(scaled_problem)))
 
 

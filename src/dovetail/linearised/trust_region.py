@@ -33,13 +33,13 @@ from dovetail.run.work import Stopwatch
 Rows = tuple[SparseRows, FloatArray, FloatArray]
 """Entries, lower and upper limits."""
 PRICED = 1e-12
-"""Duals below this are the LP's rounding."""
+"""Smaller duals are rounding of the LP."""
 
 
 LOOSE = 1e-3
-"""Added to M, in units of the logits: a condition that nothing calls for must not touch by rounding."""
+"""Added to M, in units of the logits, so that an inactive condition does not bind by rounding."""
 ENDLESS = 1e8
-"""Bounds beyond this count as this much: M must be a number, and a larger one drowns the row."""
+"""Larger bounds count as this, because M must be a moderate number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class BundleCut:
 
     linearisation: Linearisation
     outputs: BoolArray
-    """(m,) for which ones."""
+    """(m,) the outputs concerned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class LinearStep:
     """The solution of a subproblem."""
 
     z: FloatArray
-    """The host's columns."""
+    """The columns of the problem."""
     value: float
     """The objective there, penalties included."""
     slack: FloatArray
@@ -73,10 +73,8 @@ class LinearStep:
 
 
 class TrustRegionSubproblem:
-    """The program of all steps of one problem: an LP with the integers held or relaxed, or a MILP.
-
-    `rows` are those of the host that it keeps; `bundle_size` is the most cuts that a step may have.
-    """
+    """The program of all steps of one problem: an LP with the integers fixed or relaxed, or a MILP. `rows`
+    are the rows of the problem that it keeps; `bundle_size` is the largest number of cuts in a step."""
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class TrustRegionSubproblem:
         self._conditions = ConditionRows(networks, scaled.spread, self._miss) if c else None
 
     def _find_sparsity(self) -> None:
-        """Where the entries of a regression's row stand, found once: slopes, then y, up and down."""
+        """The places of the entries of a regression's row, found once: slopes, then y, up and down."""
         networks, r = self._scaled.networks, self._regression.size
         spread = self._scaled.spread[self._regression]
         number = np.full(networks.count, -1)
@@ -156,10 +154,8 @@ class TrustRegionSubproblem:
         gap: float = 1e-4,
         start: FloatArray | None = None,
     ) -> LinearStep | None:
-        """The best point of the linear model between `lower` and `upper`, or None if there is none in time.
-
-        `senses` (m,): < 0 bounds an output from above by its model, > 0 from below, 0 both ways.
-        """
+        """The best point of the linear model between `lower` and `upper`, or None without one in time.
+        `senses` (m,): < 0 bounds an output from above by its model, > 0 from below, 0 both ways."""
         with self._stopwatch.measure("assembly"):
             rows, low, high = self._network_rows(lower, upper, linearisation, senses, cuts)
             limits, costs = self._limits(lower, upper), self._costs(cost, penalty)
@@ -229,7 +225,7 @@ class TrustRegionSubproblem:
     def _regression_rows(
         self, linearisation: Linearisation, senses: FloatArray | None, cuts: tuple[BundleCut, ...]
     ) -> Rows:
-        """The model of every output, then the one-sided rows of each cut; empty where not used."""
+        """The model of every output, then the one-sided rows of each cut; empty if not used."""
         r = self._regression
         sense = np.zeros(r.size) if senses is None else senses[r]
         used = np.zeros((1 + self._bundle_size, r.size), dtype=bool)
@@ -256,7 +252,7 @@ class TrustRegionSubproblem:
         return SparseRows(data[kept], indices, pointer), low.ravel(), high.ravel()
 
     def _lift(self, z: FloatArray, linearisation: Linearisation) -> FloatArray:
-        """A host point with the slacks that make it a point of the program."""
+        """A point with the slacks that make it a point of the program."""
         networks, r = self._scaled.networks, self._regression
         linear = networks.jacobian(linearisation) @ z
         apart = (z[networks.outputs] - linearisation.offset - linear)[r] / self._scaled.spread[r]
@@ -268,10 +264,10 @@ class TrustRegionSubproblem:
 
 
 class ConditionRows:
-    """The rows of class conditions, each divided by its unit, with the smallest M that the region needs.
+    """The rows of class conditions, each divided by its unit, with the smallest M for the region.
 
-    The sparsity does not change from step to step and is found once; slopes, offsets and M do. `first_miss`
-    is the column of the first condition's miss.
+    The sparsity is found once; slopes, offsets and M change. `first_miss` is the column of the first
+    condition's slack.
     """
 
     def __init__(self, networks: Networks, spread: FloatArray, first_miss: int) -> None:
@@ -279,11 +275,11 @@ class ConditionRows:
         self.unit: FloatArray = np.asarray(
             (conditions.weights @ spread) / (conditions.weights @ np.ones(networks.count))
         )
-        """(c,) the length a condition is measured in: the mean spread of its logits."""
+        """(c,) the unit of a condition: the mean spread of its logits."""
         self._find_sparsity(networks, first_miss)
 
     def _find_sparsity(self, networks: Networks, first_miss: int) -> None:
-        """Where the entries stand: slopes, the class column, the miss."""
+        """The places of the entries: slopes, the class column, the slack."""
         conditions, width = self._conditions, networks.shape[1]
         form, self._count = conditions.form.tocoo(), conditions.count
         length = np.diff(networks.first_entry)[form.col]
@@ -318,14 +314,14 @@ class ConditionRows:
         return self._assembled(slopes, on_class), limit
 
     def _least(self, slopes: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(c,) the least that the slopes make of points between these bounds."""
+        """(c,) the smallest value of the slopes between these bounds."""
         self._one_sided.data[:] = np.maximum(slopes, 0.0)
         least = self._one_sided @ lower
         self._one_sided.data[:] = np.minimum(slopes, 0.0)
         return np.asarray(least + self._one_sided @ upper)
 
     def _assembled(self, slopes: FloatArray, on_class: FloatArray) -> SparseRows:
-        """The entries in the order of rows and columns; those that HiGHS would drop are left out."""
+        """The entries in the order of rows and columns, without those that HiGHS would drop."""
         data = np.concatenate([slopes, on_class, np.ones(self._count)])[self._order]
         kept = np.abs(data) >= SMALLEST
         length = np.bincount(self._row_of[kept], minlength=self._count)

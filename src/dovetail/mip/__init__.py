@@ -1,7 +1,7 @@
-"""MIP engines: loaded once, solved again whenever only the objective moves.
+"""Engines of the MIP step: a program is loaded once and solved many times with other objectives.
 
-Which engine is best depends on what carries a weight in the objective; `choose` follows measurements. All
-engines answer the same question, so that swapping one for another is one argument.
+All engines have the same interface, so that one can replace another. `choose` selects the one that
+measurements found best for the weights in the objective.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def choose(mip: Mip, columns: IntArray) -> MipEngine:
 
 
 def require_engine(what: str, engine: object) -> None:
-    """Refuse what is neither the name of an engine nor an engine."""
+    """Refuse anything that is neither the name of an engine nor an engine."""
     if isinstance(engine, str):
         require_choice(what, engine, ("auto", *ENGINES))
     else:
@@ -69,7 +69,7 @@ def require_engine(what: str, engine: object) -> None:
 
 
 def engine_for(wanted: str | MipEngine, mip: Mip, columns: IntArray) -> MipEngine:
-    """The engine wanted, or the measured best for "auto"; an error if it cannot take the program."""
+    """The requested engine, or the best one for "auto"; an error if it cannot take the program."""
     if wanted == "auto":
         return choose(mip, columns)
     engine = ENGINES.make(wanted) if isinstance(wanted, str) else wanted

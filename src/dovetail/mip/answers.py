@@ -1,7 +1,7 @@
-"""One linear program or MIP, solved once: by one engine, or by all that there are, in turns.
+"""A linear program or MIP solved once: by one engine, or by all installed engines in turns.
 
-What takes one engine long may be easy for another. The distances of PySCIPOpt-ML's city manager (minima of
-absolute values, 492 integers) take HiGHS three to four seconds and SCIP 0.7.
+A problem that is hard for one engine may be easy for another: the distances of PySCIPOpt-ML's city manager
+(minima of absolute values, 492 integers) take HiGHS three to four seconds and SCIP 0.7.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
 def loaded(engine: str, mip: Mip, *, seed: int, threads: int) -> MipSession:
-    """A program in minimisation form inside an engine, for linear objectives."""
+    """A program in minimisation form loaded into an engine, for linear objectives."""
     return engine_for(engine, mip, NO_WEIGHTS).load(mip, NO_WEIGHTS, seed=seed, threads=threads)
 
 
@@ -43,9 +43,9 @@ def answer_of(
     bounds: Bounds | None = None,
     cutoff: float = np.inf,
 ) -> MipAnswer | None:
-    """What an engine says of a program in minimisation form; None where it fails, which is noted as a failure
-    of the `part`. The program's cost is the objective unless there is another; `MipSession.solve` has the
-    other arguments."""
+    """An engine's answer to a program in minimisation form; None if it fails, which counts as a failure of
+    the `part`. The program's cost is the objective unless another is given; other arguments are those of
+    `MipSession.solve`."""
     goal = Quadratic.linear(mip.cost, mip.offset) if objective is None else objective
     with expendable(part, EngineError):
         session = loaded(engine, mip, seed=seed, threads=threads)
@@ -54,7 +54,7 @@ def answer_of(
 
 
 def installed() -> tuple[str, ...]:
-    """The engines for MIPs that there are."""
+    """The installed engines for MIPs."""
     return ("highs",) if find_spec("pyscipopt") is None else ("highs", "scip")
 
 
@@ -68,7 +68,7 @@ def answers_in_turns(
     threads: int,
     gap: float = 1e-6,
 ) -> list[MipAnswer]:
-    """What the engines say until an answer decides; one that fails says nothing."""
+    """The engines' answers until one decides; an engine that fails gives none."""
 
     def ask(engine: str, budget: Budget) -> MipAnswer | None:
         return answer_of(

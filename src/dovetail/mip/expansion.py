@@ -22,11 +22,11 @@ from dovetail.mip.program import Program
 from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
-"""Integer columns with at most this many steps become binaries; beyond, tangents are fewer."""
+"""Integer columns with at most this many steps become binaries; with more steps tangents need fewer rows."""
 
 
 def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """The middle of each interval, or its point nearest to 0 where it has no middle."""
+    """The middle of each interval, or its point nearest to 0 if it is infinite."""
     finite = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):  # an infinite side has no middle, and `where` drops it
         return np.where(finite, 0.5 * (lower + upper), np.clip(0.0, lower, upper))
@@ -34,23 +34,23 @@ def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A program with room for proximal terms: the host's columns, then binaries d, then squares t."""
+    """A program with room for proximal terms: the original columns, then binaries d, then squares t."""
 
     mip: Mip
     pairs: IntArray
     """Weighted integer columns with at most two values."""
     steps_of: IntArray
-    """For each binary d, the host column it is a step of."""
+    """For each binary d, its original column."""
     step_level: FloatArray
     """For each binary d, the value of its column before the step."""
     squares_of: IntArray
-    """For each square t, the host column it belongs to."""
+    """For each square t, its original column."""
     reference: FloatArray
     """For each square t, the reference r of its column."""
 
     @classmethod
     def of(cls, mip: Mip, columns: IntArray) -> Expansion:
-        """Sort the weighted columns into the three ways of writing them."""
+        """Distribute the weighted columns over the three ways of writing them."""
         columns = np.unique(columns)
         whole = mip.integer[columns]
         lower = np.where(whole, np.ceil(mip.lower[columns]), mip.lower[columns])
@@ -68,7 +68,7 @@ class Expansion:
 
     @property
     def weighted(self) -> IntArray:
-        """All columns of the host that carry a weight and can move."""
+        """All original columns that have a weight and can move."""
         return np.unique(np.concatenate([self.pairs, self.steps_of, self.squares_of]))
 
     @property
@@ -106,7 +106,7 @@ class Expansion:
         )
 
     def limits(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Column limits of the expanded program for given limits of the host's columns."""
+        """Column limits of the expanded program for given limits of the original columns."""
         steps, squares = self.steps_of.size, self.squares_of.size
         return (
             np.concatenate([lower, np.zeros(steps + squares)]),
@@ -143,19 +143,19 @@ class Expansion:
         return cost, offset
 
     def _fixed_columns(self) -> IntArray:
-        """Continuous columns without room to move: their proximal term is a constant."""
+        """Fixed continuous columns, whose proximal term is a constant."""
         handled = np.zeros(self.mip.n_columns, dtype=bool)
         handled[self.pairs] = handled[self.steps_of] = handled[self.squares_of] = True
         return np.flatnonzero(~handled & (self.mip.lower == self.mip.upper))
 
     def lift(self, x: FloatArray) -> FloatArray:
-        """A point of the host as a point of the expanded program."""
+        """A point of the original program as a point of the expanded one."""
         steps = (x[self.steps_of] > self.step_level + 0.5).astype(np.float64)
         squares = (x[self.squares_of] - self.reference) ** 2
         return np.concatenate([x, steps, squares])
 
     def tangents(self, which: IntArray, points: FloatArray) -> tuple[sp.csr_array, FloatArray, FloatArray]:
-        """Rows t >= 2 p s - p^2 for squares `which`, touching at the host values `points`."""
+        """Rows t >= 2 p s - p^2 for squares `which`, touching at the original values `points`."""
         p = points - self.reference[which]
         p[np.abs(2.0 * p) < SMALLEST] = 0.0  # HiGHS would drop the entry and keep the right side
         count = which.size

@@ -33,20 +33,21 @@ from dovetail.run.engine import (
 )
 
 ROUNDS = 10
-"""Of MILP and QP: each costs a MILP, and a step of the outer loop need not be exact."""
+"""Largest number of rounds of MILP and QP: each costs a MILP, and a step of the outer loop need not be
+exact."""
 LP_ROUNDS = 100
-"""Of LP and QP, without integers: they are quick."""
+"""Largest number of rounds of LP and QP, without integers."""
 KEPT_TANGENTS = 8
-"""So many tangents per square are kept between solves: centres move little from one to the next, and more
-rows make every node dearer."""
+"""Number of tangents per square kept between solves: centres move little, and more rows make nodes slower."""
 CONTRADICTION = 1e-6
-"""Relative: a bound that lies so far above a point's own value is no bound."""
+"""Relative: a bound that exceeds a point's own value by more is invalid."""
 BESIDE = 1e-3
-"""Relative to max(1, |x|): tangents this far on either side of the best point, where slopes just balance."""
+"""Relative to max(1, |x|): distance of two tangents on either side of the best point, where slopes
+balance."""
 
 
 class HighsEngine:
-    """MILP by HiGHS; proximal terms by binaries and tangents."""
+    """HiGHS for MILPs; proximal terms by binaries and tangents."""
 
     name = "highs"
 
@@ -55,7 +56,7 @@ class HighsEngine:
         return None
 
     def load(self, mip: Mip, columns: IntArray, *, seed: int = 0, threads: int = 1) -> MipSession:
-        """Build the expanded program once."""
+        """Load the expanded program once."""
         return HighsSession(mip, columns, seed=seed, threads=threads)
 
 
@@ -81,8 +82,8 @@ class HighsSession:
         cutoff: float = np.inf,
         heard: Heard | None = None,
     ) -> MipAnswer:
-        """Minimise; exact up to `gap` unless a limit is met. In turns, `heard` is told what there is before
-        each rest."""
+        """Minimise, up to `gap` unless a limit is reached. In turns, `heard` is called with the known point
+        and bound before each rest."""
 
         def so_far(lifted: FloatArray | None, bound: float) -> None:
             known = MipAnswer(MipStatus.LIMIT, None, np.inf, bound)
@@ -112,7 +113,7 @@ class HighsSession:
         cutoff: float = np.inf,
         heard: Callable[[FloatArray | None, float], None] = lambda x, bound: None,
     ) -> tuple[MipStatus, FloatArray | None, float]:
-        """One solve; the start goes in last, when the program has all its rows."""
+        """One solve; the start is set last, when all rows are there."""
         if start is not None and self._live.is_mip:
             self._live.set_start(self._expansion.lift(start))
         return self._live.run(budget, gap, cutoff, heard=heard)
@@ -131,7 +132,8 @@ class HighsSession:
         gap: float,
         bounds: Bounds | None,
     ) -> MipAnswer:
-        """MILP for the integers, QP for the rest, tangents where the QP ends; until they agree."""
+        """Alternate a MILP for the integers and a QP for the rest, with tangents at the QP's solution, until
+        they agree."""
         best = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if start is not None:
             best, _ = self._polished(start, objective, bounds)
@@ -163,11 +165,8 @@ class HighsSession:
     def _run_from_inside(
         self, objective: Quadratic, budget: Budget, gap: float, bounds: Bounds | None
     ) -> tuple[MipStatus, FloatArray | None, float]:
-        """Solve again where the tangents so far let the program fall for ever.
-
-        Tangents at the best point of any one choice of integers stop that: only a program that is
-        unbounded in spite of its parabolas stays so.
-        """
+        """Solve again if the tangents leave the program unbounded. Tangents at the best point of any choice
+        of integers prevent this unless the program is unbounded in spite of its parabolas."""
         cost, offset = self._expansion.cost(objective)
         self._live.set_objective(np.zeros_like(cost), 0.0)
         _, lifted, _ = self._run(budget, 1.0, None)
@@ -185,7 +184,8 @@ class HighsSession:
         return self._run(budget, 0.5 * gap, inside.x)
 
     def _held_still(self, x: FloatArray, budget: Budget, bounds: Bounds | None) -> MipStatus:
-        """UNBOUNDED if the cost falls for ever with all weighted columns held at `x`, else LIMIT."""
+        """UNBOUNDED if the cost falls without limit with all weighted columns fixed at `x`, otherwise
+        LIMIT."""
         lower, upper = (side.copy() for side in bounds or (self._mip.lower, self._mip.upper))
         held = self._expansion.weighted
         lower[held] = upper[held] = x[held]
@@ -196,13 +196,13 @@ class HighsSession:
         return MipStatus.UNBOUNDED if status is MipStatus.UNBOUNDED else MipStatus.LIMIT
 
     def _goals(self, objective: Quadratic) -> FloatArray:
-        """Where each weighted column would go if it were alone: a good point for a first tangent."""
+        """The minimum of each weighted column by itself: a good point for a first tangent."""
         weight = np.where(objective.weight > 0, objective.weight, 1.0)
         goal = objective.centre - objective.cost / weight
         return np.clip(goal, self._mip.lower, self._mip.upper)
 
     def _add_tangents(self, x: FloatArray) -> None:
-        """Add a tangent to every square at the point `x`, and drop the oldest when they are too many."""
+        """Add a tangent to every square at the point `x`, and drop the oldest beyond the limit."""
         squares = self._expansion.squares_of
         self._live.add_rows(*self._expansion.tangents(np.arange(squares.size), x[squares]))
         self._tangents += squares.size
@@ -212,7 +212,7 @@ class HighsSession:
             self._tangents = most
 
     def _polished(self, x: FloatArray, objective: Quadratic, bounds: Bounds | None) -> tuple[MipAnswer, bool]:
-        """The best point with the integers of `x`, by a QP; `x` itself, and False, where the QP fails."""
+        """The best point with the integers of `x`, by a QP; `x` itself and False if the QP fails."""
         mip = self._mip
         whole = np.where(mip.integer, np.round(x), x)
         lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)

@@ -1,7 +1,7 @@
-"""How many threads HiGHS has: settled by the first run in each thread, for all of its HiGHS objects.
+"""The number of HiGHS's threads, which the first run in each thread fixes for all of its HiGHS objects.
 
-A run that asks for another number is refused, the user's own programs' runs among them. So the number is
-looked at before every run of ours, and given back when a solve ends.
+A run that asks for another number is refused, also runs of the user's own programs. Therefore the number is
+checked before each of our runs and released when a solve ends.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import highspy
 
 class _Scheduler(threading.local):
     threads: int | None = None
-    """As our last run left it; None where the user may have run HiGHS since."""
+    """The number after our last run; None if the user may have run HiGHS since."""
 
 
 _scheduler = _Scheduler()
 
 
 def use(threads: int) -> None:
-    """Let the next run in this thread have so many."""
+    """Set the number of threads of the next run in this thread."""
     if _scheduler.threads != threads:
         highspy.Highs.resetGlobalScheduler(True)
         _scheduler.threads = threads
@@ -30,7 +30,7 @@ def use(threads: int) -> None:
 
 @contextmanager
 def given_back() -> Iterator[None]:
-    """Let whoever runs HiGHS afterwards in this thread choose anew."""
+    """Let the next user of HiGHS in this thread choose the number."""
     try:
         yield
     finally:

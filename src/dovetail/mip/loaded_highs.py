@@ -35,17 +35,19 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 FEASIBILITY = 1e-9
-"""Of rows, bounds and reduced costs, a thousandth of what the check accepts: completions add several up."""
+"""Tolerance of rows, bounds and reduced costs: a thousandth of that of the check, because completions add
+several up."""
 INTEGRALITY = 1e-7
-"""A tenth of what the check accepts."""
+"""Tolerance of integrality: a tenth of that of the check."""
 ABSOLUTE_GAP = 1e-9
-"""As `meets` compares objectives with bounds where they are near 0."""
+"""The absolute gap with which objectives and bounds near 0 are compared."""
 FOREVER = 1e9
-"""Seconds; HiGHS takes no infinite time limit."""
+"""A time limit in seconds that stands for none, because HiGHS takes no infinite one."""
 SMALL_COST, LARGE_COST = 1e-3, 1e6
-"""Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
+"""Objectives with largest costs outside of these are scaled: small costs are within tolerances, large ones
+lose digits."""
 LONG_LP = 50_000
-"""An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
+"""LPs with more nonzeros may run for seconds and get the callback that lets Ctrl-C in."""
 
 _Status = highspy.HighsModelStatus
 STATUS = {
@@ -63,13 +65,13 @@ STATUS = {
 
 
 Heard = Callable[[FloatArray | None, float], None]
-"""Told of a MIP's points and bounds while it runs: a new point or None, and the bound."""
+"""Called with a MIP's new point or None, and its bound, while it runs."""
 Basis = highspy.HighsBasis
-"""Where an LP ended."""
+"""The basis at the end of an LP."""
 
 
 class SparseRows(NamedTuple):
-    """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
+    """Rows for a program: the arrays of a csr_array without its construction time."""
 
     data: FloatArray
     indices: IntArray
@@ -77,10 +79,8 @@ class SparseRows(NamedTuple):
 
 
 def cost_unit(cost: FloatArray) -> float:
-    """What one unit of HiGHS's objective is in the caller's: its tolerances grow with it.
-
-    So large costs are scaled down no further than to 1e6, for the sake of small ones beside them.
-    """
+    """The value of one unit of HiGHS's objective in the caller's units, which scales tolerances. Large costs
+    are scaled down to at most 1e6, because of small ones beside them."""
     largest = float(np.max(np.abs(cost), initial=0.0))
     if largest == 0.0 or SMALL_COST <= largest <= LARGE_COST:
         return 1.0
@@ -88,13 +88,13 @@ def cost_unit(cost: FloatArray) -> float:
 
 
 class _Callback:
-    """What HiGHS calls now and then during a run: apart, so that HiGHS does not hold what holds it."""
+    """The callback that HiGHS calls during a run, a separate object so that HiGHS does not hold its owner."""
 
     def __init__(self) -> None:
         self._budget = Budget()
         self._heard: Heard = _nobody
         self._rests: Rests | None = None
-        """Where others have a turn meanwhile."""
+        """Lets others have a turn during the run."""
         self._ended = False
         self._point: FloatArray | None = None
         self._bound = -math.inf
@@ -106,46 +106,44 @@ class _Callback:
         self._point, self._bound = None, -math.inf
 
     def in_turns(self, mailbox: Mailbox) -> Rests:
-        """The thread that waits for the run may rest where others have a turn."""
+        """Let others have a turn while the thread waits for the run."""
         self._rests = Rests(mailbox, self._rest)
         return self._rests
 
     def count(self) -> None:
-        """Count the work of the run that has ended."""
+        """Count the work of the run."""
         if self._rests is not None:
             self._rests.count()
 
     def end(self) -> None:
-        """Let the run end as soon as it looks."""
+        """Ask the run to end."""
         self._ended = True
 
     def look(self, event: Any) -> None:
-        """Python handles waiting signals meanwhile, and we look for a request to stop.
-
-        Without turns not for the deadline, which HiGHS keeps itself.
-        """
+        """Called during a run: Python handles signals, and a request to stop ends the run. Without turns
+        HiGHS keeps the deadline itself."""
         if self._rests is not None and not self._ended:
             self._bound = float(event.data_out.mip_dual_bound)
             self._rests.look()
         event.data_in.user_interrupt = self._ended or self._budget.stopped is not None
 
     def better(self, event: Any) -> None:
-        """A better point."""
+        """Note a better point."""
         self._point = np.array(event.data_out.mip_solution, dtype=np.float64)
 
     def _rest(self) -> None:
-        """On the thread that waits: say what is new, and let others work."""
+        """On the waiting thread: report news, and let others work."""
         point, self._point = self._point, None
         self._heard(point, self._bound)
         self._ended = self._budget.over is not None
 
 
 def _nobody(point: FloatArray | None, bound: float) -> None:
-    """Nobody wants to hear of a run before it ends."""
+    """Ignores the progress of a run."""
 
 
 class LoadedHighs:
-    """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
+    """A program inside HiGHS, minimised repeatedly with other costs, bounds and rows."""
 
     def __init__(self, program: Program, *, seed: int = 0, threads: int = 1) -> None:
         self._threads = threads
@@ -153,7 +151,7 @@ class LoadedHighs:
         self.is_mip = bool(np.any(program.integer))
         self._entries = int(program.A.nnz)
         self.effort = 0.0
-        """Seconds that all its answers took, by counts."""
+        """Work of all its runs, in seconds by counts."""
         self._columns = np.arange(program.lower.size, dtype=np.int32)
         self._callback = _Callback()
         self._unit = 1.0
@@ -176,14 +174,15 @@ class LoadedHighs:
             self._highs.cbMipImprovingSolution += self._callback.better
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
-        """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
+        """Set the objective of the next solves, scaled if its size is far from HiGHS's absolute
+        tolerances."""
         self._unit = cost_unit(cost)
         scaled = np.ascontiguousarray(cost / self._unit)
         self._demand(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
         self._demand(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
 
     def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
-        """The columns' bounds for the next solves."""
+        """Set the columns' bounds for the next solves."""
         lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
         self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
 
@@ -206,7 +205,8 @@ class LoadedHighs:
         self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
 
     def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
-        """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
+        """Replace all rows from `first` on by as many others; the basis stays, so that the next solve is
+        warm."""
         basis, standing = self._highs.getBasis(), self._highs.getNumRow()  # fewer after rows were refused
         self.delete_rows(first, standing)
         self.add_rows(rows, lower, upper)
@@ -215,17 +215,17 @@ class LoadedHighs:
 
     @property
     def basis(self) -> Basis:
-        """Where the last LP ended, for `start_from`."""
+        """The basis of the last LP, for `start_from`."""
         return self._highs.getBasis()
 
     def start_from(self, basis: Basis) -> None:
-        """Begin the next LP there; one of a program of another size says nothing."""
+        """Begin the next LP with a basis; one of another size is ignored."""
         sizes = len(basis.col_status), len(basis.row_status)
         if basis.valid and sizes == (self._highs.getNumCol(), self._highs.getNumRow()):
             self._highs.setBasis(basis)
 
     def add_columns(self, columns: sp.csc_array) -> None:
-        """Append columns between 0 and infinity that cost nothing yet."""
+        """Append columns between 0 and infinity without costs."""
         count = columns.shape[1]
         nothing = np.zeros(count)
         self._demand(
@@ -238,30 +238,30 @@ class LoadedHighs:
         self._columns = np.arange(self._columns.size + count, dtype=np.int32)
 
     def set_row_limits(self, row: int, lower: float, upper: float) -> None:
-        """The limits of one row for the next solves."""
+        """Set the limits of one row for the next solves."""
         self._demand(self._highs.changeRowBounds(row, lower, upper), "a row's limits")
 
     def row_duals(self) -> FloatArray:
-        """What the last LP's objective gains per unit of each row's side; zeros where it has no duals."""
+        """Duals of the rows of the last LP; zeros if it has none."""
         solution = self._highs.getSolution()
         if not solution.dual_valid:
             return np.zeros(self._highs.getNumRow())
         return self._unit * np.array(solution.row_dual, dtype=np.float64)
 
     def dual_ray(self) -> FloatArray | None:
-        """Multipliers of the rows that should show the last LP infeasible; for the caller to verify."""
+        """Multipliers that may prove the last LP infeasible; the caller verifies them."""
         code, found, ray = self._highs.getDualRay()  # type: ignore[attr-defined]
         if code == highspy.HighsStatus.kError or not found:
             return None
         return np.array(ray, dtype=np.float64)
 
     def without_presolve(self) -> None:
-        """Later solves see the program as it is: a second word that presolving has no part in."""
+        """Solve without presolve from now on, for a second opinion."""
         self._demand(self._highs.setOptionValue("presolve", "off"), "the option presolve")
         self._presolve = "off"
 
     def set_start(self, x: FloatArray) -> None:
-        """Offer a point to the next MIP solve."""
+        """Set a starting point for the next MIP solve."""
         solution = highspy.HighsSolution()
         solution.col_value = x.tolist()
         self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
@@ -336,7 +336,7 @@ class LoadedHighs:
         return self._highs.run()
 
     def _count(self, *, counted: bool) -> None:
-        """Nodes and LPs; and effort, where that is not `counted` yet."""
+        """Count nodes and LPs, and effort that is not `counted` yet."""
         info = self._highs.getInfo()
         iterations = max(0, info.simplex_iteration_count)
         if self.is_mip:
@@ -369,7 +369,8 @@ class LoadedHighs:
 
 
 def _pass(highs: highspy.Highs, program: Program) -> highspy.HighsStatus:
-    """The program without costs, as arrays: a `HighsLp` takes them number by number, a second per million."""
+    """Pass the program without costs as arrays, because a `HighsLp` takes numbers one by one (a second per
+    million)."""
     A = program.A
     rows, columns = A.shape
     minimise, offset = 1, 0.0

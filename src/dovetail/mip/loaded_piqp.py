@@ -1,6 +1,6 @@
-"""A convex quadratic program inside PIQP: the columns that can move, and the rows that they touch.
+"""A convex quadratic program inside PIQP, restricted to columns that can move and rows that contain them.
 
-PIQP has no time limit and holds the interpreter's lock, so its iterations are bounded.
+PIQP has no time limit and holds the interpreter's lock, so its iterations are limited.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dovetail.core.mip import Mip
 from dovetail.run.engine import Quadratic
 
 MOST_ITERATIONS = 250
-"""PIQP's own default: a few dozen are usual, and a program that takes more is left to HiGHS."""
+"""PIQP's own default: a few dozen are usual, and programs that need more go to HiGHS."""
 SMALL, LARGE = 1e-3, 1e6
-"""Numbers of the objective outside of these are scaled, as for HiGHS."""
+"""Objectives with numbers outside of these are scaled, as for HiGHS."""
 
 
 class LoadedPiqp:
-    """A program without its integer marks, between `lower` and `upper`; set up once, minimised often."""
+    """A program without integrality, between `lower` and `upper`; set up once, minimised often."""
 
     def __init__(self, mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
         self._rest = np.where(lower == upper, lower, 0.0)
@@ -42,7 +42,7 @@ class LoadedPiqp:
         self._weight: FloatArray | None = None
 
     def minimise(self, objective: Quadratic) -> tuple[FloatArray, float] | None:
-        """Point and bound, or None where PIQP does not converge."""
+        """Point and bound, or None if PIQP does not converge."""
         x = self._rest.copy()
         if self._free.size == 0:
             return x, -np.inf
@@ -66,6 +66,6 @@ class LoadedPiqp:
 
 
 def _unit(weight: FloatArray, cost: FloatArray) -> float:
-    """What to measure the objective in: 1, unless its numbers are very small or very large."""
+    """The unit of the objective: 1 unless its numbers are very small or very large."""
     largest = max(float(weight.max(initial=0.0)), float(np.abs(cost).max(initial=0.0)))
     return 1.0 if largest == 0.0 or SMALL <= largest <= LARGE else 2.0 ** round(np.log2(largest))

@@ -18,24 +18,24 @@ from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
 
 POLL_SECONDS = 0.02
-"""Between two looks at the clock: shorter than anybody notices, long enough to cost nothing."""
+"""Seconds between two looks at the clock."""
 GRACE_SECONDS = 1.0
-"""What work that was asked to end may still take: a node's LP is not left in the middle."""
+"""Seconds that work may still take after a request to end: the LP of a node is not interrupted."""
 ASK = 0.01
-"""Processor seconds after which work in turns may rest: to ask takes two switches of threads, 0.1 ms."""
+"""Processor seconds after which work in turns may rest: a rest takes two switches of threads, 0.1 ms."""
 
 T = TypeVar("T")
 
 
 class Mailbox:
-    """Where the work hands something to the thread that waits for it."""
+    """Through which the working thread asks the waiting one to do something."""
 
     def __init__(self) -> None:
         self.tasks: queue.SimpleQueue[tuple[Callable[[], None], threading.Event] | None] = queue.SimpleQueue()
         self.closed = False
 
     def ask(self, task: Callable[[], None]) -> None:
-        """Have the waiting thread do this; back when it is done, or when nobody waits any more."""
+        """Ask the waiting thread to do this; returns when it is done, or when nobody waits any more."""
         done = threading.Event()
         self.tasks.put((task, done))
         while not self.closed and not done.wait(POLL_SECONDS):
@@ -53,21 +53,21 @@ class Rests:
     def __init__(self, mailbox: Mailbox, task: Callable[[], None]) -> None:
         self._mailbox, self._task = mailbox, task
         self._took, self._counted = time.thread_time(), time.thread_time()
-        """Processor seconds of the thread when it last looked, and those that are counted."""
+        """Processor seconds of the thread at its last look, and those already counted."""
 
     def count(self) -> None:
-        """Count the work until the last look: on the waiting thread, in its turn."""
+        """Count the work until the last look, on the waiting thread."""
         work.count(effort=self._took - self._counted)
         self._counted = self._took
 
     def look(self) -> None:
-        """Where the work may rest: have the waiting thread do the task, if it is time."""
+        """A place where the work may rest: if it is time, the waiting thread does its task."""
         self._took = time.thread_time()
         if self._took - self._counted >= ASK:
             self._mailbox.ask(self._counted_task)
 
     def end(self) -> None:
-        """The last look, where the work ends."""
+        """The last look, at the end of the work."""
         self._took = time.thread_time()
 
     def _counted_task(self) -> None:
@@ -76,7 +76,7 @@ class Rests:
 
 
 class OwnThread(Generic[T]):
-    """One piece of work, and the wait for it."""
+    """One piece of work on its own thread."""
 
     def __init__(self, work: Callable[[Mailbox], T]) -> None:
         self._work, self._mailbox = work, Mailbox()
@@ -93,11 +93,8 @@ class OwnThread(Generic[T]):
             self._mailbox.tasks.put(None)
 
     def wait(self, budget: Budget, end: Callable[[], object], grace: float = GRACE_SECONDS) -> T | None:
-        """The answer; None when the budget was over and the work did not end soon after `end` asked it to,
-        within `grace` seconds.
-
-        Where it is memory that is over and time is left, it waits on: only work that has ended gives it back.
-        """
+        """The answer; None if the budget is over and the work did not end within `grace` seconds after
+        `end`. If memory is over but time is left, it waits on, because only finished work releases memory."""
         self._thread.start()
         asked: float | None = None
         try:
@@ -125,7 +122,7 @@ class OwnThread(Generic[T]):
         return self._answer
 
     def _serve(self) -> bool:
-        """Do what the work hands over, for a moment; False when the work has ended."""
+        """Serve the working thread for a moment; False when the work has ended."""
         try:
             item = self._mailbox.tasks.get(timeout=POLL_SECONDS)
         except queue.Empty:

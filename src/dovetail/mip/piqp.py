@@ -1,7 +1,7 @@
-"""PIQP as the engine for programs without integers: an interior-point QP, fast and accurate.
+"""PIQP, the engine for programs without integers: an interior-point QP, fast and accurate.
 
-Its word on infeasible or unbounded programs is numerical evidence, not a proof: HiGHS is
-asked instead, as it is where PIQP does not converge (programs with hardly any weight).
+Its status infeasible or unbounded is numerical evidence, not a proof, so HiGHS is asked then, and also if
+PIQP does not converge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PiqpEngine:
     name = "piqp"
 
     def refuses(self, mip: Mip, columns: IntArray) -> str | None:
-        """Integer columns that can move."""
+        """Programs with integer columns that can move."""
         moving = np.flatnonzero(mip.integer & (mip.upper > mip.lower))
         if moving.size:
             return (
@@ -40,7 +40,7 @@ class PiqpEngine:
 
 
 class PiqpSession:
-    """A continuous program inside PIQP, and HiGHS beside it if ever needed."""
+    """A continuous program inside PIQP, with HiGHS as a fallback."""
 
     def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
         self._mip, self._columns = mip, columns
@@ -58,7 +58,7 @@ class PiqpSession:
         cutoff: float = np.inf,
         heard: Heard | None = None,
     ) -> MipAnswer:
-        """Minimise to PIQP's own accuracy (1e-8); the other arguments have no use here."""
+        """Minimise to PIQP's own accuracy (1e-8); the other arguments have no effect."""
         if budget.over:
             return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         program = self._program if bounds is None else LoadedPiqp(self._mip, *bounds)

@@ -1,4 +1,4 @@
-"""What an engine is loaded with: rows and columns; costs come with each solve."""
+"""The program of an engine: rows and columns; costs come with each solve."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from dovetail.core.mip import Mip
 
 
 class Program(NamedTuple):
-    """row_lower <= A x <= row_upper, lower <= x <= upper, some of x integer.
-
-    A `Mip` is the user's, with names and costs, looked at when it is made; this is what we make of it.
-    """
+    """row_lower <= A x <= row_upper, lower <= x <= upper, some of x integer. Unlike `Mip`, it has no names
+    and costs and is not checked."""
 
     A: sp.csr_array
     row_lower: FloatArray
@@ -25,5 +23,5 @@ class Program(NamedTuple):
 
     @classmethod
     def of(cls, mip: Mip) -> Program:
-        """A program as its owner wrote it."""
+        """A program from a `Mip`."""
         return cls(mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer)

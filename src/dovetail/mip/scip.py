@@ -35,15 +35,17 @@ from dovetail.run.engine import (
 from dovetail.run.failures import expendable
 
 FEASIBILITY = 1e-7
-"""A tenth of what the check accepts, and of what SCIP has by default."""
+"""Tolerance: a tenth of that of the check, and of SCIP's default."""
 FOREVER = 1e20
-"""Seconds, and SCIP's infinity."""
+"""A time limit in seconds that stands for none, and SCIP's infinity."""
 INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
-"""SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
+"""SCIP's stages from "transformed" to "solving" in which it can be interrupted; in others it prints an
+error."""
 SOLVING = 9
 """The stage with a search tree."""
 SQUARES, ROWS = 256, 100
-"""Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
+"""Squares in one row, and the largest number of rows; beyond both the rows grow. The cost of a row is cubic
+in its squares."""
 
 
 STATUS = {
@@ -64,7 +66,7 @@ SETTINGS = {
 
 
 class ScipEngine:
-    """MILP and convex MIQP by SCIP."""
+    """SCIP for MILPs and convex MIQPs."""
 
     name = "scip"
 
@@ -78,7 +80,7 @@ class ScipEngine:
 
 
 def import_scip(who: str) -> Any:
-    """PySCIPOpt, or an error that says who wants it and how to get it."""
+    """PySCIPOpt, or an error that says who needs it and how to install it."""
     try:
         import pyscipopt
     except ImportError:
@@ -87,10 +89,8 @@ def import_scip(who: str) -> Any:
 
 
 def watched_model(scip: Any, budget: Budget) -> Any:
-    """An empty model that looks at the clock whenever something is added to it.
-
-    Models are written in Python, by us or by PySCIPOpt-ML, and large ones take minutes.
-    """
+    """An empty model that checks the clock whenever something is added, because writing large models takes
+    minutes."""
 
     class Watched(scip.Model):  # type: ignore[misc]
         def addVar(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,12 +114,12 @@ def watched_model(scip: Any, budget: Budget) -> Any:
 
 
 def _places_to_rest(scip: Any) -> Any:
-    """What SCIP calls after each round of presolving and each LP, where it may rest."""
+    """Events of SCIP at which it may rest: after each round of presolve and each LP."""
     events = scip.SCIP_EVENTTYPE.PRESOLVEROUND, scip.SCIP_EVENTTYPE.LPSOLVED, scip.SCIP_EVENTTYPE.NODESOLVED
 
     class Places(scip.Eventhdlr):  # type: ignore[misc]
         rests: Rests | None = None
-        """While the solve is one of several in turns."""
+        """Let others have turns during the solve."""
 
         def eventinit(self) -> None:
             for event in events:
@@ -137,7 +137,7 @@ def _places_to_rest(scip: Any) -> Any:
 
 
 def interrupter(model: Any) -> Callable[[], None]:
-    """What asks a running SCIP to end."""
+    """An event handler that asks a running SCIP to end."""
 
     def interrupt() -> None:
         with suppress(Exception):  # it may have ended by itself, and says that nothing runs
@@ -148,7 +148,7 @@ def interrupter(model: Any) -> Callable[[], None]:
 
 
 def final_status(model: Any) -> str:
-    """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
+    """SCIP's status after a run; an error for a run that SCIP gave up ("error in LP solver!")."""
     before, iterations = _nodes(model), _iterations(model)
     try:
         model.optimizeNogil()
@@ -164,10 +164,8 @@ def final_status(model: Any) -> str:
 def run_to_the_end(
     model: Any, budget: Budget, heard: Callable[[], None] = lambda: None, spent: float = 0.0
 ) -> str | None:
-    """SCIP's status when it has ended; None if time ran out first. `spent`: its time until now.
-
-    In turns it rests where others work, after `heard` was told what there is.
-    """
+    """SCIP's status at the end; None if time ran out first. `spent`: its time so far. In turns it rests
+    after `heard` was called with the known point and bound."""
     in_turns = not math.isinf(budget.slice)
     end = interrupter(model)
 
@@ -198,7 +196,7 @@ def run_to_the_end(
 
 
 def _iterations(model: Any) -> int:
-    """Of the simplex method so far."""
+    """Simplex iterations so far."""
     return int(model.getNLPIterations()) if model.getStage() >= SOLVING else 0
 
 
@@ -207,7 +205,7 @@ def _nodes(model: Any) -> int:
 
 
 def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
-    """Write rows and the columns that `lower` has limits of into a SCIP model; the variables."""
+    """Write rows and the columns with limits in `lower` into a SCIP model; returns the variables."""
     A, row_lower, row_upper, lower, upper, integer = program
     variables = [
         model.addVar(
@@ -232,14 +230,14 @@ def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
 
 
 class ScipSession:
-    """A program inside SCIP, written at the first solve: only a solve has a clock to look at."""
+    """A program inside SCIP, written at the first solve, because only a solve has a clock."""
 
     def __init__(self, scip: Any, mip: Mip, columns: IntArray, seed: int) -> None:
         self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
         self._live: _LoadedScip | None = None
         self._asked: tuple[Quadratic, Bounds | None] | None = None
-        """The last question, where a limit came before the answer."""
+        """The last call that a limit ended."""
 
     def solve(
         self,
@@ -252,8 +250,8 @@ class ScipSession:
         cutoff: float = np.inf,
         heard: Heard | None = None,
     ) -> MipAnswer:
-        """Minimise; exact up to `gap` unless a limit is met. Asked the same again (the same objects), SCIP
-        goes on where the limit ended it."""
+        """Minimise, up to `gap` unless a limit is reached. Called again with the same objects, SCIP
+        continues where the limit ended it."""
         nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if budget.over:
             return nothing
@@ -302,7 +300,7 @@ class ScipSession:
 
 
 class _LoadedScip:
-    """One SCIP model: the expanded program with one variable in place of all squares."""
+    """One SCIP model: the expanded program with one variable for all squares."""
 
     def __init__(self, scip: Any, expansion: Expansion, seed: int, budget: Budget) -> None:
         self._scip, self._expansion = scip, expansion
@@ -337,7 +335,7 @@ class _LoadedScip:
     def run(
         self, budget: Budget, gap: float, cutoff: float, heard: Callable[[], None], *, again: bool
     ) -> str | None:
-        """SCIP's final status; None if time ran out first. `again` continues from where it ended."""
+        """SCIP's final status; None if time ran out first. `again` continues."""
         model = self._model
         model.setParam("limits/gap", gap)
         nodes = -1 if math.isinf(budget.nodes_left) else int(budget.nodes_left) + _nodes(model)
@@ -360,7 +358,7 @@ class _LoadedScip:
         return bound if abs(bound) < FOREVER else -np.inf
 
     def _set_weights(self, weights: FloatArray) -> None:
-        """The rows of the squares, where the weights are not those of the last run."""
+        """Write the rows of the squares if the weights changed."""
         if np.array_equal(weights, self._weights):
             return
         for row in self._rows:
@@ -386,7 +384,7 @@ class _LoadedScip:
         self._bounds = (lower.copy(), upper.copy())
 
     def offer(self, x: FloatArray) -> None:
-        """A point to begin with, or to go on with."""
+        """Add a point to begin or continue with."""
         lifted = self._expansion.lift(x)
         linear = self._expansion.first_square
         solution = self._model.createOrigSol()
@@ -399,7 +397,7 @@ class _LoadedScip:
 
 
 GAP = 1e-7
-"""Relative, a tenth of what `optimal` promises: spatial branching gets no finer than its tolerances."""
+"""Relative, a tenth of what `optimal` promises: spatial branching is no finer than its tolerances."""
 
 Function = tuple[int, list[int], FloatArray, FloatArray, float]
 """Column y, columns x, and y = x'Qx + linear'x + constant."""
@@ -408,7 +406,7 @@ Function = tuple[int, list[int], FloatArray, FloatArray, float]
 def solve_quadratic(
     mip: Mip, functions: Sequence[Function], budget: Budget, seed: int, start: FloatArray | None
 ) -> MipAnswer | None:
-    """Minimise the cost of `mip`, in minimisation form; None where SCIP came to nothing."""
+    """Minimise the cost of `mip`, in minimisation form; None if SCIP has no result."""
     scip = import_scip("a quadratic program")
     try:
         model = watched_model(scip, budget)

@@ -38,9 +38,10 @@ from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 
 INSIDE = 1e-3
-"""Starting points keep this part of the box width from its bounds: deep enough for a first Newton step."""
+"""Starting points keep this fraction of the box width from its bounds."""
 MARGINS = (1e-2, 1e-4, 1e-6)
-"""Tried in turn, relative to the size of a row's limits, for a first point strictly inside the rows."""
+"""Margins for a first point strictly inside the rows, tried in turn, relative to the width of a row's
+limits."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,14 @@ class LogBarrier:
     """
 
     mu: float = 0.1
-    """The first; in objective units."""
+    """The first value; in objective units."""
     shrink: float = 0.1
-    """From one mu to the next."""
+    """The factor from one mu to the next."""
     smallest_mu: float = 1e-7
     newton_steps: int = 4
-    """At each mu: the next one starts near its own minimum."""
+    """Newton steps at each mu; the next one starts near its own minimum."""
     cg_steps: int = 5
-    """Of conjugate gradients in a Newton step: the paper's."""
+    """Steps of conjugate gradients in a Newton step: the paper's."""
     variant: Literal["newton-cg", "l-bfgs-b"] = "newton-cg"
 
     def __post_init__(self) -> None:
@@ -77,7 +78,7 @@ class LogBarrier:
         return f"log-barrier ({self.variant})"
 
     def refuses(self, block: NetworkBlock) -> str | None:
-        """Equality rows: they have no interior."""
+        """Equality rows, which have no interior."""
         if block.rows is None:
             return None
         equal = torch.nonzero(block.rows.lower == block.rows.upper)
@@ -126,7 +127,7 @@ class LogBarrier:
 
 
 def interior_start(block: NetworkBlock, start: Tensor) -> tuple[Tensor, Tensor]:
-    """Points strictly inside box and rows near `start`, and for which samples that worked."""
+    """Points strictly inside box and rows near `start`, and the samples for which this worked."""
     width = (block.upper - block.lower).clamp(max=1.0 / INSIDE)
     lower = torch.where(width > 0, block.lower + INSIDE * width, block.lower)
     upper = torch.where(width > 0, block.upper - INSIDE * width, block.upper)
@@ -151,7 +152,7 @@ def interior_start(block: NetworkBlock, start: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _margins(rows: Rows, part: float) -> Tensor:
-    """How far inside each row a first point should lie: at most a quarter of the row's width."""
+    """The margin of a first point in each row: at most a quarter of the row's width."""
     size = torch.where(rows.lower.isfinite(), rows.lower.abs(), torch.zeros_like(rows.lower))
     size = torch.maximum(
         size, torch.where(rows.upper.isfinite(), rows.upper.abs(), torch.zeros_like(rows.upper))
@@ -165,15 +166,16 @@ def _strictly_met(block: NetworkBlock, rows: Rows, u: Tensor) -> Tensor:
 
 
 TO_THE_BOUND = 0.99
-"""A step may use this part of the way to the nearest bound (the usual fraction of interior-point methods)."""
+"""The largest part of the way to the nearest bound in one step (the usual value of interior-point
+methods)."""
 BACKTRACKS = 12
-"""Halvings of a step, down to 5e-4 of it: a Newton step that is no good by then points nowhere."""
+"""Largest number of halvings of a step, down to 5e-4 of it."""
 SUFFICIENT_DECREASE = 1e-4
 """Armijo's constant."""
 FLAT = 1e-14
-"""Relative to |p|^2: curvature below this is rounding, or negative."""
+"""Relative to |p|^2: smaller curvature is rounding, or negative."""
 SOLVED = 1e-16
-"""Of the first squared residual, below which conjugate gradients have converged."""
+"""Relative to the first squared residual: conjugate gradients have converged."""
 
 
 def newton_cg(barrier: Barrier, u: Tensor, mu: float, steps: int, cg_steps: int, budget: Budget) -> Tensor:
@@ -191,11 +193,8 @@ def newton_cg(barrier: Barrier, u: Tensor, mu: float, steps: int, cg_steps: int,
 
 
 def _conjugate_gradients(slope: Tensor, product: Product, scale: Tensor, steps: int) -> Tensor:
-    """Approximate Newton steps, all samples at once, in scaled coordinates.
-
-    A sample that meets negative curvature stops there: with the step it has, or with the
-    scaled steepest descent if it has none yet.
-    """
+    """Approximate Newton steps for all samples at once, in scaled coordinates. A sample with negative
+    curvature stops with its current step, or with scaled steepest descent if it has none."""
     r = -slope * scale
     p, step = r.clone(), torch.zeros_like(r)
     rr = (r * r).sum(dim=1, keepdim=True)
@@ -223,7 +222,7 @@ def _conjugate_gradients(slope: Tensor, product: Product, scale: Tensor, steps: 
 def _line_search(
     barrier: Barrier, u: Tensor, value: Tensor, slope: Tensor, step: Tensor, mu: float
 ) -> tuple[Tensor, Tensor, bool]:
-    """Shorten each sample's step until it stays inside the box and the barrier function falls."""
+    """Shorten each sample's step until it stays inside and the barrier function falls."""
     block = barrier.block
     downhill = (slope * step).sum(dim=1)
     far = torch.full_like(u, torch.inf)
@@ -248,11 +247,12 @@ def _line_search(
 
 
 EDGE = 0.01
-"""In units of mu: slacks below are softened. At the minimum slacks are of the size of mu itself."""
+"""In units of mu: the logarithms of smaller slacks are continued by parabolas. At the minimum slacks have
+the size of mu."""
 
 
 def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
-    """One L-BFGS-B run at one mu over all samples together; the box is its bounds, rows are barriers."""
+    """One L-BFGS-B run at one mu over all samples together, with the box as bounds and barriers for rows."""
     from scipy.optimize import minimize  # takes half a second, and most solves never come here
 
     block = barrier.block
@@ -295,7 +295,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Bu
 
 
 def _row_barrier(barrier: Barrier, u: Tensor, mu: float) -> Tensor:
-    """(n,) the objective with barriers on the rows only; infinite where a row is not strictly met."""
+    """(n,) the objective with barriers for rows; infinite if a row is not strictly satisfied."""
     block = barrier.block
     values = values_only(block, u)
     value = barrier.terms.value(u, block.outputs(values))
@@ -308,7 +308,7 @@ def _row_barrier(barrier: Barrier, u: Tensor, mu: float) -> Tensor:
 
 
 def _softened_logs(slacks: Tensor, mu: float) -> Tensor:
-    """Sum of logarithms, continued by parabolas below a small slack: a line search may overstep."""
+    """Sum of logarithms, continued by parabolas below a small slack, because a line search may overshoot."""
     edge = EDGE * mu
     finite = slacks.isfinite()
     slack = torch.where(finite, slacks, torch.ones_like(slacks))
@@ -319,7 +319,7 @@ def _softened_logs(slacks: Tensor, mu: float) -> Tensor:
 
 
 TINY = 1e-300
-"""Keeps logarithms of infeasible slacks and divisions by 0 finite; what comes of them is not used."""
+"""Keeps logarithms and divisions finite for infeasible slacks, whose results are not used."""
 
 Product = Callable[[Tensor], Tensor]
 """Curvature times a direction, sample by sample."""
@@ -378,7 +378,7 @@ class Barrier:
         return slope.detach() * self.free, product
 
     def _gauss_newton(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
-        """First derivatives only: curvature of the terms around the network, not of the network."""
+        """Curvature by first derivatives of the network only."""
         terms, rows = self.terms, self.block.rows
         values, slopes = values_and_jacobian(self.block, u)
         outputs, J = self._output_slopes(values, slopes)
@@ -407,7 +407,7 @@ class Barrier:
         return slope * self.free, product
 
     def _output_slopes(self, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and their Jacobian, through the class surrogate where there is one."""
+        """Outputs and their Jacobian, through the class surrogate if there is one."""
         outputs = self.block.outputs(values)
         if not self.block.classifies:
             return outputs, slopes
@@ -419,7 +419,7 @@ class Barrier:
 
 
 def _twice_differentiable(block: NetworkBlock, u: Tensor) -> bool:
-    """Whether torch knows second derivatives of the network: some fused kernels (attention) have none."""
+    """Whether torch has second derivatives of the network: some fused kernels (attention) have none."""
     u = u.detach().requires_grad_(True)
     with block.stopwatch.measure("network"):
         try:

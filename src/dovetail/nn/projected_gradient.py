@@ -35,15 +35,15 @@ from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 
 ROUNDS = 20
-"""Of Gauss-Newton steps: it converges in a few or, across many pieces of a network, not at all."""
+"""Number of Gauss-Newton steps: it converges in a few, or not at all across many pieces of a network."""
 MET = 1e-9
-"""A row is met when it is violated by less than this: what engines hold rows to."""
+"""A row is satisfied if it is violated by less: the tolerance of engines."""
 STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
-"""Parts of a step that are tried in turn."""
+"""Fractions of a step that are tried in turn."""
 ACTIVE_SET_ROUNDS = 3
-"""Times that inputs at their bounds are held and the step is computed again."""
+"""Number of times that inputs at their bounds are fixed and the step is computed again."""
 RIDGE = 1e-12
-"""Relative to the trace: keeps rows that depend on each other from a singular system."""
+"""Relative to the trace: keeps dependent rows from a singular system."""
 
 
 def into_box(block: NetworkBlock, u: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def violation(block: NetworkBlock, u: Tensor, values: Tensor) -> Tensor:
 
 
 def project(block: NetworkBlock, u: Tensor) -> Tensor:
-    """A point of the box near `u` that meets the block's rows, or comes as near to them as it could."""
+    """A point of the box near `u` that satisfies the block's rows, or comes close."""
     u = into_box(block, u)
     if block.rows is None:
         return u
@@ -80,7 +80,7 @@ def project(block: NetworkBlock, u: Tensor) -> Tensor:
 
 
 def _repaired(block: NetworkBlock, u: Tensor) -> Tensor:
-    """Rounds of steps for samples that all miss a row; those that get there, or stop gaining, stay."""
+    """Rounds of steps for samples that violate a row, until they satisfy it or stop improving."""
     assert block.rows is not None
     worst = violation(block, u, values_only(block, u))
     for _ in range(ROUNDS):
@@ -94,7 +94,7 @@ def _repaired(block: NetworkBlock, u: Tensor) -> Tensor:
 
 
 def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> tuple[Tensor, Tensor]:
-    """One shortened step for the samples that miss a row; the others stay where they are."""
+    """One shortened step for the samples that violate a row."""
     values, slopes = values_and_jacobian(block, u)
     residual = excess(rows, u, values)
     J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
@@ -115,11 +115,8 @@ def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> 
 
 
 def _shortest_step(block: NetworkBlock, u: Tensor, J: Tensor, residual: Tensor) -> Tensor:
-    """The shortest scaled step that cancels the residual to first order, inside the box.
-
-    Inputs that the step would push through their bound are held there and the step is
-    computed again with the others.
-    """
+    """The shortest scaled step that cancels the residual to first order, inside the box. Inputs that would
+    leave their bounds are fixed there and the step is computed again with the others."""
     free = block.upper > block.lower
     step = torch.zeros_like(u)
     for _ in range(ACTIVE_SET_ROUNDS):
@@ -166,9 +163,9 @@ def values_and_jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]
 
 
 LAST_STEP = 0.02
-"""With `decay`, the last step is this part of the first: with lr 0.01 twice the usual tolerance of 1e-4."""
+"""With `decay`, the last step relative to the first: with lr 0.01 twice the usual tolerance of 1e-4."""
 NO_VIOLATION = 1e-7
-"""Violations below this do not count when points are compared: the check accepts ten times as much."""
+"""Smaller violations do not count when points are compared: the check accepts ten times as much."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +183,7 @@ class ProjectedGradient:
     decay: bool = True
     keep_best: bool = True
     state: Literal["fresh", "kept"] = "fresh"
-    """Whether Adam begins anew in each network step, or goes on with the moments of the last one."""
+    """Whether Adam starts anew in each network step, or keeps its moments."""
 
     def __post_init__(self) -> None:
         require_count("ProjectedGradient: steps", self.steps, at_least=1)
@@ -235,7 +232,7 @@ class ProjectedGradient:
 
 
 class _Best:
-    """Sample by sample, the best point so far: least violation first, then least value."""
+    """Sample by sample, the best point so far: smallest violation first, then smallest value."""
 
     def __init__(self) -> None:
         self._kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
@@ -264,11 +261,8 @@ class _Best:
 
 
 class Adam:
-    """Adam's direction, with its usual constants.
-
-    Not `torch.optim.Adam`: its first step imports the compiler (1.4 s), and its bookkeeping for
-    parameter groups costs more than a pass through a small network.
-    """
+    """Adam's direction with its usual constants. Not `torch.optim.Adam`, whose first step imports the
+    compiler (1.4 s) and whose bookkeeping costs more than a pass through a small network."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -276,7 +270,7 @@ class Adam:
         self._square: Tensor | None = None
 
     def __call__(self, slope: Tensor) -> Tensor:
-        """The direction for a gradient; the state moves on."""
+        """The direction for a gradient; updates the state."""
         self._steps += 1
         if self._mean is None or self._square is None:
             self._mean, self._square = 0.1 * slope, 0.001 * slope * slope
