@@ -1,1 +1,1 @@
-"""What is proved, in arithmetic that cannot claim too much: boxes, dual values, trees of LPs, rays."""
+"""Proofs in arithmetic that cannot claim too much: boxes, dual values, rays."""

@@ -27,7 +27,7 @@ from dovetail.bounds.planes.domain import gamma
 from dovetail.core.deadline import require_time
 
 MORE = 4
-"""Operations beside a sum itself: products, the cost, the offset."""
+"""Number of operations beside a sum itself: products, the cost, the offset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +65,14 @@ class LinearPrograms:
 
 @dataclass(frozen=True, eq=False)
 class Proved:
-    """What multipliers prove of N programs."""
+    """What multipliers prove for N programs."""
 
     bound: Tensor
-    """(N,) no z has a lower cost; minus infinity where nothing is proved."""
+    """(N,) a lower bound of the cost; minus infinity if nothing is proved."""
     reduced: Tensor
     """(N, n): cost z >= bound + reduced_j (z_j - lower_j) where reduced_j > 0, and likewise from `upper`."""
     multipliers: Tensor
-    """(N, m) those that were used."""
+    """(N, m) the multipliers used."""
 
     def take(self, chosen: Tensor) -> Proved:
         """Of some of the programs, by index."""
@@ -80,7 +80,7 @@ class Proved:
 
 
 def proved(programs: LinearPrograms, multipliers: Tensor) -> Proved:
-    """The bounds by these multipliers, whatever they are; those of missing sides are dropped."""
+    """The bounds by these multipliers, which may be any; multipliers of missing sides are dropped."""
     p = programs
     y = torch.nan_to_num(multipliers, nan=0.0, posinf=0.0, neginf=0.0)
     side = torch.where(y > 0.0, p.row_lower, p.row_upper)
@@ -99,30 +99,30 @@ def proved(programs: LinearPrograms, multipliers: Tensor) -> Proved:
 
 
 STEPS = 14
-"""At most; four digits take about eight, all of them twelve."""
+"""Largest number of steps; four digits take about eight, all digits twelve."""
 TO_THE_WALL = 0.995
-"""How much of the way to the nearest bound a step goes."""
+"""The fraction of the way to the nearest bound that a step goes."""
 NARROW = 1e-9
-"""Least width of a scaled column: equations need an inside as well."""
+"""Smallest width of a scaled column: equations need an interior too."""
 DONE = 1e-9
 """Average complementarity, relative to the largest cost, at which multipliers are good for eight digits."""
 FAR = 1e6
-"""Where rows that cannot be met are taken to begin, in units of their own width."""
+"""The start of infeasible rows, in units of their own width."""
 DECIDED = 1e-9
-"""A row that moves by less than this part of itself within the box has nothing to say of a multiplier."""
+"""A row that varies by less than this fraction within the box gets no multiplier."""
 RIDGE = 1e-13
-"""Added to the diagonal of the system, relative: rows may be copies of each other."""
+"""Relative, added to the diagonal of the system, because rows may be copies of each other."""
 
 
 def multipliers(programs: LinearPrograms) -> tuple[Tensor, Tensor]:
-    """(N, m) multipliers and (N, n) points near the optimum."""
+    """(N, m) near-optimal multipliers, and (N, n) points."""
     method = InteriorPoint(programs)
     method.run(STEPS)
     return method.multipliers, method.points
 
 
 class InteriorPoint:
-    """The method at work on N programs: columns as parts of their width, rows and costs of size one."""
+    """The state of the method for N programs: columns relative to their width, rows and costs of size one."""
 
     def __init__(self, p: LinearPrograms) -> None:
         self._lower, self._span = p.lower, (p.upper - p.lower).clamp(min=0.0)
@@ -144,7 +144,7 @@ class InteriorPoint:
         self._complementarity = torch.ones_like(self._v[:, :1])
 
     def _row_sides(self, p: LinearPrograms) -> tuple[Tensor, Tensor]:
-        """Where rows begin, and how wide they are, counted from the columns' lower bounds."""
+        """Limits and widths of rows, counted from the columns' lower bounds."""
         at_lower = (p.rows @ p.lower[:, :, None])[:, :, 0]
         least, most = self._rows.clamp(max=0.0).sum(2), self._rows.clamp(min=0.0).sum(2)
         begin, end = (p.row_lower - at_lower) / self._row_size, (p.row_upper - at_lower) / self._row_size
@@ -156,22 +156,22 @@ class InteriorPoint:
 
     @property
     def multipliers(self) -> Tensor:
-        """(N, m) of the rows as they were given."""
+        """(N, m) multipliers of the original rows."""
         y = torch.where(self._decided, 0.0, self._y * self._unit_cost / self._row_size)
         return y.clamp(min=0.0) * self._may_begin + y.clamp(max=0.0) * self._may_end
 
     @property
     def points(self) -> Tensor:
-        """(N, n)."""
+        """(N, n) points."""
         return self._lower + self._span * self._v[:, : self._n]
 
     @property
     def gap(self) -> Tensor:
-        """(N,) about what is left between the bound by these multipliers and the optimum."""
+        """(N,) an estimate of the gap of the bound by these multipliers."""
         return (self._complementarity * self._unit_cost)[:, 0] * (2 * self._v.shape[1])
 
     def run(self, steps: int) -> None:
-        """So many steps, or fewer where all programs are solved."""
+        """So many steps, or fewer if all programs are solved."""
         for _ in range(steps):
             require_time()
             self._step()
@@ -179,7 +179,7 @@ class InteriorPoint:
                 break
 
     def take(self, chosen: Tensor) -> InteriorPoint:
-        """Some of the programs, as far as they are solved."""
+        """The state of some of the programs."""
         other = object.__new__(InteriorPoint)
         other.__dict__ = {
             name: value[chosen] if isinstance(value, Tensor) else value for name, value in vars(self).items()
@@ -187,7 +187,7 @@ class InteriorPoint:
         return other
 
     def put(self, chosen: Tensor, part: InteriorPoint) -> None:
-        """What was done for a part of the programs since it was taken."""
+        """Put back the state of some programs."""
         for name in ("_v", "_y", "_below", "_above", "_complementarity"):
             vars(self)[name] = vars(self)[name].index_copy(0, chosen, vars(part)[name])
 
@@ -199,7 +199,7 @@ class InteriorPoint:
         return torch.cat([(y[:, None, :] @ self._rows)[:, 0], -y], 1)
 
     def _step(self) -> None:
-        """Where the step without centring would lead says how much centring is needed (Mehrotra)."""
+        """The step; the step without centring determines how much centring is needed (Mehrotra)."""
         low, high, below, above = self._v, self._width - self._v, self._below, self._above
         weight = 1.0 / (below / low + above / high)
         factor = self._factor(weight)
@@ -237,7 +237,7 @@ class InteriorPoint:
 
 
 def _length(dv: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """How far a step may go before some column is at a bound, (N, 1)."""
+    """(N, 1) the longest step until a column reaches a bound."""
     fastest = torch.maximum(-dv / low, dv / high).amax(1, keepdim=True)
     return (TO_THE_WALL / fastest.clamp(min=1e-12)).clamp(max=1.0)
 

@@ -1,7 +1,7 @@
-"""Boxes: bounds for every column that hold for every feasible point, by passing rows on to columns.
+"""Boxes: bounds for every column that hold for every feasible point, by propagation of rows.
 
-Bounds that a user gives must be in order. Bounds that are *computed* may be anything: those of an infeasible
-problem cross, and those of large numbers are infinite or NaN. `common` alone decides what they mean.
+Bounds that a user gives must be in order. *Computed* bounds may cross for an infeasible problem, and be
+infinite or NaN for large numbers. `common` alone decides what they mean.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from dovetail.core.mip import INFINITY, TOLERANCE, Mip
 from dovetail.core.sparse import entries_of, joined_ranges, row_of_entries, sums_of_others
 
 ROUNDS = 10
-"""Passes over the rows; later ones seldom move a bound any more."""
+"""Number of passes over the rows; later ones seldom improve a bound."""
 MOVED = 1e-3
-"""Relative to max(1, |bound|): less is not worth another pass; rows may creep towards a limit for ever."""
+"""Relative to max(1, |bound|): smaller improvements are not worth another pass."""
 PAD = 1e-7
-"""Derived bounds are widened by this much, times max(1, |bound|): nothing is gained by cutting that close."""
+"""Derived bounds are relaxed by this, times max(1, |bound|)."""
 UNIT = 2.0**-53
-"""A float64 operation is off by at most this much, relative to its result."""
+"""Largest relative error of a float64 operation."""
 ROUNDING = 8.0 * UNIT
-"""Relative: what the few sums that add a slack to a bound may be off by. Whoever computes a range rounds it
-outward, but for these."""
+"""Relative: the rounding of the few sums that add a slack to a bound. Other rounding is part of computed
+ranges."""
 
 
 class Crossed(NamedTuple):
-    """A column that would have to be at least one number and at most a smaller one."""
+    """A column whose computed bounds cross."""
 
     column: int
     least: float
@@ -41,19 +41,19 @@ class Crossed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Bounds for every column, at least as tight as the host's own; they never cross."""
+    """Bounds for every column, at least as tight as the program's own; they never cross."""
 
     lower: FloatArray
     upper: FloatArray
     complete: bool = True
-    """False where time ran out before every open input was asked about."""
+    """False if time ran out before every open input was bounded."""
     empty: Crossed | None = None
-    """Proves that no point meets the rows and bounds that the box was made of. Points that miss these within
-    the check's tolerance are excluded only where rows and bounds were loosened before (`Mip.loosened`)."""
+    """Proves that no point satisfies the rows and bounds that the box was made of. Points within the check's
+    tolerance are excluded only if rows and bounds were relaxed before (`Mip.loosened`)."""
 
     @property
     def finite(self) -> np.ndarray:
-        """Which columns are bounded on both sides."""
+        """The columns that are bounded on both sides."""
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
 
@@ -77,7 +77,8 @@ def common(
 def narrow(
     lower: FloatArray, upper: FloatArray, columns: IntArray, least: FloatArray, most: FloatArray
 ) -> Crossed | None:
-    """Tighten the bounds of some columns by computed ones, in place; a column with no value left, if any."""
+    """Tighten the bounds of some columns by computed ones, in place; returns a column without any value, if
+    there is one."""
     low, high, apart = common(lower[columns], upper[columns], least, most)
     found = _first(columns, apart, np.fmax(lower[columns], least), np.fmin(upper[columns], most))
     lower[columns], upper[columns] = low, high
@@ -92,7 +93,7 @@ def _first(columns: IntArray, apart: BoolArray, least: FloatArray, most: FloatAr
 
 
 def propagate(mip: Mip) -> Box:
-    """Bounds implied by single rows, passed on from row to row for a few rounds."""
+    """Bounds implied by single rows, propagated for a few rounds."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
     empty: Crossed | None = None
     row_lower, row_upper = mip.sides_as_checked
@@ -205,7 +206,7 @@ def _never_worse(
     sides: tuple[FloatArray, FloatArray],
     cost: FloatArray,
 ) -> bool:
-    """Whether lowering two columns along a way costs nothing, and no row but this one minds."""
+    """Whether lowering two columns together costs nothing, and no other row prevents it."""
     if cost[two] @ way < 0.0:
         return False
     less = np.zeros(columns.shape[0])
@@ -217,20 +218,20 @@ def _never_worse(
 
 
 class RowEntries(NamedTuple):
-    """Some rows of a program, none of them empty, entry by entry."""
+    """Some nonempty rows of a program, entry by entry."""
 
     number: IntArray
-    """Of each row in the program."""
+    """Numbers of the rows in the program."""
     a: FloatArray
     column: IntArray
     row: IntArray
-    """Of each entry: its row's place among these."""
+    """The row of each entry, by its place among these."""
     first: IntArray
     """Where the entries of each row begin."""
 
     @classmethod
     def of(cls, A: sp.csr_array, rows: IntArray) -> RowEntries:
-        """Those with these numbers."""
+        """The entries of the rows with these numbers."""
         begin, end = A.indptr[rows], A.indptr[rows + 1]
         entries = joined_ranges(begin, end) if rows.size < A.shape[0] else slice(None)
         lengths = end - begin
@@ -239,11 +240,11 @@ class RowEntries(NamedTuple):
 
     @classmethod
     def filled(cls, A: sp.csr_array) -> RowEntries:
-        """Those that have entries."""
+        """The rows with entries."""
         return cls.of(A, np.flatnonzero(np.diff(A.indptr)))
 
     def least(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) what each row is at least between (N, columns) bounds, rounded down."""
+        """(N, rows) the least activity of each row between (N, columns) bounds, rounded down."""
         if self.first.size == 0:
             return np.zeros((len(lower), 0))
         parts = self.a * np.where(self.a > 0.0, lower[:, self.column], upper[:, self.column])
@@ -252,7 +253,7 @@ class RowEntries(NamedTuple):
         return np.where(np.isfinite(total), total - 2.0 * UNIT * (entries + 2) * size, -np.inf)
 
     def touching(self, moved: BoolArray) -> RowEntries:
-        """Those that have an entry in a column whose bounds moved: no other says anything new."""
+        """The rows with an entry in a column whose bounds moved."""
         chosen = np.logical_or.reduceat(moved[self.column], self.first)
         if np.all(chosen):
             return self
@@ -303,7 +304,7 @@ class RowEntries(NamedTuple):
 
 
 def _each(least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: FloatArray) -> None:
-    """The least or the most of bounds, in place, and of what entries found of their columns."""
+    """The least or the largest of bounds and of entries' results by column, in place."""
     if column.size:
         order = np.argsort(column, kind="stable")
         columns = column[order]
@@ -314,7 +315,7 @@ def _each(least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: 
 
 
 def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
-    """What no point between these bounds costs less than, rows left aside; rounded outward."""
+    """A lower bound of the cost between these bounds, without rows; rounded outward."""
     used = np.flatnonzero(mip.cost)
     cost = mip.cost[used]
     parts = cost * np.where(cost > 0.0, lower[used], upper[used])
@@ -326,10 +327,8 @@ def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
 
 
 def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> Crossed | None:
-    """Integers get whole bounds; nothing gets looser than the host, and no bounds cross.
-
-    Where they did, the host's own are put back; a column with no value left, if any, is returned.
-    """
+    """Round bounds of integers; no bound is looser than the program's, and none cross. Where they crossed,
+    the program's own are restored; returns a column without any value, if there is one."""
     whole = mip.integer
     lower[whole] = np.ceil(lower[whole] - TOLERANCE)
     upper[whole] = np.floor(upper[whole] + TOLERANCE)
@@ -342,7 +341,7 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> Crossed | None:
 def _far(
     before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
 ) -> bool:
-    """Whether a bound of the columns that moved did so by more than is not worth another pass."""
+    """Whether a bound moved by more than is worth another pass."""
     with np.errstate(invalid="ignore"):  # the other bound may be as infinite as it was
         return any(
             bool(np.any(np.abs(new[moved] - old[moved]) > MOVED * np.maximum(1.0, np.abs(new[moved]))))

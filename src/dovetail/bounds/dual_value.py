@@ -1,24 +1,4 @@
-"""A bound from multipliers, whatever solver they come from (Neumaier and Shcherbina, 2004).
-
-For any multipliers y of the rows, and every x within rows and bounds,
-
-    cost'x  =  y'(A x) + (cost - A'y)'x  >=  sum_i min(y_i row_i) + sum_j min((cost - A'y)_j x_j)
-
-where each minimum is over the row's sides or the column's bounds. Nothing is asked of y: poor multipliers
-give a poor bound, never a wrong one. All rounding is taken to the bound's disadvantage. With cost 0, a value
-above 0 proves that there is no x at all (Farkas).
-
-Where a column without a bound has a reduced cost of the wrong sign the value is -infinity. That sign may be
-rounding. So such reduced costs are computed as fractions; multipliers are corrected, in fractions, until the
-sums vanish; and where that takes too long they are rounded to fewer digits, which often does it too.
-
-What a Lagrangian bound has beside the components' minima: the prices' own side, and all rounding of it.
-
-    cost'z  >=  offset - prices'h + shared columns at their least + sum over components c of
-                min (cost + G'prices)'z_c
-
-for rows G z <= h and any prices >= 0 (weak duality). The sum over components is whoever's who proves it.
-"""
+"""A bound from any multipliers (Neumaier and Shcherbina, 2004)."""
 
 from __future__ import annotations
 
@@ -35,9 +15,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 
 GRIDS = (2.0**30, 2.0**20, 2.0**10)
-"""Multipliers rounded to ever fewer digits: their sums often vanish exactly."""
+"""Multipliers rounded to fewer and fewer digits, because their sums often vanish exactly."""
 FEW_EXACT = 2000
-"""Columns whose reduced cost is computed as a fraction, at most: about 10 microseconds per entry."""
+"""Largest number of columns whose reduced cost is computed as a fraction: about 10 microseconds per entry."""
 
 
 def dual_value(
@@ -64,7 +44,7 @@ def _rounded(y: FloatArray, digits: float) -> FloatArray:
 
 
 def usable(mip: Mip, y: FloatArray) -> FloatArray:
-    """Multipliers of limits that are not there are dropped."""
+    """Multipliers without those of infinite limits."""
     missing = ((y > 0) & np.isneginf(mip.row_lower)) | ((y < 0) & np.isposinf(mip.row_upper))
     return np.where(missing, 0.0, y)
 
@@ -86,7 +66,7 @@ def _value(
 
 
 def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Limits of cost - A'y: sums of n products are off by at most n roundings of their sizes."""
+    """Intervals of cost - A'y: sums of n products are off by at most n roundings of their sizes."""
     turned, sizes = mip.turned
     reduced = cost - turned @ y
     entries = np.diff(turned.indptr) + 2
@@ -95,7 +75,7 @@ def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArra
 
 
 def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """The least of factor x for x between the bounds; nothing times infinity is nothing."""
+    """The least of factor x for x between the bounds; 0 times infinity is 0."""
     bound = np.where(factor > 0, lower, np.where(factor < 0, upper, 0.0))
     return np.where(factor == 0.0, 0.0, factor * bound)
 
@@ -103,7 +83,7 @@ def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> 
 def _exactly(
     mip: Mip, cost: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray, columns: FloatArray
 ) -> FloatArray:
-    """The columns' parts, those that seem infinite from exact reduced costs."""
+    """The columns' parts, with exact reduced costs for those that seem infinite."""
     open_ones = np.flatnonzero(np.isneginf(columns))
     if open_ones.size == 0 or open_ones.size > FEW_EXACT:
         return columns
@@ -120,10 +100,10 @@ def _exactly(
 
 
 MOST_FREE, MOST_ENTRIES = 40, 20_000
-"""Columns to correct, and entries of the program: fractions take 10 microseconds each, and grow."""
+"""Largest numbers of columns to correct, and of entries: fractions take 10 microseconds each, and grow."""
 
 VANISHING = 1e-9
-"""Reduced costs below this part of what they are the sum of are meant to be 0."""
+"""Reduced costs below this fraction of their terms are meant to be 0."""
 
 Numbers = Mapping[int, Fraction]
 
@@ -131,7 +111,7 @@ Numbers = Mapping[int, Fraction]
 def exact_reduced_cost(
     by_column: sp.csc_array, cost: FloatArray, y: FloatArray | Sequence[Fraction], j: int
 ) -> Fraction:
-    """(cost - A'y)_j without any rounding."""
+    """(cost - A'y)_j in exact arithmetic."""
     total = Fraction(float(cost[j]))
     for k in range(by_column.indptr[j], by_column.indptr[j + 1]):
         price = y[by_column.indices[k]]
@@ -143,7 +123,7 @@ def exact_reduced_cost(
 def corrected_value(
     mip: Mip, cost: FloatArray, offset: float, y: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> float:
-    """What `y` proves once it is corrected; -infinity where that fails or would take too long."""
+    """What `y` proves after a correction; -infinity if that fails or would take too long."""
     if mip.A.nnz > MOST_ENTRIES:
         return -math.inf
     by_column = sp.csc_array(mip.A)
@@ -164,7 +144,7 @@ def corrected_value(
 
 
 def _solved(by_column: sp.csc_array, missing: Numbers, y: FloatArray) -> Numbers | None:
-    """Changes of multipliers that are not zero, with sum_i A_ij change_i = missing_j; by elimination."""
+    """Changes of nonzero multipliers with sum_i A_ij change_i = missing_j, by elimination."""
     equations: list[tuple[dict[int, Fraction], Fraction]] = []
     for j, side in missing.items():
         entries = range(by_column.indptr[j], by_column.indptr[j + 1])
@@ -190,7 +170,7 @@ def _solved(by_column: sp.csc_array, missing: Numbers, y: FloatArray) -> Numbers
 def _without(
     row: dict[int, Fraction], side: Fraction, pivot: int, known: dict[int, Fraction], value: Fraction
 ) -> tuple[dict[int, Fraction], Fraction]:
-    """The equation less as much of a solved one as makes its pivot vanish."""
+    """The equation minus a multiple of a solved one that eliminates its pivot."""
     if pivot not in row:
         return row, side
     factor = row[pivot] / known[pivot]
@@ -222,7 +202,7 @@ def _exact_value(
 
 
 def _exact_least(factor: Fraction, low: float, high: float) -> Fraction | None:
-    """The least of factor x for x between the limits, or None where there is none."""
+    """The exact least of factor x for x between the limits, or None if it is infinite."""
     if not factor:
         return Fraction(0)
     limit = float(low if factor > 0 else high)
@@ -230,18 +210,16 @@ def _exact_least(factor: Fraction, low: float, high: float) -> Fraction | None:
 
 
 SAFETY = 1e-9
-"""Relative to the number of steps: what the few operations here can be off by, and much more."""
+"""Relative to the number of steps: above the rounding of the few operations here."""
 HAIR = 1e-12
-"""Relative: what adding steps to an offset can be off by."""
+"""Relative: the rounding of adding steps to an offset."""
 MOST_STEPS = 1e9
-"""Beyond so many steps one of them is as small as rounding."""
+"""With more steps, one step is as small as rounding."""
 
 
 def objective_step(mip: Mip, integer: BoolArray) -> float:
-    """All objectives of points differ from the offset by whole multiples of it; 0 where nothing is known.
-
-    Nothing but `integer` columns may cost anything, and integers of an accepted point are exact.
-    """
+    """A number such that all objectives differ from the offset by multiples of it; 0 if not known. Only
+    `integer` columns may have costs, and integers of an accepted point are exact."""
     if np.any(mip.cost[~integer] != 0.0) or not np.any(mip.cost):
         return 0.0
     costs = [Fraction(abs(float(c))) for c in np.unique(mip.cost[mip.cost != 0.0])]
@@ -251,7 +229,7 @@ def objective_step(mip: Mip, integer: BoolArray) -> float:
 
 
 def next_step(mip: Mip, step: float, bound: float) -> float:
-    """The least objective that such a program can have at or above a bound, in minimisation form."""
+    """The least possible objective of such a program at or above a bound, in minimisation form."""
     if step == 0.0 or not math.isfinite(bound):
         return bound
     steps = (bound - mip.offset) / step
@@ -262,7 +240,7 @@ def next_step(mip: Mip, step: float, bound: float) -> float:
 
 
 def priced_cost(mip: Mip, G: sp.csr_array, prices: FloatArray) -> FloatArray:
-    """(columns,) what each column costs at these prices."""
+    """(columns,) costs of columns at these prices."""
     return np.asarray(mip.cost + G.T @ prices)
 
 

@@ -1,10 +1,7 @@
-"""LPs over one program whose bounds and infeasibilities are proved by us, not believed.
+"""LPs whose bounds and infeasibility we prove ourselves.
 
-HiGHS finds multipliers; `dual_value` says what they prove. A primal value is never a bound.
-
-What the columns' bounds alone say of a problem, part by part: no row and no vector over all is looked at.
-
-Of many blocks this is all that is known before the search begins; an LP over them would take as long.
+HiGHS finds multipliers, and `dual_value` computes what they prove. Primal values are never bounds.
+`least_cost` uses the bounds of columns alone, part by part, for very large problems.
 """
 
 from __future__ import annotations
@@ -32,33 +29,33 @@ from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
 
 WEAK = 1e-7
-"""A bound farther below its LP's value than this part of it is worth a second try."""
+"""A bound that is farther below its LP's value, relative to it, is worth a second try."""
 
 
 @dataclass(frozen=True, eq=False)
 class LpAnswer:
-    """What an LP gave: a point, perhaps, and what is proved."""
+    """The result of an LP: possibly a point, and what is proved."""
 
     status: MipStatus
-    """INFEASIBLE is proved; UNBOUNDED is the solver's word."""
+    """INFEASIBLE is proved; UNBOUNDED is the solver's status."""
     x: FloatArray | None
     bound: float
-    """No x has a lower cost: infinity where there is none at all."""
+    """A lower bound of the cost; infinity if the LP is infeasible."""
     multipliers: FloatArray | None = None
-    """Of the rows, where the LP was solved: what the bound rests on, or nearly."""
+    """Multipliers of the rows, if the LP was solved: the basis of the bound, or nearly."""
     ray: FloatArray | None = None
-    """Multipliers of the rows that show that nothing is there."""
+    """Multipliers of the rows that prove infeasibility."""
 
 
 class SafeLp:
-    """The LP relaxation of a program in minimisation form, solved again and again with other bounds."""
+    """The LP relaxation of a program in minimisation form, solved repeatedly with other bounds."""
 
     def __init__(self, mip: Mip, *, seed: int = 0, threads: int = 1) -> None:
         self._mip, self._seed, self._threads = mip.relaxed(), seed, threads
 
     @property
     def program(self) -> Mip:
-        """With all rows that were added: what multipliers belong to."""
+        """The program with all added rows, to which multipliers belong."""
         return self._mip
 
     @cached_property
@@ -66,7 +63,7 @@ class SafeLp:
         return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)
 
     def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
-        """More rows for the next solves, which go on from the last basis."""
+        """Add rows for the next solves, which continue from the last basis."""
         self._live.add_rows(rows, lower, upper)
         self._mip = self._mip.with_rows(rows, lower, upper)
         self.__dict__.pop("_elastic", None)
@@ -78,7 +75,7 @@ class SafeLp:
         budget: Budget,
         bounds: tuple[FloatArray, FloatArray] | None = None,
     ) -> LpAnswer:
-        """The least cost, for these bounds of the columns; raises no error of the engine's."""
+        """Minimise the cost for these bounds of the columns; errors of the engine are not raised."""
         lower, upper = bounds if bounds is not None else (self._mip.lower, self._mip.upper)
         x, y = None, None
         with expendable("LP for a bound", EngineError):
@@ -108,10 +105,8 @@ class SafeLp:
         room: float,
         constant: float = 0.0,
     ) -> tuple[MipStatus, float]:
-        """The least (sign 1) or largest (sign -1) value of weights'x[columns] + constant, as far as proved.
-
-        It is moved outwards by `room` max(1, |value|); infinite where nothing is proved.
-        """
+        """A proved bound of the least (sign 1) or largest (sign -1) value of weights'x[columns] + constant.
+        It is relaxed by `room` max(1, |value|); infinite if nothing is proved."""
         cost = np.zeros(self._mip.n_columns)
         np.add.at(cost, columns, sign * weights)
         answer = self.minimise(cost, sign * constant, budget)
@@ -128,11 +123,9 @@ class SafeLp:
         lower: FloatArray,
         upper: FloatArray,
     ) -> float:
-        """A bound where columns have none: points that cost more than `ceiling` do not matter.
-
-        With cost'x <= ceiling as one more row, many a column is bounded after all; then nothing costs less
-        than the smaller of the ceiling and what the multipliers prove.
-        """
+        """A bound if columns have none: points that cost more than `ceiling` do not matter. With cost'x <=
+        ceiling as a row many columns are bounded; the bound is the smaller of the ceiling and what the
+        multipliers prove."""
         ceiling = value + 1.0 + abs(value)
         row = sp.csr_array(np.where(np.abs(cost) >= SMALLEST, cost, 0.0)[None, :])
         skipped = (cost != 0.0) & (np.abs(cost) < SMALLEST)
@@ -156,7 +149,7 @@ class SafeLp:
 
     @cached_property
     def _elastic(self) -> LoadedHighs:
-        """The program with every row free to be missed, at the price of the distance."""
+        """The program with slacks in every row, at the cost of the violation."""
         mip, rows = self._mip, self._mip.n_rows
         A = sp.hstack([mip.A, sp.eye_array(rows), -sp.eye_array(rows)], format="csr")
         miss = np.zeros(2 * rows)
@@ -171,7 +164,7 @@ class SafeLp:
         return live
 
     def _least_violation(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> FloatArray | None:
-        """Multipliers of the rows where as little as possible is missed."""
+        """Multipliers of the rows at the least total violation."""
         miss = np.zeros(2 * self._mip.n_rows)
         self._elastic.set_bounds(np.concatenate([lower, miss]), np.concatenate([upper, miss + np.inf]))
         _, x, _ = self._elastic.run(budget, 0.0)
@@ -179,7 +172,7 @@ class SafeLp:
 
 
 def no_whole_number(problem: Problem) -> int | None:
-    """A column, an integer or a class, between whose bounds no whole number lies."""
+    """An integer or class column without a whole number between its bounds."""
     for part, classes in _parts(problem):
         whole = part.integer if classes is None else part.integer | classes
         if np.any(whole):
@@ -191,7 +184,7 @@ def no_whole_number(problem: Problem) -> int | None:
 
 
 def least_cost(problem: Problem) -> float:
-    """What no point between the columns' bounds costs less than, in minimisation form; rounded outward."""
+    """A lower bound of the cost between the columns' bounds, in minimisation form; rounded outward."""
     sign, terms = problem.stated.sign, [problem.stated.sign * problem.stated.offset]
     for part, classes in _parts(problem):
         if not part.costs:
@@ -212,7 +205,7 @@ def least_cost(problem: Problem) -> float:
 
 
 def _parts(problem: Problem) -> Iterator[tuple[ColumnPart, BoolArray | None]]:
-    """Parts, and which of their columns are classes, one answer for all where all are; None where none is."""
+    """Parts of the columns, and which columns are classes."""
     outputs = [block.outputs.ravel() for block in problem.blocks if block.classifies]
     spans = [(int(columns.min()), int(columns.max())) for columns in outputs]
     for part in problem.stated.columns:
@@ -239,15 +232,15 @@ def _limits(part: ColumnPart, classes: BoolArray | None) -> tuple[FloatArray, Fl
 
 
 DIGITS = Fraction(1, 2**51)
-"""A decimal number is stored to within half of this: where a row's products cancel to less than that part of
-their sizes, the user's numbers cannot tell the sum from 0."""
+"""Decimal numbers are stored to within half of this: if a row's products cancel to a smaller fraction of
+their sizes, the sum counts as 0."""
 GRID = 2.0**20
-"""Directions are rounded to so many steps of their largest entry, or to multiples of their smallest one: a
-solver's digits beyond that are noise."""
+"""Directions are rounded to so many steps of their largest entry, or to multiples of their smallest one,
+because further digits of a solver are noise."""
 
 
 def improving_ray(mip: Mip, direction: FloatArray) -> bool:
-    """Whether the cost falls for ever along `direction`, and no row or bound of `mip` ever stops it."""
+    """Whether the cost falls without limit along `direction`, and no row or bound of `mip` stops it."""
     top = float(np.max(np.abs(direction), initial=0.0))
     if not np.isfinite(top) or top == 0.0:
         return False
@@ -279,7 +272,7 @@ def _stays(mip: Mip, i: int, ray: FloatArray) -> bool:
 
 
 def _product(values: FloatArray, columns: np.ndarray, ray: FloatArray) -> tuple[Fraction, Fraction]:
-    """The exact sum of values times ray, and the sum of the products' sizes."""
+    """The exact sum of values times ray, and the sum of absolute products."""
     total = size = Fraction(0)
     for a, j in zip(values.tolist(), columns.tolist(), strict=True):
         if a and ray[j]:

@@ -1,1 +1,1 @@
-"""Branch and bound over boxes of the host's columns and of the networks' neurons: one loop for all."""
+"""Branch and bound over boxes of variables and neurons, with one loop for all networks and trees."""

@@ -19,12 +19,12 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 
 MOST = 4
-"""Candidates of each kind that are tried, at most (12 took as long on 26 problems of the zoo, and three times
-as many boxes where networks read many inputs)."""
+"""Largest number of candidates of each kind (12 took as long on 26 problems of the zoo, and needed three
+times as many boxes if networks read many inputs)."""
 MIDDLE = 0.25
-"""Of a column's width: no part of a division is smaller."""
+"""Fraction of a column's width: no part of a division is smaller."""
 POINT = 1e-9
-"""Of a column's first width: smaller ones are not divided."""
+"""Fraction of a column's first width: narrower columns are not divided."""
 
 
 LEAST = 1e-12
@@ -32,7 +32,7 @@ LEAST = 1e-12
 
 
 def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Of columns, as parts of their first widths; 0 where they are not worth a division."""
+    """Widths of columns relative to their first widths; 0 if they are not divided."""
     first = model.upper - model.lower
     with np.errstate(invalid="ignore"):
         part = np.where(np.isfinite(first), (upper - lower) / np.maximum(first, LEAST), 1.0)
@@ -46,7 +46,8 @@ def candidates(
     solved: Sequence[Solved],
     cuts: Sequence[Divisions],
 ) -> list[Divisions]:
-    """Of N boxes whose LPs were solved and whose trees may be cut so; none where an LP has nothing wrong."""
+    """Candidates for N boxes with solved LPs, including divisions of trees; none if an LP has nothing
+    wrong."""
     x, width = points(solved, lower, upper), widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.shape[1] - model.host.columns, dtype=bool))
     fraction = np.abs(x - np.round(x))
@@ -86,12 +87,12 @@ def candidates(
 
 
 def points(solved: Sequence[Solved], lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """(N, columns) those of LPs, or what is nearest to them in the boxes."""
+    """(N, columns) the points of LPs, or the nearest points in the boxes."""
     return np.clip(np.stack([one.x[: lower.shape[1]] for one in solved if one.x is not None]), lower, upper)
 
 
 def wrongs(model: Model, solved: Sequence[Solved]) -> list[dict[int, FloatArray]]:
-    """Of each network, by place: (N, samples, size) what N LPs have wrong, for each unit of height."""
+    """For each network, by place: (N, samples, size) the error of N LPs, per unit of height."""
     return [
         {place: np.stack([one.wrong[k][place] for one in solved]) for place in solved[0].wrong[k]}
         for k in range(len(model.networks))
@@ -99,9 +100,9 @@ def wrongs(model: Model, solved: Sequence[Solved]) -> list[dict[int, FloatArray]
 
 
 def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Divisions:
-    """Of a box whose LP failed, or has nothing wrong at a point `x` that may be refused all the same: what is
-    still open, widest first. Beside trees alone such a point is looked for in its cells, and nothing in the
-    box is better."""
+    """Candidates for a box whose LP failed, or has nothing wrong at a point `x` that may be refused all the
+    same: open columns, widest first. With trees alone such a point is searched in its cells, and nothing in
+    the box is better."""
     width = widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
     still = integer & (width > 0.0)
@@ -122,7 +123,7 @@ def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray |
 
 
 def widest(model: Model, lower: FloatArray, upper: FloatArray) -> Divisions:
-    """Of a box that is closed, but not for everybody: the widest integer or input, if there is one left."""
+    """A division of a closed box for the checker: the widest integer or input that is left, if any."""
     read = model.host.integer.copy()
     for columns in (model.trees.inputs, *(one.inputs.ravel() for one in model.networks)):
         read[columns] = True
@@ -139,7 +140,7 @@ def widest(model: Model, lower: FloatArray, upper: FloatArray) -> Divisions:
 def _divided(
     model: Model, columns: IntArray, lower: FloatArray, upper: FloatArray, x: FloatArray, integer: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The last value below and the first one above: near the LP's point, but for ReLUs: these at 0."""
+    """The last value below and the first one above: near the LP's point; ReLUs are divided at 0."""
     low, high, here = lower[columns], upper[columns], x[columns]
     at = np.clip(here, low + MIDDLE * (high - low), high - MIDDLE * (high - low))
     bends = model.relus[columns] & (low < 0.0) & (high > 0.0)
@@ -160,9 +161,9 @@ def remaining(
     parts: tuple[FloatArray, FloatArray],
     owner: IntArray,
 ) -> FloatArray:
-    """(P,) what is left over P parts of N boxes of what their LPs have wrong, from 0 to 1: of integers that
-    are fractional, of networks' values, and of trees' (`wrong`, see `Divisions`); or of what tables have
-    open. `owner` is the box that each is a part of."""
+    """(P,) the fraction, from 0 to 1, of the errors of N LPs that remains over P parts of their boxes: of
+    fractional integers, networks' values, and trees' (`wrong`, see `Divisions`); or of open tables. `owner`
+    is the box of each part."""
     whole, (lower, upper) = np.flatnonzero(model.host.integer), parts
     x = points(solved, *boxes)[:, whole]
     fraction = np.abs(x - np.round(x)) * (np.abs(x - np.round(x)) > TOLERANCE)

@@ -28,14 +28,14 @@ from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.failures import expendable
 
 NODES = 500
-"""Boxes of a confirming tree: random programs with up to twelve integers close in fewer."""
+"""Boxes of a confirming tree: random programs with up to twelve integers need fewer."""
 SHARE, MOST_SECONDS = 0.1, 1.0
-"""Of the time left, and no more than that, for one such tree."""
+"""Share of the time left, and largest number of seconds, for one such tree."""
 
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """How engines are run."""
+    """The settings of engines."""
 
     seed: int = 0
     threads: int = 1
@@ -44,17 +44,17 @@ class EngineSettings:
 
 @dataclass(frozen=True, eq=False)
 class Confirmed:
-    """What is known of a program in minimisation form."""
+    """What is known about a program in minimisation form."""
 
     bound: float = -math.inf
     x: FloatArray | None = None
-    """The cheapest point met; for the check to judge."""
+    """The best point found, for the check."""
     infeasible: bool = False
     unbounded: bool = False
-    """The cost falls for ever over the program or its relaxation, by the engine's word."""
+    """The cost of the program or its relaxation falls without limit, according to the engine."""
     note: str = ""
     support: Support = Support.PROOF
-    """Whose arithmetic stands behind the bound."""
+    """Whose arithmetic proved the bound."""
 
 
 def confirmed(
@@ -64,7 +64,8 @@ def confirmed(
     *,
     in_turn: bool = False,
 ) -> Confirmed:
-    """Solve `mip`, in minimisation form; keep what stands. `in_turn`: ask all engines (`mip.answers`)."""
+    """Solve `mip`, in minimisation form, and keep what can be confirmed. `in_turn`: use all engines
+    (`mip.answers`)."""
     if not np.any(mip.integer):
         return _continuous(mip, settings, budget)
     program = mip.as_checked()
@@ -82,7 +83,7 @@ def confirmed(
 
 
 def _best_in_turn(program: Mip, settings: EngineSettings, budget: Budget) -> MipAnswer | None:
-    """The first answer that decides, else the best point and the best bound; None where all engines fail."""
+    """The first deciding answer, otherwise the best point and the best bound; None if all engines fail."""
     goal, best = Quadratic.linear(program.cost, program.offset), None
     seed, threads, gap = settings.seed, settings.threads, settings.gap.of_engine
     for answer in answers_in_turns(program, goal, budget, _decides, seed=seed, threads=threads, gap=gap):
@@ -115,10 +116,8 @@ def stands(
     budget: Budget,
     cutoff: float = math.inf,
 ) -> Confirmed:
-    """What of an engine's answer to `mip`, asked for points up to `cutoff`, stands.
-
-    Where `mip` itself holds such points only, its bound is one of theirs: nothing above it is claimed.
-    """
+    """The part of an engine's answer to `mip`, for points up to `cutoff`, that can be relied on. If `mip`
+    itself contains only such points, its bound claims nothing above the cutoff."""
     known = min(answer.value, cutoff)
     slack = 0.5 * settings.gap.allowed(known) if math.isfinite(known) else 0.0
     proof = _tree(mip, settings, budget, cutoff=known, slack=slack)
@@ -161,7 +160,7 @@ def _tree(
 
 
 def has_no_point(mip: Mip, settings: EngineSettings, budget: Budget) -> bool:
-    """Whether it is proved that `mip` has no point, not even as far out as the check accepts."""
+    """Whether infeasibility of `mip` is proved, even within the tolerances of the check."""
     return _refuted(mip, settings, budget)[0]
 
 
@@ -174,7 +173,7 @@ def _refuted(mip: Mip, settings: EngineSettings, budget: Budget) -> tuple[bool, 
 
 
 def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
-    """Somebody said that there is no point. Is that so?"""
+    """Confirm an answer "infeasible"."""
     refuted, proof = _refuted(mip, settings, budget)
     if refuted:
         return Confirmed(infeasible=True)
@@ -184,12 +183,12 @@ def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
 
 
 def _finite(bound: float) -> float:
-    """A tree that found nothing to look at proves nothing about the cost."""
+    """Whether the bound of a tree is finite; a tree without any box proves nothing about the cost."""
     return bound if bound < math.inf else -math.inf
 
 
 def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> bool:
-    """HiGHS on the rows reversed and without presolving, and SCIP where it is installed."""
+    """Whether HiGHS on reversed rows without presolve, and SCIP if installed, agree on infeasibility."""
     part = budget.part(SHARE * budget.left)
     turned = slice(None, None, -1)
     reversed_rows = Program.of(mip)._replace(

@@ -1,4 +1,4 @@
-"""Where a box may be divided."""
+"""Divisions of boxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 
 
 class Divisions(NamedTuple):
-    """Each is in two parts, at one column."""
+    """Divisions of boxes into two parts, each at one column."""
 
     columns: IntArray
     below: FloatArray
@@ -18,9 +18,9 @@ class Divisions(NamedTuple):
     above: FloatArray
     """The first value of the upper part."""
     wrong: FloatArray
-    """(outputs,) what the LP has wrong about the outputs of trees, in cost."""
+    """(outputs,) the error of the LP in the outputs of trees, in units of cost."""
     open: FloatArray = np.zeros(0)
-    """(columns,) the same of tables of trees, along each column; empty where these say nothing."""
+    """(columns,) the same for tables of trees, along each column; empty if there are none."""
 
     def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All parts: the lower one of each candidate, then the upper ones."""
@@ -32,4 +32,4 @@ class Divisions(NamedTuple):
 
 
 NO_CUTS = Divisions(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))
-"""Of a problem without trees."""
+"""The divisions of a problem without trees."""

@@ -26,35 +26,35 @@ ROUNDS = 4
 
 
 class Cells(Protocol):
-    """Of inputs that few networks or trees read: what is known of rows there, cell by cell."""
+    """Cells of inputs that few networks or trees read, with least values of rows by cell."""
 
     def least_in(self, rows: Sequence[Any], lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) what rows are at least, by their values, over N boxes (N, inputs)."""
+        """(N, rows) least values of rows over N boxes (N, inputs)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class LocalRow:
-    """entries x >= least, over the inputs and then the outputs of some cells: more in smaller boxes."""
+    """entries x >= least, over the inputs and then the outputs of some cells; larger in smaller boxes."""
 
     inputs: IntArray
     outputs: IntArray
     entries: FloatArray
     cells: Cells
     values: Any
-    """By cell, for `least_in`."""
+    """Values by cell, for `least_in`."""
     least: float = -np.inf
-    """In all boxes."""
+    """The least value in all boxes."""
 
     @property
     def columns(self) -> IntArray:
-        """All of them."""
+        """All its columns."""
         return np.append(self.inputs, self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class HostRows:
-    """Rows over the host's columns and the logits, in minimisation form, as loose as the check."""
+    """Rows over variables and logits, in minimisation form, relaxed as in the check."""
 
     A: sp.csr_array
     row_lower: FloatArray
@@ -63,13 +63,13 @@ class HostRows:
     offset: float
     integer: BoolArray
     entries: IntArray
-    """Of each column: rows and samples of networks that have it."""
+    """For each column: rows and samples of networks that contain it."""
     local: tuple[LocalRow, ...] = ()
-    """Those before the last row."""
+    """Local rows, before the last row."""
 
     @property
     def columns(self) -> int:
-        """How many."""
+        """Number of columns."""
         return int(self.cost.size)
 
     @cached_property
@@ -79,12 +79,12 @@ class HostRows:
 
     @cached_property
     def transposed_sizes(self) -> sp.csc_array:
-        """|A|', for what rounding may do to them."""
+        """|A|', for the rounding of such products."""
         return abs(self.A).T
 
     @cached_property
     def _sides(self) -> tuple[RowEntries, RowEntries]:
-        """Rows that are limited from above, and those that are from below."""
+        """Rows with an upper limit, and rows with a lower one."""
         filled, above = np.diff(self.A.indptr) > 0, np.isfinite(self.row_upper)
         above[-1] = True  # the cost
         return (
@@ -93,21 +93,21 @@ class HostRows:
         )
 
     def program(self, cutoff: float) -> Mip:
-        """The rows, for points that cost at most `cutoff`."""
+        """The rows as a program, for points that cost at most `cutoff`."""
         top = np.append(self.row_upper[:-1], self.limit(cutoff))
         return Mip(self.cost, self.A, self.row_lower, top, -np.inf, np.inf, self.integer)
 
     def limit(self, cutoff: float) -> float:
-        """Of the last row, for points that cost at most `cutoff`, with room for rounding."""
+        """The limit of the last row, for points that cost at most `cutoff`, with room for rounding."""
         return cutoff - self.offset + 8.0 * UNIT * (abs(cutoff) + abs(self.offset))
 
     @property
     def lasting(self) -> int:
-        """How many of the first rows are the same in all boxes."""
+        """Number of the first rows, which are the same in all boxes."""
         return int(self.A.shape[0]) - 1 - len(self.local)
 
     def with_local(self, rows: Sequence[LocalRow]) -> HostRows:
-        """With these rows before the last one, the cost's, in place of those that differ from box to box."""
+        """With these local rows before the last one, replacing earlier ones."""
         m, mine = self.lasting, slice(self.lasting, -1)
         columns = [row.columns for row in rows]
         more = sp.csr_array(
@@ -132,7 +132,7 @@ class HostRows:
         )
 
     def lower_sides(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) over N boxes; (1, rows) where they are the same in all boxes."""
+        """(N, rows) lower limits over N boxes; (1, rows) if they are the same in all boxes."""
         if not self.local:
             return self.row_lower[None]
         found = np.repeat(self.row_lower[None], len(lower), axis=0)
@@ -143,7 +143,7 @@ class HostRows:
         return found
 
     def with_cutoff(self) -> HostRows:
-        """With the cost as a last row, whose limit is yet to be set."""
+        """With the cost as a last row, whose limit is set later."""
         row = sp.csr_array(self.cost[None])
         return replace(
             self,
@@ -160,11 +160,9 @@ class HostRows:
         cutoff: float,
         known: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
-        """N boxes, in place; the last row is the cost, which is at most `cutoff`.
-
-        Bounds that cross say that nothing is in the box. What was passed on of `known` bounds is not passed
-        on again: then and after the first pass, only boxes that moved and rows over columns that did count.
-        """
+        """Tighten N boxes, in place; the last row limits the cost by `cutoff`. Bounds that cross mean an
+        empty box. Propagation of `known` bounds is not repeated: after the first pass, only boxes that moved
+        and rows with such columns count."""
         n, boxes = self.columns, np.arange(len(lower))
         columns: BoolArray = np.ones(n, dtype=bool)
         if known is not None:
@@ -187,7 +185,7 @@ class HostRows:
             boxes, columns = boxes[moved.any(1)], np.asarray(moved.any(0))
 
     def _pass_on(self, columns: BoolArray, lower: FloatArray, upper: FloatArray, cutoff: float) -> None:
-        """Rows over some of the columns, once, from both sides."""
+        """Propagate rows over some of the columns once, from both sides."""
         limit = np.append(self.row_upper[:-1], self.limit(cutoff))
         for every, sign, side in zip(self._sides, (1.0, -1.0), (limit, -self.row_lower), strict=True):
             if every.number.size:
@@ -198,7 +196,7 @@ class HostRows:
 
 
 MOVED = 1e-3
-"""Of a column's width: what shrinks by less is as it was, for rows and for networks."""
+"""Relative to a column's width: smaller changes are ignored."""
 Link = tuple[IntArray, FloatArray, float, float]
 """A row: columns, entries, lower and upper limit."""
 
@@ -254,4 +252,4 @@ def class_links(
 
 
 ROOM = 1e-12
-"""Relative: what the few sums of a row on logits may be off by, many times over."""
+"""Relative: a multiple of the rounding of the few sums in a row on logits."""

@@ -1,8 +1,7 @@
-"""What the host's rows leave of the inputs that a network reads, beside their box: a ball, a simplex.
+"""Sets of inputs that a network reads, beside their box: balls and simplices from constraints.
 
-Planes over a box see all inputs at their worst at the same time. Where a row forbids that, ranges of neurons
-over the set that it leaves are far narrower, and cost one sort (an adversarial example takes 9 boxes instead
-of 53).
+Planes over a box take every input at its worst. If a constraint forbids that, ranges of neurons over its set
+are much narrower and cost one sort (an adversarial example then takes 9 boxes instead of hundreds).
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from dovetail.structure.components import SampleComponent
 from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 
 FEW_INPUTS = 10
-"""Networks that read at most so many free inputs are divided by inputs: offered signs as well, the score took
-them 7 times of 385; with 64 inputs, only signs close the tree."""
+"""Networks with at most so many free inputs are divided by inputs: with signs as candidates too, the score
+chose them 7 times of 385; with 64 inputs, only signs close the tree."""
 
 
 @dataclass(frozen=True, eq=False)
 class Intersection:
-    """Of N sets and N others."""
+    """The intersection of N sets with N others."""
 
     one: Domain
     other: Domain
 
     @property
     def lower(self) -> Tensor:
-        """(N, d) of a box around each set."""
+        """(N, d) lower limits of a box around each set."""
         return torch.maximum(self.one.lower, self.other.lower)
 
     @property
@@ -51,16 +50,16 @@ class Intersection:
         return torch.fmax(self.one.minimum(slopes, offsets), self.other.minimum(slopes, offsets))
 
     def take(self, chosen: Tensor | slice) -> Domain:
-        """Some of them, by index."""
+        """Some of the sets, by index."""
         return Intersection(self.one.take(chosen), self.other.take(chosen))
 
 
 @dataclass(frozen=True, eq=False)
 class InputSets:
-    """Of all samples of one network."""
+    """The sets of all samples of one network."""
 
     columns: IntArray
-    """(samples, m) of the moves: column = start + sign t."""
+    """(samples, m) columns of the moves: column = start + sign t."""
     start: FloatArray
     sign: FloatArray
     moves: Moves
@@ -68,7 +67,7 @@ class InputSets:
     def within(
         self, boxes: Domain, lower: FloatArray, upper: FloatArray, box: IntArray, sample: IntArray
     ) -> Domain:
-        """What is left of boxes of inputs, of these samples in these of N boxes of columns."""
+        """The sets within boxes of inputs, for these samples in these of N boxes of columns."""
         columns, start, sign = self.columns[sample], self.start[sample], self.sign[sample]
         from_start = [sign * (ends[box[:, None], columns] - start) for ends in (lower, upper)]
         limit = self.moves.limit.numpy()[sample]
@@ -79,8 +78,8 @@ class InputSets:
 
 
 def input_sets(problem: Problem, block: Block, lower: FloatArray, upper: FloatArray) -> InputSets | None:
-    """Of a block's samples, in a box that is as loose as the check; None where they read few inputs, no row
-    limits them together, or these move in other directions from sample to sample."""
+    """The sets of a block's samples, in a box relaxed as in the check; None if they read few inputs, no row
+    limits them together, or directions differ between samples."""
     if np.all((upper > lower)[block.inputs].sum(1) <= FEW_INPUTS):
         return None
     n, columns, found = problem.mip.n_columns, problem.mip.A.tocsc(), list[MoveSet]()
@@ -100,7 +99,7 @@ PLACES = "columns", "start", "sign"
 
 
 def _around(problem: Problem, columns: sp.csc_array, block: Block, sample: int) -> SampleComponent:
-    """A sample with the columns that define its inputs, and all rows that have any of these."""
+    """A sample with the columns that define its inputs, and all rows that contain any of these."""
     mip, reads = problem.mip, block.inputs[sample]
     rows = _entries(columns, reads)
     equal = rows[mip.row_lower[rows] == mip.row_upper[rows]]
@@ -109,7 +108,7 @@ def _around(problem: Problem, columns: sp.csc_array, block: Block, sample: int) 
 
 
 def _entries(matrix: sp.csr_array | sp.csc_array, lines: IntArray) -> IntArray:
-    """Where some rows, or columns, have entries."""
+    """The entries of some rows, or columns."""
     ends = zip(matrix.indptr[lines], matrix.indptr[lines + 1], strict=True)
     found = [matrix.indices[:0], *(matrix.indices[first:last] for first, last in ends)]
     return np.unique(np.concatenate(found)).astype(np.int64)

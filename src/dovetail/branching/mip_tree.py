@@ -22,21 +22,21 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 ROUNDING = 1e-12
-"""Of the sizes that a row adds up: what sums of some thousand products may be off by."""
+"""Relative to the terms of a row: above the rounding of sums of thousands of products."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What a tree came to."""
+    """The result of a tree."""
 
     bound: float
-    """No point costs less; infinity: there is no point."""
+    """A lower bound of the cost; infinity: infeasible."""
     x: FloatArray | None
-    """The cheapest point met, whole in its integers; for the check to judge."""
+    """The best point found, with integers exact; for the check."""
     value: float = math.inf
-    """What `x` costs."""
+    """The cost of `x`."""
     unbounded: bool = False
-    """The relaxation falls for ever, by the solver's word."""
+    """The relaxation is unbounded, according to the solver."""
 
 
 def branch_and_bound(
@@ -49,10 +49,8 @@ def branch_and_bound(
     seed: int = 0,
     threads: int = 1,
 ) -> Proof:
-    """Bound `mip`, in minimisation form, by about so many boxes.
-
-    Boxes that cannot beat `cutoff`, a known cost, by more than `slack` are closed.
-    """
+    """Bound `mip`, in minimisation form, by about so many boxes. Boxes that cannot improve `cutoff`, a known
+    cost, by more than `slack` are closed."""
     root = SafeLp(mip, seed=seed, threads=threads).minimise(mip.cost, mip.offset, budget)
     if root.status is MipStatus.UNBOUNDED:
         return Proof(-math.inf, None, unbounded=True)
@@ -73,7 +71,7 @@ def branch_and_bound(
 def _cheapest(
     mip: Mip, points: list[FloatArray], best: FloatArray | None, value: float
 ) -> tuple[FloatArray | None, float]:
-    """The best point and what it costs, or what has to be beaten, once more points are looked at."""
+    """The best point and its cost, or the cost to beat, after more points."""
     for x in points:
         whole = np.where(mip.integer, np.round(x[: mip.n_columns]), x[: mip.n_columns])
         if _holds(mip, x[: mip.n_columns], whole) and mip.objective(whole) < value:
@@ -82,7 +80,7 @@ def _cheapest(
 
 
 def _holds(mip: Mip, x: FloatArray, whole: FloatArray) -> bool:
-    """Whether a point is whole in its integers but for rounding, and meets the rows as far."""
+    """Whether a point is integral up to rounding and satisfies the rows likewise."""
     if np.max(np.abs(whole - x), initial=0.0) > TOLERANCE:
         return False
     room = HAIR + ROUNDING * (abs(mip.A) @ np.abs(whole))

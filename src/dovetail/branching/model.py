@@ -1,4 +1,4 @@
-"""What branch and bound takes: linear rows, networks, tree ensembles, and a first box over all columns."""
+"""The model of branch and bound: linear rows, networks, tree ensembles, and a first box over all columns."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from dovetail.core.mip import Mip
 from dovetail.networks.graph import Elementwise
 
 MOST_ENTRIES = 400_000
-"""Of the matrix of a box's LP: beyond that one LP takes seconds."""
+"""Largest number of entries of a box's LP: beyond that one LP takes seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Columns of the host, of logits and of neurons; everything is in minimisation form."""
+    """Columns of variables, logits and neurons, in minimisation form."""
 
     host: HostRows
     networks: tuple[NetworkSamples, ...]
     lower: FloatArray
     upper: FloatArray
     columns: int
-    """Of the problem itself: the first ones."""
+    """Number of the problem's own columns, which come first."""
     trees: TreeSamples = NO_TREES
 
     @property
     def entries(self) -> int:
-        """Of the matrix of a box's LP, about."""
+        """Approximate number of entries of a box's LP."""
         return int(self.host.A.nnz) + sum(one.samples * one.entries for one in self.networks)
 
     @property
     def solvable(self) -> bool:
-        """Whether the LP of a box is small enough to be solved for many."""
+        """Whether the LP of a box is small enough to be solved for many boxes."""
         return self.entries <= MOST_ENTRIES
 
     @cached_property
     def relus(self) -> BoolArray:
-        """Which columns a ReLU reads."""
+        """The columns that ReLUs read."""
         found = np.zeros(self.lower.size, dtype=bool)
         for one in self.networks:
             for step in one.graph.steps:
@@ -51,7 +51,7 @@ class Model:
         return found
 
     def open_neurons(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """Which columns are read by a nonlinear step that is no line between these bounds."""
+        """The columns that nonlinear steps read which are not linear between these bounds."""
         found = np.zeros(self.lower.size, dtype=bool)
         for one in self.networks:
             for columns in one.inner.values():
@@ -68,7 +68,7 @@ class Model:
         return made.within(mip.lower, mip.upper)
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Model:
-        """The same in a smaller box over the problem's columns."""
+        """The same in a smaller box of the problem's columns."""
         low, high, n = self.lower.copy(), self.upper.copy(), self.columns
         low[:n], high[:n] = np.maximum(low[:n], lower), np.minimum(high[:n], upper)
         return replace(self, lower=low, upper=high)
@@ -82,8 +82,8 @@ class Model:
         *,
         probing: bool = False,
     ) -> BoolArray:
-        """N boxes, in place; which of them may hold a point that costs at most `cutoff`. What networks say of
-        boxes around, which were tightened, is not said again (see `NetworkSamples.tighten`)."""
+        """Tighten N boxes, in place; whether each may contain a point that costs at most `cutoff`. Results
+        of networks for enclosing boxes are not repeated (see `NetworkSamples.tighten`)."""
         np.maximum(lower, self.lower, out=lower)
         np.minimum(upper, self.upper, out=upper)
         self.host.tighten(lower, upper, cutoff)

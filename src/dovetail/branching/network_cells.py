@@ -28,27 +28,26 @@ from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 
 MOST_INPUTS = 4
-"""That can move: with more of them cells are too coarse to say anything."""
+"""Largest number of inputs that can move: with more, cells are too coarse."""
 MOST_CELLS, FINEST = 600, 16
-"""Of one network, and along one input: half a second for thirty networks."""
+"""Largest number of cells of one network, and along one input: half a second for thirty networks."""
 WIDE = 1e-5
-"""Inputs whose box is narrower are as good as fixed: a fixed one may be off by 1e-6 either way."""
+"""Inputs with a narrower box count as fixed."""
 STEEPEST = 100.0
-"""In spreads of the values per width of the box: at a point outside the cells a plane may be as steep as it
-likes, and engines like no steeper ones."""
+"""Largest slope of a row, in spreads of the values per width of the box."""
 VIOLATED = 1e-4
-"""Of the spread of the values: points that are nearer to what the vertices allow are left."""
+"""Relative to the spread of the values: smaller violations are ignored."""
 MORE = 8
-"""Operations beside a sum itself, when a plane is evaluated."""
+"""Number of operations beside a sum itself in the evaluation of a plane."""
 
 
 def few_inputs(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """(samples,) of networks with (samples, inputs) these boxes: whether cells can say anything."""
+    """(samples,) whether cells are useful for networks with (samples, inputs) these boxes."""
     return np.asarray((upper - lower > WIDE).sum(1) <= MOST_INPUTS)
 
 
 class NetworkCells:
-    """The cells of one sample that its outputs' limits leave."""
+    """The cells of one sample that the limits of its outputs allow."""
 
     def __init__(
         self,
@@ -58,8 +57,8 @@ class NetworkCells:
         integer: BoolArray,
         limits: tuple[FloatArray, FloatArray],
     ) -> None:
-        """`slack`: how far each output may be from the planes' network; inputs that are `integer` are whole
-        numbers; `limits` are of the outputs."""
+        """`slack`: the error of each output's planes; inputs marked `integer` are integers; `limits` are
+        those of the outputs."""
         self._planes, self._slack, d, q = planes, slack, box[0].size, slack.size
         ends = _ends(*box, integer)
         places = np.stack(np.meshgrid(*(np.arange(len(low)) for low, _ in ends), indexing="ij"), -1)
@@ -94,11 +93,11 @@ class NetworkCells:
 
     @property
     def finite(self) -> bool:
-        """Whether all planes are numbers."""
+        """Whether all planes are finite."""
         return bool(np.all(np.isfinite(self.below)) and np.all(np.isfinite(self.above)))
 
     def least(self, slopes: FloatArray, weights: FloatArray) -> FloatArray:
-        """(rows, cells) what each of some rows slopes x + weights y is at least on each."""
+        """(rows, cells) the least value of each row slopes x + weights y on each cell."""
         found = self._planes.planes(torch.from_numpy(weights), self._ranges)
         a, b = found.slopes.numpy() + slopes, found.offset.numpy()
         low, high = self.low[:, None], self.high[:, None]
@@ -109,14 +108,14 @@ class NetworkCells:
         return np.where(np.isnan(value), -np.inf, value).T
 
     def least_in(self, rows: Sequence[FloatArray], lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) the same over N boxes (N, inputs); what one without cells is, others have to say."""
+        """(N, rows) the same over N boxes (N, inputs); infinite for boxes without cells."""
         met = ((self.low <= upper[:, None]) & (self.high >= lower[:, None])).all(2)
         met[~met.any(1)] = True
         return np.stack([np.where(met, value, np.inf).min(1) for value in rows], 1)
 
     def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, FloatArray] | None:
-        """A row that a point violates, if one is found: entries for inputs and outputs, and (cells,) what the
-        row is at least on each."""
+        """A row that a point violates, if one is found: entries for inputs and outputs, and (cells,) its
+        least value on each cell."""
         found = self._separation.found(x, y, budget) if self.finite else None
         if found is None:
             return None
@@ -130,11 +129,11 @@ class NetworkCells:
 
 
 class Separation:
-    """The LP that finds a row which cuts a point off, and most of all such rows: g x + m y >= c at all
-    vertices that it knows; m, of both signs, has the size 1."""
+    """The LP that finds the row which a point violates most: g x + m y >= c at all known vertices, with |m|
+    = 1."""
 
     def __init__(self, x: FloatArray, below: FloatArray, above: FloatArray) -> None:
-        """Vertices, and between what the outputs are there."""
+        """Vertices with the ranges of outputs there."""
         low, high = np.append(x.min(0), below.min(0)), np.append(x.max(0), above.max(0))
         self._d, moving = x.shape[1], high - low > WIDE
         moving[self._d :] = high[self._d :] - low[self._d :] > SMALLEST
@@ -161,12 +160,12 @@ class Separation:
         return rows, np.zeros(len(x)), np.full(len(x), np.inf)
 
     def tell(self, x: FloatArray, y: FloatArray) -> None:
-        """Of more vertices."""
+        """Add vertices."""
         self._live.add_rows(*self._rows(x, y, y))
 
     def found(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, float, float] | None:
-        """Entries of the row, c, and what a point violates it by, below 0 and in units of the LP; None:
-        there is none."""
+        """The entries of the row, c, and its violation, below 0 and in units of the LP; None: there is
+        none."""
         d, point = self._d, (np.append(x, y) - self._base) / self._unit
         self._live.set_objective(np.concatenate([point, -point[d:], [-1.0]]), 0.0)
         _, found, value = self._live.run(budget, 0.0)
@@ -178,7 +177,7 @@ class Separation:
 
 
 def _ends(low: FloatArray, high: FloatArray, integer: BoolArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Lower and upper ends of the cells along each input: the numbers themselves of integers with few."""
+    """Lower and upper ends of the cells along each input; the integers themselves if there are few."""
     width, room = high - low, float(MOST_CELLS)
     moving, counts = width > WIDE, np.ones(low.size)
     values = np.where(integer, np.round(width) + 1.0, np.inf)

@@ -24,12 +24,12 @@ from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise, Graph
 
 CELLS = 2**23
-"""Numbers in the largest tensor of one pass, at most (64 MB): more boxes are passed on in parts."""
+"""Largest number of entries of a tensor of one pass (64 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkSamples:
-    """All samples of one network, and the columns that they read, give and have inside."""
+    """All samples of one network, with the columns that they read, write and have inside."""
 
     planes: NetworkPlanes
     inputs: IntArray
@@ -37,19 +37,19 @@ class NetworkSamples:
     outputs: IntArray
     """(samples, q) columns."""
     slack: FloatArray
-    """(samples, q) how far the deployed network may be from its graph."""
+    """(samples, q) the error of the graph for the deployed network."""
     inner: Mapping[int, IntArray]
     """(samples, size) columns of each vector that a nonlinear step reads, by its place in the graph."""
     sets: InputSets | None = None
-    """What the host's rows make of the inputs, beside their box."""
+    """The sets of inputs from constraints, beside their box."""
 
     @property
     def graph(self) -> Graph:
-        """Its operations."""
+        """The network's graph."""
         return self.planes.graph
 
     def vectors(self, X: FloatArray) -> list[FloatArray]:
-        """All vectors at (samples, d) inputs: those first, the outputs last."""
+        """All vectors at (samples, d) inputs: inputs first, outputs last."""
         found = [X]
         for step in self.graph.steps:
             read = [found[source] for source in step.sources]
@@ -64,14 +64,14 @@ class NetworkSamples:
 
     @cached_property
     def entries(self) -> int:
-        """Weights of one sample, and a few numbers for every neuron."""
+        """Number of weights of one sample, and a few numbers for every neuron."""
         affine = [step.operation for step in self.graph.steps if isinstance(step.operation, Affine)]
         weights = sum(int(np.count_nonzero(w)) for operation in affine for w in operation.weights)
         return weights + 4 * sum(self.graph.sizes)
 
     @property
     def samples(self) -> int:
-        """How many."""
+        """Number of samples."""
         return len(self.inputs)
 
     def column(self, place: int) -> IntArray:
@@ -80,7 +80,7 @@ class NetworkSamples:
 
     @cached_property
     def path_weights(self) -> dict[int, FloatArray]:
-        """(size,) by place: what one unit of a vector may do to the outputs, along all paths, in sizes."""
+        """(size,) by place: the largest effect of one unit of a vector on the outputs, along all paths."""
         steps = self.graph.steps
         found = {place: np.zeros(size) for place, size in enumerate(self.graph.sizes)}
         found[len(steps)] += 1.0
@@ -95,7 +95,7 @@ class NetworkSamples:
 
     @cached_property
     def reach(self) -> dict[int, FloatArray]:
-        """(size, d) by place: what one unit of an input may do to a vector, along all paths, in sizes."""
+        """(size, d) by place: the largest effect of one unit of an input on a vector, along all paths."""
         found = {0: np.eye(self.graph.inputs)}
         for place, step in enumerate(self.graph.steps, start=1):
             sources = [found[source] for source in step.sources]
@@ -112,11 +112,8 @@ class NetworkSamples:
         settled: bool = False,
         chosen: tuple[IntArray, IntArray] | None = None,
     ) -> tuple[Domain, Ranges]:
-        """Of every vector over N boxes, sample by sample, at least as tight as the boxes say; or of `chosen`
-        boxes and samples, by number.
-
-        `settled`: the boxes of neurons are as tight as planes make them.
-        """
+        """Ranges of every vector over N boxes, sample by sample, at least as tight as the boxes; or of
+        `chosen` boxes and samples. `settled`: the boxes of neurons are as tight as planes make them."""
         box, sample = self._all(len(lower)) if chosen is None else chosen
 
         def of(columns: IntArray, bounds: FloatArray) -> Tensor:
@@ -134,17 +131,15 @@ class NetworkSamples:
         return boxes, self.planes.ranges(boxes, Ranges(low, high), len(self.graph.steps) if settled else 0)
 
     def _all(self, boxes: int) -> tuple[IntArray, IntArray]:
-        """All samples in all boxes, by number."""
+        """Numbers of all samples in all boxes."""
         return np.repeat(np.arange(boxes), self.samples), np.tile(np.arange(self.samples), boxes)
 
     def tighten(
         self, lower: FloatArray, upper: FloatArray, around: Around | None = None, *, probing: bool = False
     ) -> None:
-        """N boxes, in place: what the network makes of its inputs bounds its neurons and outputs.
-
-        Bounds that cross say that nothing is in the box. `around`: boxes that this was done for; samples
-        whose inputs and neurons are as there are left, and those whose inputs are where it is but `probing`.
-        """
+        """Tighten N boxes, in place: the network bounds its neurons and outputs by its inputs. Bounds that
+        cross mean an empty box. `around`: enclosing boxes for which this was done; samples with the same
+        inputs and neurons are skipped, and with `probing` those with the same inputs."""
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
             box, sample = self._all(len(low))
@@ -170,14 +165,14 @@ class NetworkSamples:
 
     @cached_property
     def _read(self) -> tuple[IntArray, IntArray]:
-        """(samples, size) columns that say where inputs are, and those of neurons."""
+        """(samples, size) columns of inputs, and those of neurons."""
         nothing = np.empty((self.samples, 0), dtype=np.int64)
         sets = nothing if self.sets is None else self.sets.columns
         return np.hstack([self.inputs, sets]), np.hstack([nothing, *self.inner.values()])
 
     def settle(self, lower: FloatArray, upper: FloatArray) -> None:
-        """N boxes, in place: neurons within what intervals make of their inputs, so that the bounds of a box
-        are the ranges that planes see, and reduced costs of neurons count from the same ends."""
+        """Tighten the neurons of N boxes by intervals of their inputs, in place, so that bounds equal the
+        ranges that planes use, and reduced costs of neurons count from the same ends."""
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
             box, sample = self._all(len(low))
@@ -195,8 +190,8 @@ class NetworkSamples:
     def below(
         self, weights: NetworkWeights, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Planes below weights of the outputs and neurons over N tightened boxes: (N, samples, d) slopes, (N,
-        samples) offsets."""
+        """Planes below weights of the outputs and neurons over N tightened boxes: (N, samples, d) slopes,
+        (N, samples) offsets."""
         slopes, offsets = np.empty((len(lower), *self.inputs.shape)), np.empty((len(lower), self.samples))
         for part in self._parts(len(lower)):
             _, ranges = self.ranges(lower[part], upper[part], settled=True)
@@ -210,8 +205,8 @@ class NetworkSamples:
     def heights(
         self, lower: FloatArray, upper: FloatArray
     ) -> Iterator[tuple[int, tuple[int, ...], FloatArray]]:
-        """How far from linear the network still is over N boxes: of each nonlinear step its place and those
-        that it reads, and (N, samples, size) heights of triangles or widths of bands."""
+        """The nonlinearity of the network over N boxes: for each nonlinear step its place and sources, and
+        (N, samples, size) heights of triangles or widths of bands."""
         for place, step in enumerate(self.graph.steps, start=1):
             if isinstance(step.operation, Affine):
                 continue

@@ -39,27 +39,28 @@ would mostly be open as well."""
 BATCH, DEVICE_BATCH = 512, 16384
 """Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
 CELLS = 2**22
-"""Numbers in the rows of one batch, at most (32 MB)."""
+"""Largest number of entries in the rows of one batch (32 MB)."""
 PASSES = 3
-"""Over the rows of a box: planes bound an output, the host's rows another one, and that its inputs."""
+"""Passes over the rows of a box, because planes bound outputs, rows bound other outputs, and these bound
+inputs."""
 LEAF = 0.05
-"""A box whose LP is this close to the truth, as a part of the gap that counts as closed, is not split."""
+"""A box whose LP is this close to the truth, as a fraction of the allowed gap, is not divided."""
 NEAR = 100.0
 """The same for boxes whose LP is worth solving to the end."""
 FIRST_STEPS, LAST_STEPS = 6, 9
-"""Of the interior-point method: most boxes are split whatever the last digits of their bound."""
+"""Steps of the interior-point method: most boxes are divided whatever the last digits of their bound."""
 CEILING = 1e-9
-"""Of the sizes of all costs: farther above them than sums of thousands of products round."""
+"""Relative to all costs: a margin above the rounding of sums of thousands of products."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Boxes that are at work."""
+    """Boxes that are processed together."""
 
     relaxed: Relaxed
     bound: Tensor
     was_open: Tensor
-    """Whether a box had anything to split when its planes were computed."""
+    """Whether a box could be divided when its planes were computed."""
 
     def __len__(self) -> int:
         return len(self.bound)
@@ -70,31 +71,31 @@ class _Batch:
 
 
 class PlaneBoxes:
-    """The open boxes of one model, (N, columns) tensors and what is proved of each by its parent."""
+    """The open boxes of one model, (N, columns) tensors, with the bounds proved by their parents."""
 
     def __init__(self, rows: PlaneRows, device: str, allowed: Callable[[float], float]) -> None:
-        """`allowed`: the gap that counts as closed, where no point is below a bound."""
+        """`allowed`: the allowed gap."""
         self._device, self._allowed = device, allowed
         self._lower, self._upper = rows.lower[None], rows.upper[None]
         self._bound = torch.full((1,), -torch.inf, dtype=torch.float64, device=device)
         self.leaves = math.inf
-        """The lowest bound of boxes that nothing can divide."""
+        """The lowest bound of boxes that cannot be divided."""
         self.left: list[FloatArray] = []
-        """Points of these boxes that nobody has looked at."""
+        """Points of these boxes that were not checked yet."""
         self.boxes, self.pace = 0, Pace()
-        """Seen so far."""
+        """Counts so far."""
         self._load(rows)
 
     @classmethod
     def of(
         cls, model: Model, device: str, allowed: Callable[[float], float], goal: float
     ) -> PlaneBoxes | None:
-        """Those of a model; None where planes have nothing to say of it."""
+        """The boxes of a model; None if planes have nothing to say about it."""
         box = first_box(model, goal)
         return None if box is None else cls(PlaneRows(model, *box, device), device, allowed)
 
     def use(self, model: Model, bound: float, goal: float) -> None:
-        """The same problem with other rows, in a smaller box; no point costs less than `bound`."""
+        """Continue with other rows, in a smaller box; no point costs less than `bound`."""
         self._bound = self._bound.clamp(min=bound)
         if (box := first_box(model, goal)) is not None:
             rows = PlaneRows(model, *box, self._device)
@@ -114,16 +115,16 @@ class PlaneBoxes:
 
     @property
     def bound(self) -> float:
-        """What no point is below that costs less than the goals so far; infinity: there is none."""
+        """A lower bound of all points that cost less than the goals so far; infinity: there are none."""
         return min(float(self._bound.min()) if len(self) else math.inf, self.leaves)
 
     @property
     def effort(self) -> float:
-        """Seconds that the next step takes, by counts."""
+        """Effort of the next step in seconds, by counts."""
         return STEP + CELL * self._rows.cells * min(self._batch, len(self))
 
     def step(self, goal: float) -> list[FloatArray]:
-        """The lowest boxes; the point of the lowest LP. Boxes that are interrupted stay open."""
+        """Process the lowest boxes; returns the point of the lowest LP. Interrupted boxes stay open."""
         self._target = min(goal, self.leaves, self._ceiling)
         self._gap = self._allowed(self.bound)
         self._keep(self._bound < self._target)
@@ -141,7 +142,7 @@ class PlaneBoxes:
         return points
 
     def _take(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The boxes of lowest bound, which are not open any more."""
+        """Take the boxes of lowest bound."""
         chosen = torch.topk(self._bound, min(count, len(self)), largest=False).indices
         taken = self._lower[chosen], self._upper[chosen], self._bound[chosen]
         kept = torch.ones(len(self), dtype=torch.bool, device=self._bound.device)
@@ -153,7 +154,7 @@ class PlaneBoxes:
         self._lower, self._upper, self._bound = self._lower[kept], self._upper[kept], self._bound[kept]
 
     def add(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
-        """More open boxes."""
+        """Add open boxes."""
         self._lower = torch.cat([self._lower, lower])
         self._upper = torch.cat([self._upper, upper])
         self._bound = torch.cat([self._bound, bound])
@@ -184,7 +185,7 @@ class PlaneBoxes:
         return _point(points, bound, kept)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
-        """By single rows; boxes that are empty are left out."""
+        """Tighten by single rows; empty boxes are dropped."""
         programs = batch.relaxed.programs
         for _ in range(PASSES):
             require_time()
@@ -194,7 +195,7 @@ class PlaneBoxes:
         return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
 
     def _steeper(self, batch: _Batch) -> _Batch:
-        """With slopes that suit the prices of a first LP, where that one does not close the box itself."""
+        """Choose slopes for the prices of a first LP, if that LP does not close the box."""
         method = InteriorPoint(batch.relaxed.programs)
         method.run(FIRST_STEPS)
         proof = proved(batch.relaxed.programs, method.multipliers)
@@ -206,7 +207,7 @@ class PlaneBoxes:
         return replace(batch, relaxed=self._rows.steeper(batch.relaxed, proof.take(weak)))
 
     def _solved(self, relaxed: Relaxed) -> tuple[Proved, Tensor]:
-        """What the LPs prove, and their points; only those that may decide something are solved well."""
+        """Bounds and points of the LPs; only those that may decide something are solved well."""
         programs, target = relaxed.programs, self._target
         method = InteriorPoint(programs)
         method.run(FIRST_STEPS)
@@ -223,7 +224,7 @@ class PlaneBoxes:
         return proof, method.points
 
     def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, times: int) -> None:
-        """So many times, or until there are a few."""
+        """Divide so many times, or until there are a few boxes."""
         shrunk = score.amax(1) <= 0.0  # to a point, which has better planes than the box it comes from
         self.add(lower[shrunk], upper[shrunk], bound[shrunk])
         lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
@@ -240,10 +241,8 @@ class PlaneBoxes:
 
 
 def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Both halves of every box, cut at the middle of its best column; their scores.
-
-    A column that is a point then has no score: what was an infinite one would be chosen for ever.
-    """
+    """Both halves of every box, divided at the middle of its best column, with scores. A column of width 0
+    has no score."""
     best = score.argmax(1, keepdim=True)
     low, high = lower.gather(1, best), upper.gather(1, best)
     middle = 0.5 * (low + high)
@@ -259,7 +258,7 @@ def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple
 
 
 def _point(points: Tensor, bound: Tensor, chosen: Tensor) -> list[FloatArray]:
-    """That of the lowest of some boxes, unless its LP came to nothing."""
+    """The point of the lowest box, unless its LP failed."""
     if not bool(chosen.any()):
         return []
     best = int(torch.where(chosen, bound, torch.inf).argmin())
@@ -268,6 +267,6 @@ def _point(points: Tensor, bound: Tensor, chosen: Tensor) -> list[FloatArray]:
 
 
 def _ceiling(rows: PlaneRows) -> float:
-    """More than any point of the first box costs: a box whose bound reaches it is empty."""
+    """More than the cost of any point of the first box: a box whose bound reaches it is empty."""
     parts = torch.maximum(rows.cost * rows.lower, rows.cost * rows.upper)
     return float(parts.sum() + rows.offset) + CEILING * (1.0 + float(parts.abs().sum()))

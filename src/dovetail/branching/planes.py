@@ -33,27 +33,28 @@ from dovetail.networks.graph import Affine, Elementwise, Graph
 from dovetail.structure.boxes import MOST_CELLS
 
 SLOPE_STEPS = 6
-"""Of slopes: five find most of what twenty do (function: 33,000 boxes of eight inputs against 29,000)."""
+"""Steps of the slope search: five find most of what twenty do (function: 33,000 boxes of eight inputs
+against 29,000)."""
 PRICED = 1e-9
-"""A plane has a price where it is this part of the largest: less is what an LP leaves behind."""
+"""A plane has a price if it is at least this fraction of the largest one."""
 SMALLEST = 1e-100
-"""Divided by where nothing has a price."""
+"""Replaces a divisor without price."""
 NO_WIDTH = 1e-300
-"""Divided by instead of 0."""
+"""Replaces a width of 0."""
 ROUNDING = gamma(4)
-"""Of a right-hand side, relative to the sizes that are added up in it."""
+"""Rounding of a right-hand side, relative to its terms."""
 GAP_WEIGHT = 2.0
-"""Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
-differ in a direction come together when it is split."""
+"""Weight of the slopes between the planes below and above an output, beside those of the plane itself:
+planes that differ in a direction come together when it is divided."""
 BENDS = 2.0
-"""Weight of what bends the networks, against slopes: the slopes of planes that are far apart say little, but
-only they know of prices (function: 3,400 boxes where slopes alone took 7,300)."""
+"""Weight of the bends of networks against slopes: slopes of planes that are far apart say little, but only
+they know prices (function: 3,400 boxes; slopes alone 7,300)."""
 UNPRICED = 0.01
-"""Weight of an output that has no price yet, as a part of the largest one."""
+"""Weight of an output without a price, relative to the largest one."""
 FRACTION, FIRST = 1e-3, 4.0
-"""An integer this far from a whole number counts as fractional, and its score so many times."""
+"""Distance from whole numbers that counts as fractional, and the factor on the score."""
 CLOSE = 0.1 * TOLERANCE
-"""Rows that are missed by this much by what the networks say at a point are as good as met."""
+"""Violations of rows by the networks' values at a point that count as none."""
 NARROW = 1e-9
 """A continuous column this narrow, relative to its size, is a point."""
 
@@ -65,14 +66,14 @@ class _Network:
         self.planes = one.planes if device == "cpu" else NetworkPlanes(one.graph, device)
         self.samples, self.size = one.samples, one.samples * 2 * one.graph.outputs
         self.has_slopes = bool(open_places(one.graph))
-        """Whether there is anything to choose."""
+        """Whether there are slopes to choose."""
         q = one.graph.outputs
         unit = torch.eye(q, dtype=torch.float64, device=device)
         self.asked = torch.cat([unit, -unit])
         self.inputs = torch.as_tensor(one.inputs, device=device)
         self.outputs = torch.as_tensor(one.outputs, device=device)
         self.column = torch.cat([self.outputs, self.outputs], 1).ravel()
-        """Of each plane: the column that it is below, or above."""
+        """The column of each plane, which is below or above it."""
         self.sign = torch.cat([unit.new_ones(q), -unit.new_ones(q)]).repeat(self.samples)
         self.slack = _loaded(np.hstack([one.slack, one.slack]), device).ravel()
         self.partner = torch.arange(self.size, device=device).reshape(-1, 2, q).flip(1).ravel()
@@ -86,7 +87,7 @@ class _Network:
         self._first = _first_steps(one.graph, device)
 
     def ranges(self, lower: Tensor, upper: Tensor) -> Ranges:
-        """Over N boxes, sample by sample, within what is known of the first box."""
+        """Ranges over N boxes, sample by sample, within those of the first box."""
         boxes, count = Boxes(self._of(self.inputs, lower), self._of(self.inputs, upper)), len(lower)
         endless = lower.new_full((1, 1), torch.inf)
         low, high = [boxes.lower], [boxes.upper]
@@ -101,7 +102,7 @@ class _Network:
         return values[:, columns].reshape(-1, columns.shape[1])
 
     def rows(self, planes: Planes, columns: int) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, planes, columns) rows of the LP, their lower sides, and the offsets of the planes."""
+        """(N, planes, columns) rows of the LP, their lower limits, and the offsets of the planes."""
         count = len(planes.slopes) // self.samples
         slopes = planes.slopes.reshape(count, self.size, -1)
         offset = planes.offset.reshape(count, self.size)
@@ -118,7 +119,7 @@ class _Network:
         return rows, right - ROUNDING * (offset.abs() + self.slack), offset
 
     def gathered(self, values: Tensor, columns: int) -> Tensor:
-        """(N, columns) sums of what samples say of their inputs, (N samples, inputs)."""
+        """(N, columns) sums of (N samples, inputs) values by column."""
         count = len(values) // self.samples
         total = values.new_zeros(count, columns)
         return total.index_add_(1, self.inputs.ravel(), values.reshape(count, -1))
@@ -142,7 +143,7 @@ class _Network:
         return self.gathered(total * own, width.shape[1])
 
     def given(self, points: Tensor) -> Tensor:
-        """(N, samples, outputs) what the network says at points, but for rounding."""
+        """(N, samples, outputs) the network's values at points, up to rounding."""
         found = self.planes.at(self._of(self.inputs, points)).lower[-1]
         return found.reshape(len(points), self.samples, -1)
 
@@ -153,7 +154,7 @@ def _loaded(array: object, device: str) -> Tensor:
 
 def _first_steps(graph: Graph, device: str) -> list[tuple[int, str, Tensor]]:
     """Functions of single values that read a linear map of the inputs: the place that they read, their kind,
-    and the sizes of the map."""
+    and the absolute map."""
     maps = {0: np.eye(graph.inputs)}
     for place, step in enumerate(graph.steps, start=1):
         if isinstance(step.operation, Affine) and all(source in maps for source in step.sources):
@@ -198,45 +199,42 @@ class Relaxed:
 
     @property
     def _between(self) -> tuple[Tensor, Tensor]:
-        """How far the planes below and above each output are apart: slopes and offsets."""
+        """The difference of the planes below and above each output: slopes and offsets."""
         return self.rows + self.rows[:, self.partner], -(self.offset + self.offset[:, self.partner])
 
     def apart(self, points: Tensor) -> Tensor:
-        """(N, planes) at one point per box."""
+        """(N, planes) the difference at one point per box."""
         slopes, offset = self._between
         return ((slopes @ points[:, :, None])[:, :, 0] + offset).clamp(min=0.0)
 
     @property
     def most_apart(self) -> Tensor:
-        """(N, planes) at most, on the boxes."""
+        """(N, planes) the largest difference on the boxes."""
         slopes, offset = self._between
         ends = slopes * self.programs.lower[:, None], slopes * self.programs.upper[:, None]
         return (torch.maximum(*ends).sum(2) + offset).clamp(min=0.0)
 
     def weights(self, proof: Proved) -> Tensor:
-        """(N, planes) what the cost moves by where an output moves by one: its plane's price, or its
-        bound's."""
+        """(N, planes) the effect of an output on the cost: its plane's price, or its bound's."""
         return proof.multipliers[:, -len(self.column) :].abs() + proof.reduced[:, self.column].abs()
 
     def prices(self, proof: Proved) -> Tensor:
-        """(N, planes) what the cost moves by where a plane moves by one: its own price, or its bound's.
-
-        A column's bound may come from the plane: then the LP has no use for the plane itself.
-        """
+        """(N, planes) the effect of a plane on the cost: its own price, or its bound's. If a column's bound
+        comes from the plane, the LP does not need the plane itself."""
         of_bounds = (self.sign * proof.reduced[:, self.column]).clamp(min=0.0)
         return proof.multipliers[:, -len(self.column) :].clamp(min=0.0) + of_bounds
 
     def error(self, proof: Proved, points: Tensor) -> Tensor:
-        """(N,) how much higher the cost may be at the LP's points, by the networks themselves."""
+        """(N,) how much higher the cost may be at the LP's points with the networks' own values."""
         weight = self.weights(proof) + self.programs.cost.abs()[self.column]
         return (weight * self.apart(points)).sum(1)
 
 
 class PlaneRows:
-    """One model, loaded once on a device."""
+    """One model, prepared once on a device."""
 
     def __init__(self, model: Model, lower: FloatArray, upper: FloatArray, device: str) -> None:
-        """In a first box over the columns of the host."""
+        """`first`: the first box over the problem's columns."""
         self._device, host = device, model.host
         self.columns = host.columns
         read = np.zeros(host.columns, dtype=bool)
@@ -254,15 +252,15 @@ class PlaneRows:
         )
         networks = [_Network(one, model, device) for one in model.networks]
         self.cells = (host.lasting + sum(one.size for one in networks)) * host.columns
-        """Numbers in the rows of a box."""
+        """Number of entries in the rows of a box."""
         costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
         first = [one for one, own in zip(networks, costs, strict=True) if own]
         rest = [one for one, own in zip(networks, costs, strict=True) if not own]
         # where only the others have slopes to choose, all are asked at once, lest nobody chooses them
         alone = first and (any(one.has_slopes for one in first) or not any(one.has_slopes for one in rest))
         self.stages = [part for part in ((first, rest) if alone else (networks,)) if part]
-        """Networks one after the other: those that cost, then, where they do not close a box, the others. On
-        function, planes of what costs close two boxes of three (of 12,300 boxes 4,700 are left)."""
+        """Networks in stages: those with costs, then, if they do not close a box, the others. On function,
+        the first stage closes two boxes of three (of 12,300 boxes 4,700 remain)."""
 
     def bare(self, lower: Tensor, upper: Tensor) -> Relaxed:
         """N boxes (N, columns) without any network."""
@@ -299,10 +297,8 @@ class PlaneRows:
         )
 
     def steeper(self, relaxed: Relaxed, proof: Proved) -> Relaxed:
-        """The same with ReLUs' lower slopes chosen for what the multipliers make of all planes together.
-
-        Only planes that have a price are changed; a plane on the other side of an output would be worse.
-        """
+        """The same with lower slopes of ReLUs optimised for the multipliers of all planes together. Only
+        planes with a price are changed."""
         p, prices = relaxed.programs, relaxed.prices(proof)
         scale = prices.amax(1, keepdim=True).clamp(min=SMALLEST)
         priced, prices = prices > PRICED * scale, prices / scale
@@ -361,7 +357,7 @@ class PlaneRows:
         return torch.where(open_, score, 0.0)
 
     def open(self, programs: LinearPrograms) -> Tensor:
-        """(N, columns) which columns may be split."""
+        """(N, columns) which columns may be divided."""
         p = programs
         size = 1.0 + torch.maximum(p.lower.abs(), p.upper.abs())
         return (self.integer | self.is_input) & (p.upper - p.lower > NARROW * size)
@@ -387,8 +383,8 @@ class PlaneRows:
 
 
 def first_box(model: Model, goal: float) -> tuple[FloatArray, FloatArray] | None:
-    """Of the host's columns, with an end to each; None where there is none, where the LP would be too large,
-    or where trees are to be asked."""
+    """The first box of the problem's columns, finite in all of them; None if it is not, if the LP would be
+    too large, or if there are trees."""
     n = model.host.columns
     planes = sum(2 * one.outputs.size for one in model.networks)
     if model.trees.samples or not model.networks or (model.host.lasting + planes) * n > MOST_CELLS:

@@ -26,48 +26,49 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 
 CLOSE = 1e-7
-"""Relative: what the tree and the checker compute of the same bound may differ by so much."""
+"""Relative: by how much the tree and the checker may differ in the same bound."""
 SPARE = 1e-9
-"""A leaf says by so much that nothing is there: a checker that computes in other batches, or on another
-processor, must see it too."""
+"""Margin of a leaf that proves emptiness, so that a checker with other batches or on another processor
+agrees."""
 WORTH = 0.2
-"""Of a column's width: less is not cut off, since every piece is a leaf to be kept and looked at."""
+"""Fraction of a column's width below which nothing is cut off, because every piece is a leaf to be kept and
+verified."""
 INSIDE = 1e-6
-"""Of a column's width: so far beyond what is excluded a piece begins, lest rounding keeps it open."""
+"""Fraction of a column's width by which a piece begins beyond what is excluded, because of rounding."""
 
 
 @dataclass(eq=False)
 class Shown:
-    """Multipliers of one LP, and what they leave of the costs of columns."""
+    """Multipliers of one LP, with the reduced costs of columns."""
 
     multipliers: Multipliers
     reduced: FloatArray
     objective: float
-    """1, or 0: they show that nothing is there."""
+    """1, or 0 if they prove emptiness."""
     number: int = -1
-    """Among those that leaves use."""
+    """Its number among those that leaves use."""
 
 
 @dataclass(eq=False)
 class Place:
-    """A box as divisions have made it, over all columns of the model, and where it hangs in the tree."""
+    """A box made by divisions alone, over all columns of the model, with its place in the tree."""
 
     split: int
     side: int
     lower: FloatArray
     upper: FloatArray
     asked: bool = False
-    """Whether it has had an LP of its own because the checker wanted more."""
+    """Whether it had an LP of its own for the checker."""
     done: bool = False
     """Whether it was divided or closed."""
 
 
 class Record:
-    """The divisions and leaves of one tree; `values` is the checker of the part that all columns are."""
+    """The divisions and leaves of one tree; `values` is the checker of the whole problem."""
 
     def __init__(self, model: Model, blocks: Sequence[Block], values: PartValues, goal: float) -> None:
-        """`blocks` are those of the model's networks; `goal` is what each leaf should prove, constant
-        included."""
+        """`blocks` are those of the model's networks; `goal` is the bound that each leaf should prove,
+        constant included."""
         self._values, self.value, self._columns = values, math.inf, values.columns.size
         self._offset = model.host.offset
         self.aim = self._required(goal)
@@ -82,12 +83,12 @@ class Record:
 
     @property
     def bytes(self) -> int:
-        """Of what is kept."""
+        """Size of the record."""
         numbers = sum(int(getattr(self._kept[0], f.name).size) for f in fields(Leaves))
         return 8 * (numbers * len(self._kept) + 5 * len(self._uses))
 
     def divided(self, place: Place, column: int, below: float, above: float) -> tuple[Place, Place]:
-        """In two at a column: up to `below`, and from `above` on."""
+        """Divide a place in two at a column: up to `below`, and from `above` on."""
         at = below + 0.5 if above - below >= 1.0 and self._whole(column) else below
         number, place.done = len(self._variable), True
         self._hang(place, number)
@@ -105,8 +106,8 @@ class Record:
         ends: tuple[FloatArray, FloatArray],
         shown: Shown,
     ) -> Place | None:
-        """What is left of a place when pieces of its box beyond these ends, which are worth it, are closed;
-        the box gets smaller in place. None: nothing is left."""
+        """The rest of a place after pieces of its box beyond these ends, if worth it, were closed; the box
+        becomes smaller in place. None: nothing is left."""
         width = box[1] - box[0]
         pad, open_ = INSIDE * width, np.isfinite(width) & (width > 0.0)
         for j in np.flatnonzero(open_ & (np.maximum(ends[0] - box[0], box[1] - ends[1]) >= WORTH * width)):
@@ -136,19 +137,19 @@ class Record:
         return bool(column < self._columns and self._values.integer[column])
 
     def close(self, place: Place, shown: Shown | None, bound: float = math.inf) -> None:
-        """By these multipliers, if they prove to the checker what is aimed at, or this bound."""
+        """Close a place by these multipliers, if they prove the goal, or this bound, to the checker."""
         place.done = True
         self._waiting.append((place, shown, self._required(bound)))
 
     def _required(self, bound: float) -> float:
-        """Of the checker, which has the costs without their constant, and other last digits."""
+        """The bound required of the checker, whose costs have no constant and other rounding."""
         if not math.isfinite(bound):
             return bound
         without = bound - self._offset
         return without - CLOSE * (1.0 + abs(without)) - 8.0 * UNIT * (abs(bound) + abs(self._offset))
 
     def closes(self, boxes: Sequence[tuple[Place, Shown]]) -> list[bool]:
-        """Which of some places their multipliers close, halved by the checker a few times."""
+        """The places that their multipliers close, divided by the checker a few times."""
         numbers = [self._numbered(shown) for _, shown in boxes]
         found = self._proved([place for place, _ in boxes], numbers)
         for (place, _), number, proved in zip(boxes, numbers, found, strict=True):
@@ -158,7 +159,7 @@ class Record:
         return [bool(proved >= self.aim) for proved in found]
 
     def looked_at(self) -> list[tuple[Place, Shown | None]]:
-        """What of that the checker does not see closed, which is open again."""
+        """The pieces that the checker does not see closed, which are open again."""
         waiting, self._waiting, failed = self._waiting, [], []
         if not waiting:
             return []
@@ -177,7 +178,7 @@ class Record:
         return failed
 
     def tree(self) -> ProofTree:
-        """As a certificate has it."""
+        """The tree in the form of a certificate."""
         used, uses = np.unique(np.array(self._uses, dtype=np.int64), return_inverse=True)
         children = np.array(self._children, dtype=np.int64).reshape(-1, 2)
         leaves = _joined([self._kept[k] for k in used])
@@ -214,7 +215,7 @@ class Record:
 
 
 class _Translation:
-    """From multipliers of the tree's LP to those that the checker takes."""
+    """Maps multipliers of the tree's LP to those of the checker."""
 
     def __init__(self, model: Model, blocks: Sequence[Block], values: PartValues) -> None:
         joint, self._rows = values.joint, values.rows.size
@@ -252,7 +253,7 @@ class _Translation:
         ]
 
     def leaves(self, shown: Shown | None) -> Leaves:
-        """One, with what closes it; without multipliers it has the costs alone."""
+        """A leaf with what closes it; without multipliers it has the costs alone."""
         size = self.neurons.size
         if shown is None:
             return Leaves(
@@ -280,8 +281,8 @@ class _Translation:
 
 
 def _of_class(y: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
-    """(q,) multipliers of one class's conditions from those of its rows (`class_links`), and what they make
-    of the logits' coefficients."""
+    """(q,) multipliers of one class's conditions from those of its rows (`class_links`), and their effect on
+    the logits' coefficients."""
     if q == 1:
         given = y[:1] + y[1:2]  # at most one of the two rows says anything
         return given, -given

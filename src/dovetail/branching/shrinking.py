@@ -1,4 +1,5 @@
-"""Boxes made smaller, by single rows and by reduced costs: only what a row or the cutoff excludes is lost."""
+"""Boxes tightened by single rows and by reduced costs: only points that a row or the cutoff excludes are
+lost."""
 
 from __future__ import annotations
 
@@ -9,23 +10,23 @@ from dovetail.bounds.batch_lps import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import gamma
 
 PAD = 1e-11
-"""New bounds are this much farther out, relative to the sizes that they were computed from."""
+"""Relative to the terms of a computation: new bounds are relaxed by this."""
 WHOLE = 1e-6
-"""How far from a whole number an integer's new bound may be and still be it: far more than rounding."""
+"""Distance from a whole number within which an integer's new bound keeps it: above rounding."""
 TINY = 1e-12
-"""An entry this small, relative to its row, is not divided by."""
+"""Relative to a row: smaller entries are not divided by."""
 
 Box = tuple[Tensor, Tensor]
 
 
 def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
-    """By every row and by cost z + offset <= most, each on its own; empty boxes have crossed bounds."""
+    """By every row and by cost z + offset <= most, each separately; empty boxes have crossed bounds."""
     below, above = row_limits(programs, most)
     return tidied(programs.lower, programs.upper, below.amax(1), above.amin(1), integer)
 
 
 def row_limits(programs: LinearPrograms, most: float) -> Box:
-    """(N, rows and one, columns) where each row on its own lets a column be; last the cost."""
+    """(N, rows and one, columns) the limits of each row by itself; the cost comes last."""
     p = programs
     count = len(p.lower)
     cost = p.cost.expand(count, 1, -1)
@@ -66,7 +67,7 @@ def by_reduced_costs(programs: LinearPrograms, proof: Proved, integer: Tensor, m
 
 
 def tidied(lower: Tensor, upper: Tensor, below: Tensor, above: Tensor, integer: Tensor) -> Box:
-    """The box with new limits, a little farther out, and whole ones for integers."""
+    """The box with new limits, slightly relaxed, and rounded for integers."""
     pad = PAD * (1.0 + torch.maximum(lower.abs(), upper.abs()))
     below, above = below - pad, above + pad
     below = torch.where(integer, torch.ceil(below - WHOLE), below)

@@ -24,30 +24,30 @@ from dovetail.core.sparse import joined_ranges
 from dovetail.structure.trees import InputCells, TreeSample
 
 OPEN = 1e-10
-"""Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""
+"""Relative to max(1, |value|): above float64 rounding, and irrelevant for proofs."""
 ROUNDING = {"float64": 1e-15, "float32": 1e-6}
-"""Relative to the sizes of all leaves that are added, and for each of them: an upper limit of what sums in
-this format, in any order, are off by."""
+"""Relative to the absolute leaves, for each of them: an upper limit of the rounding of sums in this format,
+in any order."""
 CELLS = 2**21
-"""Boxes times nodes of trees times scores that are looked at together: two arrays of 16 MB."""
+"""Boxes times nodes times scores processed together: two arrays of 16 MB."""
 MEMORY = 2**16
-"""Boxes that samples remember, all together: some dozens of MB."""
+"""Number of boxes that samples remember in total: some dozens of MB."""
 CLOSE = 1e-7
-"""Outputs of an LP that are this close to the trees' own, relative to max(1, |value|), are right."""
+"""Relative to max(1, |value|): an LP's output this close to the trees' own is right."""
 FLOOR = 1e-6
-"""The least weight of an output that is wrong, relative to the largest: its price may be 0 by chance."""
+"""Smallest weight of a wrong output, relative to the largest, because its price may be 0 by chance."""
 SAME = 1e-12
-"""Relative: shares of cuts that differ by less are sums of the same numbers."""
+"""Relative: shares of cuts that differ by less are equal."""
 
 
 class TreeSamples:
-    """All samples of tree ensembles in a problem, and the columns that they read and give."""
+    """All samples of tree ensembles in a problem, with the columns that they read and write."""
 
     def __init__(self, cells: InputCells, samples: Sequence[TreeSample]) -> None:
         self._cells, self.samples = cells, tuple(samples)
         none = np.empty(0, dtype=np.int64)
         self.outputs = np.concatenate([none, *(sample.outputs for sample in samples)])
-        """The columns that they give, sample by sample."""
+        """The columns that they write, sample by sample."""
         self.inputs = cells.columns
         """The columns that they read."""
         self._ends = np.cumsum([sample.outputs.size for sample in samples], dtype=np.int64)[:-1]
@@ -55,11 +55,11 @@ class TreeSamples:
         self._leaves = [LeafBounds(sample) for sample in samples]
         self._known: list[dict[bytes, bytes]] = [{} for _ in samples]
         self._read_twice = np.flatnonzero(np.isin(cells.columns, self.outputs))
-        """Places of columns that trees give and trees read."""
+        """Columns that trees write and trees read."""
 
     @cached_property
     def _blocks(self) -> list[list[TreeSample]]:
-        """Samples of the same block together, in their order."""
+        """Samples of the same block together, in order."""
         return [list(same) for _, same in groupby(self.samples, key=lambda sample: sample.block.name)]
 
     @cached_property
@@ -91,8 +91,8 @@ class TreeSamples:
     def cells_between(
         self, column: int, lower: float, upper: float
     ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """The cells of a column between two bounds: their numbers, twice, and their ends; a column that no
-        tree reads is one cell."""
+        """The cells of a column between two bounds: their numbers, and their ends; a column that no tree
+        reads is one cell."""
         place = int(np.searchsorted(self.inputs, column))
         if place == self.inputs.size or self.inputs[place] != column:
             return (
@@ -109,10 +109,8 @@ class TreeSamples:
         )  # fmt: skip
 
     def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
-        """N boxes, in place: outputs by the leaves in reach, inputs by those that are possible.
-
-        Bounds that cross say that nothing is in the box.
-        """
+        """Tighten N boxes, in place: outputs by the reachable leaves, inputs by the possible leaves. Bounds
+        that cross mean an empty box."""
         if not len(lower) or not self.samples:
             return
         low, high = self.cells_of(lower), self.cells_of(upper)
@@ -131,7 +129,7 @@ class TreeSamples:
             ends[box, self._cells.columns[place]] = values[self._cells.first[place] + cells[box, place]]
 
     def _again(self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> None:
-        """Cells of columns that some trees give and others read."""
+        """Cells of columns that some trees write and others read."""
         places = self._read_twice
         low[:, places] = np.maximum(low[:, places], self.cells_of(lower, places))
         high[:, places] = np.minimum(high[:, places], self.cells_of(upper, places))
@@ -145,8 +143,8 @@ class TreeSamples:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        """Some boxes by one sample, in place. A sample sees a few numbers of a box, and most boxes of a step
-        agree in these: what came of them is remembered."""
+        """Tighten some boxes by one sample, in place. Most boxes of a step agree in the few numbers that a
+        sample reads, so results are cached."""
         outputs, own, known = self.samples[number].outputs, self._reads[number], self._known[number]
         inside, reads = np.ix_(alive, outputs), np.ix_(alive, own)
         if len(known) > MEMORY // len(self.samples):
@@ -173,8 +171,8 @@ class TreeSamples:
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
     ) -> list[Divisions]:
-        """Of N boxes with the points of their LPs and (N, columns) reduced costs there, at most so many each:
-        what separates most of what the LP has wrong."""
+        """Candidates for N boxes with the points of their LPs and (N, columns) reduced costs, at most so
+        many each: cuts that separate most of the LP's errors."""
         if not self.samples:
             return [NO_CUTS] * len(x)
         x = np.clip(x, lower, upper)
@@ -196,8 +194,8 @@ class TreeSamples:
         ]
 
     def _wrong(self, cells: IntArray, x: FloatArray) -> tuple[FloatArray, list[IntArray]]:
-        """(N, outputs) what the trees say less what the LP says, 0 where that is close enough; of each sample
-        (N, trees) leaves."""
+        """(N, outputs) the trees' values minus the LP's, 0 if close enough; for each sample (N, trees)
+        leaves."""
         n, wrong, leaves = len(x), [], []
         for same in self._blocks:
             first, ensemble = same[0], same[0].boxes.ensemble
@@ -214,7 +212,7 @@ class TreeSamples:
     def _best(
         self, share: FloatArray, low: IntArray, high: IntArray, wrong: FloatArray, most: int
     ) -> Divisions:
-        """The best cut of each of the best columns of one box; the widest column where there is none."""
+        """The best cut of each of the best columns of one box; the widest column if there is none."""
         cells, flat = self._cells, list[int]()
         top = np.maximum.reduceat(share[:-1], cells.first[:-1]) if low.size else share[:0]
         places = np.argsort(-top, kind="stable")[:most]
@@ -232,7 +230,7 @@ class TreeSamples:
 
 
 def _rows(low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> list[bytes]:
-    """(N,) what a sample sees of each box, as one thing that can be remembered."""
+    """(N,) keys of the numbers of each box that a sample reads."""
     ends = (np.ascontiguousarray(part).view(np.int64) for part in (lower, upper))
     joined = np.concatenate([low, high, *ends], axis=1)
     data, size = joined.tobytes(), joined.shape[1] * joined.itemsize
@@ -249,8 +247,8 @@ def _share(
     steps: FloatArray,
     which: IntArray,
 ) -> None:
-    """Add what each tree is off by to the cuts between the point and its best leaf, as differences along the
-    cells: of N boxes, those `which` of `steps`."""
+    """Distribute each tree's error over the cuts between the point and its best leaf, as differences along
+    the cells: of N boxes, those `which` of `steps`."""
     boxes, trees = sample.boxes, len(sample.boxes.starts)
     if boxes.ensemble.link == "both classes":
         direction = direction[:, 1:] - direction[:, :1]
@@ -276,7 +274,7 @@ def _share(
 
 
 class LeafBounds:
-    """Of one sample."""
+    """The leaves of one sample."""
 
     def __init__(self, sample: TreeSample) -> None:
         self._sample, self._boxes = sample, sample.boxes
@@ -290,8 +288,8 @@ class LeafBounds:
     def within(
         self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-        """(N, outputs) bounds of the outputs in boxes of cells (N, J) where they are between others, and what
-        is left of the boxes: one of which nothing is left ends before it begins."""
+        """(N, outputs) ranges of the outputs in boxes of cells (N, J) within others, and the remaining
+        boxes; an empty one ends before it begins."""
         reach, least, most = ranges_in(self._sample, low, high)
         if self.applies:
             asked = np.flatnonzero(np.any((lower > least) | (upper < most), axis=1))
@@ -308,10 +306,8 @@ class LeafBounds:
     def left(
         self, reach: BoolArray, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[BoolArray, IntArray, IntArray]:
-        """What is left of the leaves (N, leaves) that boxes of cells (N, J) reach, and of the boxes.
-
-        Outputs lie between bounds (N, outputs). A box of which nothing is left ends before it begins.
-        """
+        """The remaining leaves (N, leaves) of boxes of cells (N, J), and the remaining boxes, for outputs
+        within bounds (N, outputs). An empty box ends before it begins."""
         parts = [
             self._left(reach[few], low[few], high[few], lower[few], upper[few])
             for few in some_at_a_time(max(len(reach), 1), self._boxes.leaf.size + self._boxes.value.size)
@@ -369,17 +365,15 @@ class LeafBounds:
 
 
 def some_at_a_time(boxes: int, size: int) -> Iterator[slice]:
-    """A few boxes, of so many numbers each, at a time: of a million leaves a hundred would be a gigabyte."""
+    """A few boxes of so many numbers each at a time: a hundred of a million leaves would be a gigabyte."""
     some = max(1, CELLS // max(1, size))
     for begin in range(0, boxes, some):
         yield slice(begin, begin + some)
 
 
 def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """(N, leaves) what boxes of cells (N, J) reach, (N, outputs) their least and largest output columns.
-
-    A few boxes at a time: of a million leaves a hundred boxes would be a gigabyte.
-    """
+    """(N, leaves) the leaves that boxes of cells (N, J) can reach, (N, outputs) the ranges of output
+    columns; a few boxes at a time."""
     ensemble = sample.boxes.ensemble
     parts = []
     for few in some_at_a_time(max(len(low), 1), ensemble.feature.size * ensemble.value.shape[1]):
@@ -390,11 +384,9 @@ def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolAr
 
 
 def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
-    """(N, outputs) least and largest output columns in boxes that reach these leaves (N, leaves).
-
-    `cells` (N, J) are some of each box. Where every tree is down to one leaf, an output that rounding leaves
-    open is what the predictor itself says there: a class, or a sum or link in float32.
-    """
+    """(N, outputs) ranges of output columns in boxes that reach these leaves (N, leaves). `cells` (N, J) are
+    some cells of each box. If every tree has one leaf left, an output that rounding leaves open is what the
+    predictor itself says there: a class, or a sum or link in float32."""
     boxes, block = sample.boxes, sample.block
     reach = reach[:, :, None]
     low = np.minimum.reduceat(np.where(reach, boxes.value, np.inf), boxes.starts, axis=1)
@@ -410,4 +402,4 @@ def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple
 
 
 NO_TREES = TreeSamples(InputCells(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0))), ())
-"""Those of a problem without any."""
+"""The trees of a problem without any."""

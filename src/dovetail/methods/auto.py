@@ -298,7 +298,7 @@ class _Plan:
         with context.monitor.turn(one.part, in_words(phase.why, self._facts)):
             outcome: MethodOutcome | None = one.turn(effort)
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
-        better = worthwhile(objective, incumbent.objective) or incumbent.bound > bound and apart == math.inf
+        better = worthwhile(objective, incumbent.objective) or (incumbent.bound > bound and apart == math.inf)
         better |= incumbent.x is None and not phase.proves  # a first point is worth all of a search's turns
         one.judge(closed, better, one.clock.used - before)
         return outcome

@@ -1,1 +1,1 @@
-"""Sound bounds of networks over sets of inputs, by linear planes (CROWN)."""
+"""Valid bounds of networks over sets of inputs, by linear planes (CROWN)."""

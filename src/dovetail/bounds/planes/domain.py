@@ -1,4 +1,4 @@
-"""Sets of inputs over which a linear function has a least value that is cheap to find, many at a time."""
+"""Sets of inputs over which linear functions are minimised cheaply, many at a time."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from torch import Tensor
 from dovetail.bounds.box import UNIT
 
 MORE = 4
-"""Operations beside a sum: the middle, the half, the offset."""
+"""Number of operations beside a sum: the middle, the half, the offset."""
 
 
 def gamma(operations: int, unit: float = UNIT) -> float:
-    """What so many operations in a row (of float64) may be off by, relative to the sizes that they add up.
-
-    Twice the bound of the textbooks: what is computed with it is rounded as well.
-    """
+    """The largest relative error of so many float64 operations in sequence; twice the textbook bound,
+    because it is used in rounded arithmetic itself."""
     return 2.0 * operations * unit / (1.0 - operations * unit)
 
 
 SMALL = 4096
-"""Numbers in a matrix below which multiplying and adding up is faster than torch's batched products, which
-start anew for every matrix; measured on one core, where a GPU does not care."""
+"""Size of a matrix below which multiplying and adding is faster than torch's batched products; measured on
+one core."""
 
 
 def dots(weights: Tensor, vectors: Tensor) -> Tensor:
@@ -48,7 +46,7 @@ class Domain(Protocol):
         ...
 
     def minimum(self, slopes: Tensor, offsets: Tensor) -> Tensor:
-        """(N, S) what slopes x + offsets is never below: slopes (N, S, d), offsets (N, S)."""
+        """(N, S) lower bounds of slopes x + offsets: slopes (N, S, d), offsets (N, S)."""
         ...
 
     def take(self, chosen: Tensor | slice) -> Domain:
@@ -58,13 +56,13 @@ class Domain(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """All inputs between two bounds, which are finite."""
+    """All inputs between two finite bounds."""
 
     lower: Tensor
     upper: Tensor
 
     def minimum(self, slopes: Tensor, offsets: Tensor) -> Tensor:
-        """Every input where its slope wants it."""
+        """Every input at the bound that its slope prefers."""
         middle, half = 0.5 * self.lower + 0.5 * self.upper, 0.5 * self.upper - 0.5 * self.lower
         size = torch.maximum(self.lower.abs(), self.upper.abs())
         noise = gamma(slopes.shape[2] + MORE)
@@ -72,7 +70,7 @@ class Boxes:
         return dots(slopes, middle) - dots(slopes.abs(), off) + (offsets - noise * offsets.abs())
 
     def minimiser(self, slopes: Tensor) -> Tensor:
-        """(N, d) where slopes x, with slopes (N, d), is least."""
+        """(N, d) the minimiser of slopes x, with slopes (N, d)."""
         return torch.where(slopes > 0.0, self.lower, self.upper)
 
     def take(self, chosen: Tensor | slice) -> Boxes:

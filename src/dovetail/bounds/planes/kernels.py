@@ -24,29 +24,29 @@ class LoadedAffine:
 
     weights: tuple[Tensor, ...]
     backwards: tuple[Tensor, ...]
-    """The same in the kind of numbers that go backwards."""
+    """The weights in the precision of backward passes."""
     sizes: tuple[Tensor, ...]
     """|weight|, transposed."""
     bias: Tensor
     rate: Tensor
-    """Of what rounding can do, relative to |W| |v| + |b|: in here and in the deployed network."""
+    """Rounding relative to |W| |v| + |b|, here and in the deployed network."""
     more: Tensor
-    """What else it can do."""
+    """Other rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Carrying:
-    """How weights A >= 0 and their negative parts go through a nonlinear step: A below + (A)^- gap."""
+    """How weights A >= 0 and their negative parts pass through a nonlinear step: A below + (A)^- gap."""
 
     below: tuple[Tensor, ...]
     gap: tuple[Tensor, ...]
-    """Slopes above less those below, one per source like them."""
+    """Slopes above minus slopes below, one per source."""
     offset: Tensor
-    """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
+    """Offset of the lower lines, minus all rounding of this step and of the affine steps that it reads."""
     offset_gap: Tensor
 
     def take(self, sets: Tensor | slice) -> Carrying:
-        """On some of the sets."""
+        """For some of the sets."""
         return Carrying(
             tuple(part[sets] for part in self.below),
             tuple(part[sets] for part in self.gap),
@@ -56,17 +56,17 @@ class Carrying:
 
 
 Carried = tuple[Tensor, Tensor]
-"""(N, S, size) weights behind a step, and (N, S) what it adds to the offset."""
+"""(N, S, size) weights before a step, and (N, S) its contribution to the offset."""
 WIDEST, MOST_MOVES = 1024, 64
-"""Values of a row that a kernel takes at a time; moves that it compares in pairs."""
+"""Largest row for a kernel; largest number of moves compared in pairs."""
 EVERY = slice(None)
 MORE = 8
-"""Operations beside a sum itself."""
+"""Number of operations beside a sum itself."""
 
 
 @cache
 def lines_kernel() -> OptionalKernel[Carried]:
-    """Loaded when it is first asked."""
+    """Loaded on first use."""
 
     def load() -> Any:
         from dovetail.bounds.planes import triton_lines
@@ -78,7 +78,7 @@ def lines_kernel() -> OptionalKernel[Carried]:
 
 @cache
 def prices_kernel() -> OptionalKernel[Tensor]:
-    """Loaded when it is first asked."""
+    """Loaded on first use."""
 
     def load() -> Any:
         from dovetail.bounds.planes import triton_prices
@@ -89,23 +89,23 @@ def prices_kernel() -> OptionalKernel[Tensor]:
 
 
 def used_kernels() -> str:
-    """In words, of those that were asked."""
+    """The kernels that were used, in words."""
     return in_words([kernel() for kernel in (lines_kernel, prices_kernel) if kernel.cache_info().currsize])
 
 
 def _takes(rows: Tensor, widest: int) -> bool:
-    """Whether a kernel is asked about (N, S, width) rows."""
+    """Whether a kernel is used for (N, S, width) rows."""
     learning = torch.is_grad_enabled() and rows.requires_grad
     return rows.device.type == "cuda" and rows.shape[2] <= widest and rows.numel() > 0 and not learning
 
 
 def prices(per_move: Tensor, weights: Tensor, limit: Tensor, most: Tensor) -> Tensor | None:
-    """(N, S) as `Moves` looks for them; None where torch has to."""
+    """(N, S) as in `Moves`; None if torch has to compute them."""
     return prices_kernel()(per_move, weights, limit, most) if _takes(per_move, MOST_MOVES) else None
 
 
 def through_lines(A: Tensor, lines: Carrying, sets: Tensor | slice = EVERY) -> Carried:
-    """(N, S, size) weights through a step that reads one vector, on some of the lines' sets."""
+    """(N, S, size) weights passed through a step that reads one vector, on some of the lines' sets."""
     there = isinstance(sets, Tensor) or len(lines.offset) == len(A)  # not one set's lines for all
     if not (there and _takes(A, WIDEST)):
         return lines_by_torch(A, lines.take(sets))
@@ -123,7 +123,7 @@ def through_lines(A: Tensor, lines: Carrying, sets: Tensor | slice = EVERY) -> C
 
 
 _BELIEVED: set[tuple[torch.dtype, int]] = set()
-"""Kinds of numbers and widths of rows whose first answer was torch's."""
+"""Dtypes and widths of rows whose first answer agreed with torch's."""
 
 
 def lines_by_torch(A: Tensor, lines: Carrying) -> Carried:
@@ -134,7 +134,7 @@ def lines_by_torch(A: Tensor, lines: Carrying) -> Carried:
 
 
 def agree(one: Carried, other: Carried, A: Tensor, lines: Carrying) -> bool:
-    """Whether both may be the same but for rounding; what is no number in one is none in the other."""
+    """Whether both are equal up to rounding, with NaN in the same places."""
     info = torch.finfo(A.dtype)
     rate, tiny = 2.0 * gamma(A.shape[2] + MORE, info.eps / 2.0), 2.0 * A.shape[2] * info.tiny
     sizes = (

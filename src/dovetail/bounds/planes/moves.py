@@ -21,23 +21,23 @@ from dovetail.bounds.planes.domain import dots, gamma
 from dovetail.bounds.planes.kernels import prices
 
 OUTWARD = 1.0 + 4.0 * UNIT
-"""A quotient that must not come out too small."""
+"""Rounds a quotient up."""
 MORE = 8
-"""Operations beside a sum itself."""
+"""Number of operations beside a sum itself."""
 STEEPEST = 1e12
-"""Multipliers of conditions that nothing can meet: they prove as much as is asked, and stay numbers."""
+"""Cap on multipliers of conditions that cannot be satisfied."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionPrice:
-    """What a linear condition costs at least, about."""
+    """The approximate least cost of satisfying a linear condition."""
 
     price: Tensor
     """(N,) the multiplier of the condition."""
     moves: Tensor
     """(N, m)."""
     possible: Tensor
-    """(N,) whether any moves meet it."""
+    """(N,) whether any moves satisfy it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,9 @@ class Moves:
     weights: Tensor
     """(N, m), never negative."""
     least: Tensor
-    """(N,) minus infinity where the row has no lower side."""
+    """(N,) minus infinity without a lower side."""
     most: Tensor
-    """(N,) infinity where there is no row."""
+    """(N,) infinity without a row."""
     give: Tensor
     """(N, d)."""
     lower: Tensor
@@ -72,7 +72,7 @@ class Moves:
         most: Tensor,
         give: Tensor,
     ) -> Moves:
-        """With limits that the row implies, and a box around each set."""
+        """Sets with limits that the row implies, and a box around each."""
         weighed = weights > 0.0
         implied = most.clamp(min=0.0)[:, None] / torch.where(weighed, weights, 1.0) * OUTWARD
         limit = torch.where(weighed, torch.minimum(limit, implied), limit)
@@ -83,16 +83,16 @@ class Moves:
         return cls(directions, origin, limit, weights, least, most, give, lower, upper)
 
     def wider(self, more: Tensor) -> Moves:
-        """Around sets that inputs may leave by (N, d) `more`."""
+        """Sets enlarged by (N, d) `more`."""
         parts = self.limit, self.weights, self.least, self.most
         return Moves.of(self.directions, self.origin, *parts, self.give + more)
 
     def of_kind(self, dtype: torch.dtype) -> Moves:
-        """The same sets in numbers of another kind: for guesses, which prove nothing."""
+        """The same sets in another precision, for guesses without a proof."""
         return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))
 
     def take(self, chosen: Tensor | slice) -> Moves:
-        """Some of the sets, by index; what all of them are, these are as well."""
+        """Some of the sets, with their shared data."""
         rows = (
             self.origin,
             self.limit,
@@ -124,7 +124,7 @@ class Moves:
 
     @cached_property
     def _ball(self) -> bool:
-        """Whether a single move can use up the row, in every set: then nothing has to be sorted."""
+        """Whether in every set a single move can use up the row, so that no sorting is needed."""
         binding = (self.weights > 0.0) & (self.limit * self.weights < self.most[:, None])
         return not (self._has_least or bool(binding.any().item()))
 
@@ -136,7 +136,7 @@ class Moves:
     # ---- the least value of a linear function
 
     def minimum(self, slopes: Tensor, offsets: Tensor, costs: Tensor | None = None) -> Tensor:
-        """(N, S) what slopes x + offsets + costs't is never below; costs (N, m), or (N, S, m)."""
+        """(N, S) lower bounds of slopes x + offsets + costs't; costs (N, m), or (N, S, m)."""
         per_move, middle = self._per_move(slopes, costs)
         price = self._price(per_move.detach())
         gain = (per_move + price[:, :, None] * self.weights[:, None]).clamp(max=0.0)
@@ -153,13 +153,13 @@ class Moves:
 
     @cached_property
     def _reach(self) -> Tensor:
-        """(N, d) what an input's slope is multiplied by, in the origin and by all moves, signs left aside."""
+        """(N, d) the sizes that an input's slope is multiplied by, in the origin and over all moves."""
         moved = self.limit @ self.directions.abs().T
         return self.origin.abs() + (moved if self._signs else 2.0 * moved)
 
     @cached_property
     def _signs(self) -> bool:
-        """Directions of one input each, by 1 or -1: products with them are exact."""
+        """Directions of one input each, by 1 or -1, whose products are exact."""
         one = (self.directions.abs().sum(0) == 1.0) & (self.directions.abs().amax(0) == 1.0)
         return bool(one.all().item())
 
@@ -170,7 +170,7 @@ class Moves:
         return per_move, (slopes * self.origin[:, None]).sum(2)
 
     def _price(self, per_move: Tensor) -> Tensor:
-        """(N, S) what a unit of the row is worth: the ratio of the move that uses up the rest of it."""
+        """(N, S) the value of a unit of the row: the ratio of the move that uses up the rest of it."""
         if not (self._ball or self._has_least):
             found = prices(per_move, self.weights, self.limit, self.most)
             if found is not None:
@@ -192,13 +192,13 @@ class Moves:
 
     @staticmethod
     def _ratio_at(ratio: Tensor, used: Tensor, side: Tensor) -> Tensor:
-        """Of the move that reaches this side of the row; 0 where none does."""
+        """The ratio of the move that reaches this side of the row; 0 if none does."""
         reached = used >= side[:, None, None]
         place = reached.to(torch.uint8).argmax(2, keepdim=True)
         return torch.where(reached.any(2), ratio.gather(2, place)[:, :, 0], 0.0)
 
     def minimiser(self, slopes: Tensor, costs: Tensor | None = None) -> Tensor:
-        """(N, m) moves at which slopes x + costs't, slopes (N, d), is about least."""
+        """(N, m) approximate minimisers of slopes x + costs't, slopes (N, d)."""
         per_move = self._per_move(slopes[:, None], costs)[0][:, 0]
         weighed = self.weights > 0.0
         ratio = torch.where(weighed, per_move / torch.where(weighed, self.weights, 1.0), torch.inf)
@@ -213,10 +213,8 @@ class Moves:
     # ---- the least cost at which a linear condition holds
 
     def condition_price(self, slopes: Tensor, offsets: Tensor, costs: Tensor) -> ConditionPrice:
-        """For min costs't where slopes x + offsets <= 0; slopes (N, d), offsets (N,).
-
-        The row is left out: any multiplier that is not negative is sound in `minimum`, which knows it.
-        """
+        """For min costs't with slopes x + offsets <= 0; slopes (N, d), offsets (N,). The row is ignored: any
+        nonnegative multiplier is valid in `minimum`, which includes it."""
         per_move, middle = self._per_move(slopes[:, None], None)
         gain, need = -per_move[:, 0], middle[:, 0] + offsets
         need = need - (slopes.abs() * self.give).sum(1)
@@ -241,5 +239,5 @@ class Moves:
         return ConditionPrice(multiplier, torch.where(helps, moves, 0.0), enough.any(1) | (need <= 0.0))
 
     def at(self, moves: Tensor) -> Tensor:
-        """(N, d) where so many moves lead."""
+        """(N, d) the inputs at these moves."""
         return self.origin + moves @ self.directions.T

@@ -38,7 +38,7 @@ from dovetail.networks.graph import Affine, Elementwise, Graph, Product
 from dovetail.networks.step_rounding import StepRounding
 
 NUMBERS, DEVICE_NUMBERS = 2**19, 2**26
-"""Of a group in one tensor: what stays near a core, or what keeps a GPU busy."""
+"""Numbers of a group in one tensor: small enough for a core's cache, large enough for a GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,12 @@ class WantedSets:
     values: Tensor
     """(n, most) by number."""
     wanted: Tensor
-    """(n, most) whether it is; others fill up."""
+    """(n, most) whether each is wanted; others are filler."""
 
 
 def groups(wanted: Tensor, width: int) -> Iterator[WantedSets]:
-    """Of (N, size) wanted values, where a plane has `width` numbers; sets that want none are left out.
-
-    A set that wants more values than one group holds appears in several groups.
-    """
+    """Groups of (N, size) wanted values, if a plane has `width` numbers, without sets that want none. A set
+    that wants more values than a group holds appears in several groups."""
     count = wanted.sum(1)
     order = count.argsort(descending=True)
     counts = count[order].cpu().numpy()
@@ -81,28 +79,25 @@ def _filled_up(wanted: Tensor, most: int) -> tuple[Tensor, Tensor]:
 
 
 MORE = 8
-"""Operations beside a sum itself: the split into signs, a slope, the offset."""
+"""Number of operations beside a sum itself: the split into signs, a slope, the offset."""
 
 LARGEST = 2.0**60
-"""Of float32: beyond it nothing is said, so that what it loses of small numbers is below 1e-12."""
+"""Largest float32: beyond it nothing is claimed."""
 
 KEPT = 31 * 2**17
-"""Numbers (31 MB) that are asked for once and given back, never touched: the C library takes that as a sign
-to keep memory of this size when it is freed. Without, every tensor of some megabytes is made of new pages,
-which takes a third of the time."""
+"""Numbers (31 MB) that are allocated once and freed untouched, which makes the C library keep memory of this
+size. Without it, tensors of some megabytes are made of new pages, which takes a third of the time."""
 
 
 @dataclass(eq=False)
 class Ranges:
-    """Bounds of every vector of a graph over N sets of inputs: (N, size) each, inputs first.
-
-    A tensor may be put in the place of another, but is never changed itself: what follows from it is kept.
-    """
+    """Bounds of every vector of a graph over N sets of inputs: (N, size) each, inputs first. A tensor may be
+    replaced but never changed, because derived results are cached."""
 
     lower: list[Tensor]
     upper: list[Tensor]
     _kept: dict[tuple[str, int], tuple[tuple[Tensor, ...], object]] = field(default_factory=dict, repr=False)
-    """What was computed of some of these tensors, with the tensors: it holds as long as they are in place."""
+    """Results derived from some of these tensors, valid while the tensors are in place."""
 
     def size(self, place: int) -> Tensor:
         """(N, size) the largest absolute value."""
@@ -125,31 +120,29 @@ class Planes:
     slopes: Tensor
     """(N, S, d)."""
     offset: Tensor
-    """(N, S); rounding is taken off. NaN where nothing is known."""
+    """(N, S), with rounding subtracted; NaN if nothing is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What may be chosen freely and leaves every plane sound: optimised by those who want better ones.
-
-    By place of the vector that a ReLU reads.
-    """
+    """Free parameters that leave every plane valid, for optimisation. By place of the vector that a ReLU
+    reads."""
 
     slopes: Mapping[int, Tensor] = field(default_factory=dict)
     """(N, 1 or S, size) lower slopes of ReLUs that may change sign, between 0 and 1."""
     multipliers: Mapping[int, Tensor] = field(default_factory=dict)
-    """(N, 1 or S, size) weights of any vector that are taken off: the plane is below rows f(x) - multipliers
-    v. Where a sign is known, and multipliers v is at least 0, the plane is below rows f(x) as well."""
+    """(N, 1 or S, size) weights of any vector that are subtracted: the plane is below rows f(x) -
+    multipliers v. If a sign is known so that multipliers v >= 0, the plane is below rows f(x) too."""
     held: Mapping[int, Tensor] = field(default_factory=dict)
-    """(N, 1 or S, size) weights of any vector that its range answers for: held v is at least its least value
-    there, and only the rest of the weights is carried on. The multipliers of bounds of neurons."""
+    """(N, 1 or S, size) weights of any vector that are bounded by its range: held v is at least its least
+    value, and only the other weights are passed back. The multipliers of bounds of neurons."""
 
 
 NO_CHOICES = Choices()
 
 
 class NetworkPlanes:
-    """One graph, loaded once."""
+    """One graph, prepared once."""
 
     def __init__(
         self,
@@ -158,7 +151,8 @@ class NetworkPlanes:
         deployed: StepRounding | None = None,
         kind: torch.dtype = torch.float64,
     ) -> None:
-        """`deployed`: of the network in its own arithmetic; `kind`: of the numbers that go backwards."""
+        """`deployed`: the rounding of the network in its own arithmetic; `kind`: the precision of backward
+        passes."""
         self.graph, self._device, self.deployed, self._kind = graph, device, deployed, kind
         torch.empty(KEPT, dtype=torch.float64)
         unit = torch.finfo(kind).eps / 2.0
@@ -180,8 +174,8 @@ class NetworkPlanes:
             self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
         self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
         self._in_lines = {place for place in self._affine if self._has_one_reader(place)}
-        """Affine steps that one nonlinear step reads and nothing else: what they add, and may be off by, is
-        in the offsets of its lines."""
+        """Affine steps read by one nonlinear step only: their constants and rounding are part of the offsets
+        of its lines."""
 
     def _loaded(self, operation: Affine, place: int) -> LoadedAffine:
         weights = tuple(self._tensor(weight) for weight in operation.weights)
@@ -208,30 +202,28 @@ class NetworkPlanes:
         return frozenset(kinds - {Affine.__name__})
 
     def _has_one_reader(self, place: int) -> bool:
-        """And that is nonlinear."""
+        """Whether exactly one step reads it, a nonlinear one."""
         return sum(place in step.sources for step in self.graph.steps) == 1 and bool(self._readers[place])
 
     def of_kind(self, kind: torch.dtype) -> NetworkPlanes:
-        """The same network, with other numbers that go backwards."""
+        """The same network with another precision of backward passes."""
         return NetworkPlanes(self.graph, self._device, self.deployed, kind)
 
     @property
     def rounds(self) -> bool:
-        """Whether the deployed network computes in something coarser than float64."""
+        """Whether the deployed network computes in lower precision than float64."""
         return self.deployed is not None and float(self.deployed.rate[0].max(initial=0.0)) > UNIT
 
     def up_to(self, place: int) -> NetworkPlanes:
-        """The same network where the vector at `place` is what it gives."""
+        """The same network ending in the vector at `place`."""
         graph = Graph(self.graph.inputs, self.graph.steps[:place])
         return NetworkPlanes(graph, self._device, self.deployed, self._kind)
 
     # ---- ranges
 
     def ranges(self, domain: Domain, known: Ranges | None = None, settled: int = 0) -> Ranges:
-        """Of every vector; nothing is looser than `known`, which holds on the same sets.
-
-        Up to the place `settled` what is known is as good as planes make it.
-        """
+        """Ranges of every vector, at least as tight as `known`, which holds on the same sets. Up to the
+        place `settled` the known ranges are as tight as planes make them."""
         ranges = Ranges([domain.lower], [domain.upper])
         for place, step in enumerate(self.graph.steps, start=1):
             low, high = self._interval(place, ranges)
@@ -244,7 +236,8 @@ class NetworkPlanes:
         return ranges
 
     def output_ranges(self, domain: Domain) -> Ranges:
-        """The same, with planes for the outputs as well; `ranges` has them for what nonlinear steps read."""
+        """The same, with planes for the outputs too; `ranges` has planes only for vectors that nonlinear
+        steps read."""
         ranges = self.ranges(domain)
         one = torch.eye(self.graph.outputs, dtype=torch.float64, device=ranges.lower[-1].device)
         below = self.planes(torch.cat([one, -one]), ranges)
@@ -254,7 +247,7 @@ class NetworkPlanes:
         return ranges
 
     def at(self, x: Tensor) -> Ranges:
-        """(N, d) points: what every vector is there, but for rounding. For guesses: no bounds."""
+        """Every vector at (N, d) points, up to rounding. For guesses only."""
         found = Ranges([x], [x])
         for place in range(1, len(self.graph.steps) + 1):
             low, high = self._interval(place, found)
@@ -279,7 +272,7 @@ class NetworkPlanes:
         return middle - half, middle + half
 
     def _slip(self, place: int, ranges: Ranges) -> Tensor:
-        """(N, size) what rounding can do at an affine step, per weight that arrives there."""
+        """(N, size) the effect of rounding at an affine step, per weight."""
         sources = self.graph.steps[place - 1].sources
         kept = ranges._kept.get(("slip", place))
         seen = tuple(tensor for source in sources for tensor in (ranges.lower[source], ranges.upper[source]))
@@ -296,11 +289,11 @@ class NetworkPlanes:
         return kept[1]
 
     def _more(self, place: int) -> Tensor | float:
-        """What the deployed network's own rounding can do at a nonlinear step."""
+        """The deployed network's own rounding at a nonlinear step."""
         return self._bent.get(place, 0.0)
 
     def _tighten(self, place: int, domain: Domain, ranges: Ranges) -> None:
-        """By planes; of what only ReLUs read, where the sign is open."""
+        """Tighten by planes; for vectors that only ReLUs read, where the sign is open."""
         low, high = ranges.lower[place], ranges.upper[place]
         wanted = torch.ones_like(low, dtype=torch.bool)
         if self._readers[place] == {"relu"}:
@@ -323,7 +316,7 @@ class NetworkPlanes:
     def _one_by_one(
         self, place: int, group: WantedSets, ranges: Ranges
     ) -> tuple[dict[int, Tensor], tuple[Tensor, Tensor]]:
-        """The values of a group, then their negatives: weights of what they are made of, and offsets."""
+        """The values of a group, then their negatives, as weights and offsets."""
         step, chosen = self.graph.steps[place - 1], group.values
         if place not in self._affine:
             rows = torch.nn.functional.one_hot(chosen, step.size).to(self._kind)
@@ -359,7 +352,7 @@ class NetworkPlanes:
         choices: Choices,
         sets: Tensor | slice = EVERY,
     ) -> Planes:
-        """From weights of some vectors to weights of the inputs, on some of the sets; choices are of all."""
+        """Pass weights of some vectors back to the inputs, on some of the sets; choices are of all sets."""
         in_lines = self._in_lines - set(waiting)
         for here in range(max(waiting), 0, -1):
             require_time()
@@ -386,13 +379,13 @@ class NetworkPlanes:
         return Planes(waiting[0].to(offset), offset - self._underflow(ranges, sets))
 
     def _least(self, here: int, held: Tensor, ranges: Ranges, sets: Tensor | slice) -> Tensor:
-        """(N, S) what held v is never below, between the ranges of v."""
+        """(N, S) lower bounds of held v between the ranges of v."""
         low, high = ranges.lower[here][sets][:, None], ranges.upper[here][sets][:, None]
         parts = torch.where(held == 0.0, 0.0, held * torch.where(held > 0.0, low, high))
         return parts.sum(2) - self._gamma * parts.abs().sum(2)
 
     def _underflow(self, ranges: Ranges, sets: Tensor | slice) -> Tensor | float:
-        """(N, 1) what float32 may lose of numbers that are too small for it; of float64 it is never seen."""
+        """(N, 1) the possible underflow of float32; negligible in float64."""
         if self._kind is torch.float64:
             return 0.0
         widest, steps = max(self.graph.sizes), len(self.graph.steps)

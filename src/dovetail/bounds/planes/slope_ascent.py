@@ -1,12 +1,7 @@
 """Better lower slopes of ReLUs for one plane per set of inputs, by a few steps of Adam.
 
-Where the sign of what a ReLU reads is open, the line below it may have any slope between 0 and 1 (see
-`Choices`). The rule for planes without any choice looks at one neuron; which slope helps a plane most depends
-on where the plane is least. Nothing here has to be sound: what comes out are numbers to choose, and whoever
-uses them proves the bound anew.
-
-`relu_branching/ascent.py` does the same for slopes and multipliers of split neurons, by passes of its own
-that take only plain ReLU networks; here any graph will do, and torch records the gradient.
+If the sign of a ReLU's input is open, the line below it may have any slope between 0 and 1 (see `Choices`).
+The default looks at one neuron; the best slope depends on the rest of the network.
 """
 
 from __future__ import annotations
@@ -21,13 +16,13 @@ from dovetail.bounds.planes.relaxation import goes_on
 from dovetail.networks.graph import Elementwise, Graph
 
 RATE = 0.4
-"""Of Adam's steps: a few of them cross a slope's range."""
+"""Step size of Adam: a few steps cross the range of a slope."""
 DECAYED = 0.2
-"""The part of the rate that is left at the last step."""
+"""The fraction of the step size at the last step."""
 FIRST, SECOND = 0.9, 0.99
-"""Adam's memories; the second is short, since there are few steps."""
+"""Adam's decay rates; the second is small, because there are few steps."""
 SMALLEST = 1e-12
-"""Below this a gradient is none."""
+"""Smaller gradients count as none."""
 
 Slopes = dict[int, Tensor]
 """(N, 1, size) by place."""
@@ -40,14 +35,14 @@ def open_places(graph: Graph) -> list[int]:
 
 
 def usual(graph: Graph, ranges: Ranges) -> Slopes:
-    """Those that planes have without any choice."""
+    """The default slopes."""
     return {p: goes_on(ranges.lower[p], ranges.upper[p])[:, None] for p in open_places(graph)}
 
 
 def ascended(
     network: NetworkPlanes, rows: Tensor, ranges: Ranges, value: Callable[[Planes], Tensor], steps: int
 ) -> Slopes:
-    """The best slopes met; `value` says what planes below `rows` (N, 1, outputs) are worth, (N,)."""
+    """The best slopes found; `value` is the worth of planes below `rows` (N, 1, outputs), (N,)."""
     start = usual(network.graph, ranges)
     sizes = [part.shape[2] for part in start.values()]
     x = torch.cat(list(start.values()), 2)

@@ -1,4 +1,5 @@
-"""Weights through the lines of a nonlinear step in one kernel, for GPUs: seven passes over memory less."""
+"""Weights through the lines of a nonlinear step in one Triton kernel, which saves seven passes over
+memory."""
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,valid-type,misc,unused-ignore"
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 NUMBERS = 4096
-"""Of a program: 32 for each of its 128 threads."""
+"""Numbers of a program: 32 for each of its 128 threads."""
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -17,7 +18,7 @@ def _kernel(
     A, below, gap, offset, offset_gap, sets, carried, moved, rows,
     SOME: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows of one set."""
+    """The kernel, for some rows of one set."""
     one = tl.program_id(0).to(tl.int64)
     row, column = tl.program_id(1) * ROWS + tl.arange(0, ROWS), tl.arange(0, PADDED)
     inside = column < WIDTH
@@ -38,7 +39,7 @@ def _kernel(
 def through_lines(
     A: Tensor, below: Tensor, gap: Tensor, offset: Tensor, offset_gap: Tensor, which: Tensor | slice
 ) -> tuple[Tensor, Tensor]:
-    """As `kernels.through_lines` has it; of all sets, or of some by index."""
+    """As `kernels.through_lines`; for all sets, or some by index."""
     A, lines = A.contiguous(), [line.contiguous() for line in (below, gap, offset, offset_gap)]
     sets, rows, width = A.shape
     some = isinstance(which, Tensor)

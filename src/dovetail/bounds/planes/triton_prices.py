@@ -1,4 +1,4 @@
-"""What a unit of a set's row is worth, in one kernel, for GPUs: instead of a sort, all pairs of moves."""
+"""The value of a unit of a set's row in one Triton kernel: all pairs of moves instead of a sort."""
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,valid-type,misc,unused-ignore"
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 COMPARISONS = 8192
-"""Of a program's rows together: 64 for each of its 128 threads."""
+"""Comparisons of a program: 64 for each of its 128 threads."""
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -16,7 +16,8 @@ def _kernel(
     per_move, weights, limit, most, price, rows,
     MOVES: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows of one set; what all that pay at least as well as a move use is its place in the sort."""
+    """The kernel, for some rows of one set; the use of all moves with at least the same ratio replaces a
+    sort."""
     one = tl.program_id(0).to(tl.int64)
     row, move = tl.program_id(1) * ROWS + tl.arange(0, ROWS), tl.arange(0, PADDED)
     inside = move < MOVES
@@ -36,7 +37,7 @@ def _kernel(
 
 
 def prices(per_move: Tensor, weights: Tensor, limit: Tensor, most: Tensor) -> Tensor:
-    """(N, S) the ratio of the move that uses up the rest of `most`; 0 where none does."""
+    """(N, S) the ratio of the move that uses up the rest of `most`; 0 if none does."""
     per_move, weights, limit, most = (part.contiguous() for part in (per_move, weights, limit, most))
     sets, rows, moves = per_move.shape
     price = per_move.new_empty(sets, rows)
