@@ -136,6 +136,7 @@ def move_set(
     if not np.all(np.isfinite(lower) & np.isfinite(upper)):
         return None
     frame = _Frame(mip, part, local, columns, definition, lower, room)
+    lower, upper = box.lower[frame.columns], box.upper[frame.columns]
     limit = (upper - lower) * (1.0 + NOISE)
     longest = frame.longest_row(local, projected=projected)
     row = _MoveRow(np.zeros(limit.size), -np.inf, np.inf)
@@ -210,7 +211,7 @@ class _Frame:
     ) -> None:  # fmt: skip
         """Solve each defining row for its input."""
         inputs = part.block.inputs[part.sample]
-        self.inputs, self.columns, self._lower, self._room = inputs, columns, lower, room
+        self.inputs, self._room = inputs, room
         self.defined = np.array([j in definition for j in inputs.tolist()])
         """(d,) inputs that are defined by moves."""
         self.spent = set(definition.values())
@@ -228,8 +229,10 @@ class _Frame:
                 if other != j:
                     directions[i, place[other]] = -entry / own
             constant[i], tolerance[i] = mip.row_upper[part.rows[k]] / own, room / abs(own) * (1.0 + NOISE)
-        size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
-        self.directions, self.origin = directions, constant + directions @ lower
+        order = np.lexsort(-directions[::-1])  # sums over the same moves are the same to the last digit
+        directions, self.columns, self._lower = directions[:, order], columns[order], lower[order]
+        size = np.abs(constant) + np.abs(directions) @ np.abs(self._lower)
+        self.directions, self.origin = directions, constant + directions @ self._lower
         self.give = tolerance + NOISE * (columns.size + 2) * size
 
     def longest_row(self, local: list[Entries], *, projected: bool) -> int | None:

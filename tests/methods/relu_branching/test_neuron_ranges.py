@@ -29,7 +29,7 @@ def cut_to(instance, layer, h, way):
 def test_ranges_of_a_second_layer_are_the_true_ones(kind):
     instance = Instance(4, kind, hidden=(4, 2), count=2)
     targets = instance.targets()
-    known, _ = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
+    known = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
     planes = targets.planes.ranges(targets.domain)
     for k, h in np.ndindex(2, 2):
         true = cut_to(instance, 1, h, 1.0).optimum(k), -cut_to(instance, 1, h, -1.0).optimum(k)
@@ -41,7 +41,7 @@ def test_ranges_of_a_second_layer_are_the_true_ones(kind):
 def test_points_of_three_layers_lie_within():
     instance = Instance(7, "simplex", hidden=(6, 6, 4), count=1)
     targets = instance.targets()
-    known, _ = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
+    known = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
     rng = np.random.default_rng(0)
     t = rng.dirichlet(np.full(4, 0.4), 3000) * instance.most[0]
     t = t[(t <= instance.limit[0]).all(axis=1)]
@@ -58,7 +58,7 @@ def test_points_of_three_layers_lie_within():
 @pytest.mark.parametrize("seed", sample(range(4)))
 def test_a_search_that_knows_them_ends_at_the_optimum(seed):
     true, targets = optimum_of(seed), Instance(seed, KINDS[seed]).targets()
-    known, _ = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
+    known = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
     search = ReluSearch(targets, SearchOptions(batch=8), known)
     assert search.run(Budget(60)) == "closed"
     assert true - 1e-5 <= search.lower[0] <= true + 1e-7
@@ -72,11 +72,10 @@ def test_of_other_graphs_and_without_a_node_little_is_said():
     both = Affine((last.weights[0], last.weights[0]), last.bias)
     steps[-1] = GraphStep(both, (4, 2), steps[-1].size)
     residual = NetworkPlanes(Graph(3, tuple(steps)))
-    known, closed = known_neurons(residual, targets.domain, Budget(60), 10**6)
-    assert closed
+    known = known_neurons(residual, targets.domain, Budget(60), 10**6)
     assert torch.all(known.lower == -torch.inf)
     assert known.pairs is None
-    late, _ = known_neurons(targets.planes, targets.domain, Budget(60), 0)
+    late = known_neurons(targets.planes, targets.domain, Budget(60), 0)
     planes = targets.planes.ranges(targets.domain)
     assert torch.all(late.lower[:, 3:] >= planes.lower[3] - 1e-9)
     assert late.pairs is not None

@@ -27,27 +27,23 @@ OPTIONS = SearchOptions(batch=1024, steps=12, tolerance=0.0, single=True)
 """Sides are hundredths of a range apart, far more than what single precision takes."""
 
 
-def known_neurons(
-    planes: NetworkPlanes, domain: Moves, budget: Budget, most: int
-) -> tuple[KnownNeurons, bool]:
+def known_neurons(planes: NetworkPlanes, domain: Moves, budget: Budget, most: int) -> KnownNeurons:
     """Of all neurons over each of K sets, layer by layer, by so many nodes at most; the first layer is as
-    planes make it. And whether all is known that this can tell.
+    planes make it.
 
     Of networks that are no chain of layers nothing is said.
     """
     neurons, count, like = Neurons(planes.graph), len(domain.origin), domain.origin
     if not _is_chain(planes.graph):
-        return KnownNeurons.nothing(count, neurons.count, like), True
+        return KnownNeurons.nothing(count, neurons.count, like)
     # the first layer is affine in the inputs: planes over closed-form sets are exact there
     found = KnownNeurons.nothing(count, neurons.sizes[0], like)
     found = replace(found, pairs=sign_pairs(planes, domain, neurons.places[0]))
-    closed = True
     for turn in range(1, len(neurons.places)):
         left = len(neurons.places) - turn
         up_to, part = planes.up_to(neurons.places[turn]), budget.part(budget.left / left)
-        (lower, upper), ended = _searched(up_to, domain, found, part, most // left)
-        found, closed = found.beside(lower, upper), closed and ended
-    return found, closed
+        found = found.beside(*_searched(up_to, domain, found, part, most // left))
+    return found
 
 
 def _is_chain(graph: Graph) -> bool:
@@ -56,9 +52,9 @@ def _is_chain(graph: Graph) -> bool:
 
 def _searched(
     planes: NetworkPlanes, domain: Moves, known: KnownNeurons, budget: Budget, most: int
-) -> tuple[tuple[Tensor, Tensor], bool]:
+) -> tuple[Tensor, Tensor]:
     """(K, outputs) the least and the most of a network's outputs, by so many nodes at most: they and their
-    negatives as targets; and whether the search has closed."""
+    negatives as targets."""
     count, outputs, like = len(domain.origin), planes.graph.outputs, domain.origin
     sets = torch.arange(count, device=like.device).repeat_interleave(2 * outputs)
     eye = torch.eye(outputs, dtype=like.dtype, device=like.device)
@@ -76,8 +72,8 @@ def _searched(
     lower, upper = _sides(search, count)
     width = (upper - lower).repeat(1, 2).ravel()
     search.tolerance = CLOSE * width.nan_to_num(0.0, 0.0, 0.0)
-    ended = search.run(budget, lambda search: search.nodes >= most)
-    return _sides(search, count), ended == "closed"
+    search.run(budget, lambda search: search.nodes >= most)
+    return _sides(search, count)
 
 
 def _sides(search: ReluSearch, count: int) -> tuple[Tensor, Tensor]:
