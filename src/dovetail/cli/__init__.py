@@ -1,4 +1,4 @@
-"""The command line. A command is imported when it is asked for; heavy libraries are imported inside it."""
+"""The command line. Each command is imported when it is called, and imports heavy libraries inside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLACES = {
 
 
 class LoadedCommands(Mapping[str, Any]):
-    """The commands by name; asking for one imports its file."""
+    """The commands by name, imported on access."""
 
     def __getitem__(self, name: str) -> Any:
         alone = typer.Typer(add_completion=False)
@@ -42,7 +42,7 @@ class LoadedCommands(Mapping[str, Any]):
 
 
 class Commands(TyperGroup):
-    """The group of all commands: a command that nobody asks for costs no import."""
+    """The group of all commands; unused ones are not imported."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": LoadedCommands()})

@@ -1,4 +1,4 @@
-"""`dovetail check`: is the solution in a result file what it claims to be? The predictors are asked again."""
+"""`dovetail check`: is the solution in a result file valid? The predictors are evaluated again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check(
 
 
 def _point(problem: Problem, claimed: Result) -> Violation:
-    """By how much the point misses what it should meet, and that told."""
+    """Check the solution and print its violations."""
     import dovetail
     from dovetail.core.mip import TOLERANCE
 
@@ -80,7 +80,7 @@ def _point(problem: Problem, claimed: Result) -> Violation:
 
 
 def _objective_holds(problem: Problem, claimed: Result) -> bool:
-    """The objective of the point, in float64, is the one that is claimed; an unbounded problem has none."""
+    """Whether the claimed objective equals that of the solution, in float64; unbounded problems have none."""
     from dovetail.core.mip import TOLERANCE
 
     assert claimed.x is not None
@@ -93,7 +93,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
 
 
 def _contradiction(problem: Problem, claimed: Result) -> str:
-    """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
+    """Why the claims about the bound contradict each other; "" if they do not."""
     from dovetail.core.mip import HAIR
     from dovetail.run.bound import GapLimit
     from dovetail.run.result import Status
@@ -119,7 +119,7 @@ def _contradiction(problem: Problem, claimed: Result) -> str:
 
 
 def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
-    """The certificate proves what it says, and that is as good as the bound that is claimed."""
+    """Whether the certificate is valid and confirms the claimed bound."""
     import dovetail
     from dovetail.certificates.certificate import SHORT
     from dovetail.core.mip import HAIR

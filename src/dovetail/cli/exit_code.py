@@ -1,4 +1,4 @@
-"""What a command's exit code says; docs/command_line.md has the same list."""
+"""Exit codes; docs/command_line.md has the same list."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """Of every command; 2 is also what a misspelt option ends with."""
+    """Exit codes of every command; 2 is also the code for misspelt options."""
 
     FINE = 0
-    """A verified point (optimal or feasible), or whatever else was asked for."""
+    """A verified solution (optimal or feasible), or success of another command."""
     NOTHING_FOUND = 1
-    """No point passed the check, and nothing is proved; or `check` finds that a point misses something, or
-    `migrate` leaves something to do by hand."""
+    """No candidate passed the check, and nothing is proved; or `check` finds a violation, or `migrate`
+    leaves something to do by hand."""
     BAD_INPUT = 2
-    """A file, an option or a folder is wrong; nothing was written."""
+    """A file, an option or a folder is invalid; nothing was written."""
     INFEASIBLE = 3
     UNBOUNDED = 4
     FAILED = 5
-    """A predictor or a sub-solver failed; the best point so far was written, if there is one."""
+    """A predictor or a sub-solver failed; the best solution so far was written, if there is one."""
     INTERRUPTED = 130
-    """Ctrl-C; the best point so far was written, if there is one. 128 + 2, as in every shell."""
+    """Ctrl-C; the best solution so far was written, if there is one. 128 + 2, as in every shell."""
     TERMINATED = 143
-    """SIGTERM; the best point so far was written, if there is one. 128 + 15, as in every shell."""
+    """SIGTERM; the best solution so far was written, if there is one. 128 + 15, as in every shell."""
 
 
 def interrupted() -> ExitCode:
-    """What a command ends with that was asked to stop: by SIGTERM, or else by Ctrl-C."""
+    """The exit code after an interrupt: by SIGTERM, or by Ctrl-C."""
     return ExitCode.TERMINATED if termination.is_set() else ExitCode.INTERRUPTED
 
 
 def exit_code(result: Result) -> ExitCode:
-    """What a result ends its command with."""
+    """The exit code for a result."""
     if result.stop_reason.value == "interrupt":
         return interrupted()
     codes = {
@@ -48,7 +48,7 @@ def exit_code(result: Result) -> ExitCode:
 
 
 def one_line(text: object) -> str:
-    """The text without ends of lines, and with control and formatting characters spelt out."""
+    """The text in one line, with control and formatting characters spelt out."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode()
         for sign in " ".join(str(text).split())

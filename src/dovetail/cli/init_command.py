@@ -40,12 +40,12 @@ WEIGHTS = {
     "2.weight": [[-6.965, -2.978, 0.701, 2.219, -5.579, 2.531]],
     "2.bias": [33.399],
 }
-"""Of a 3-6-1 ReLU network that was trained on training.csv, to 0.35 at most: as text, since a network that
-is trained on the spot would be another one on every machine."""
+"""Weights of a 3-6-1 ReLU network trained on training.csv, as text, because training would give another
+network on every machine."""
 
 
 def write_example(folder: Path) -> list[Path]:
-    """Write the example into a folder, which is made if need be; nothing that is there is replaced."""
+    """Write the example into a folder, which is created; existing files are not replaced."""
     places = [folder / name for name in (*TEXTS, NETWORK)]
     for place in places:
         if place.exists() or place.is_symlink():

@@ -1,4 +1,4 @@
-"""`dovetail list`: the parts that are here, family by family."""
+"""`dovetail list`: all parts, family by family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail.core.errors import OptionError
 from dovetail.core.table import Table
 
 STUDY = ("dovetail_study.problems:PROBLEMS", "dovetail_study:EXPERIMENTS")
-"""The tables of the study, which the library names and does not import."""
+"""The tables of the study, which the library names without importing them."""
 
 
 def list_parts(
@@ -38,7 +38,7 @@ def list_parts(
 
 
 def _tables() -> dict[str, Table[Any]]:
-    """All families of parts; their tables are light."""
+    """All tables of parts."""
     from dovetail.methods import METHODS
     from dovetail.mip import ENGINES
     from dovetail.models import MODELS

@@ -1,4 +1,4 @@
-"""Files of results: checked before a solve, written after it, and read with an error that names the file."""
+"""Result files: checked before a solve, written after it, and read with errors that name the file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # commands that read no result need no numpy
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a result goes."""
+    """The files to write."""
 
     solution: Path | None = None
     report: Path | None = None
     certificate: Path | None = None
 
     def require_writable(self, inputs: Iterable[Path]) -> None:
-        """Refuse, before any work is done, what could not be written or would destroy something."""
+        """Refuse, before the solve, files that cannot be written or would overwrite an input."""
         taken = {os.path.realpath(path): "it is one of the files that are read" for path in inputs}
         for path in filter(None, (self.solution, self.report, self.certificate)):
             place = os.path.realpath(path)
@@ -39,7 +39,7 @@ class Outputs:
             require_writable(path)
 
     def write(self, result: Result) -> list[str]:
-        """Write what is asked for, and say what was; a file that cannot be written spoils no other."""
+        """Write the requested files and say which; a failure does not affect the others."""
         from dovetail.run.failures import expendable
 
         written: list[str] = []
@@ -80,7 +80,7 @@ def _certificate(result: Result, path: Path) -> str:
 
 
 def _falls_short(result: Result, certificate: Certificate) -> str:
-    """What the file does not prove of the bound, so that nobody hears of it from `dovetail check` first."""
+    """A note if the certificate proves less than the bound."""
     from dovetail.certificates.proof import CertificateKind
     from dovetail.core.mip import TOLERANCE
 
@@ -95,7 +95,7 @@ def _falls_short(result: Result, certificate: Certificate) -> str:
 
 
 LARGEST = 1 << 30
-"""Bytes: ten million columns with their names, and several times that in memory."""
+"""Largest number of bytes of a result file: ten million variables with names."""
 
 
 def read_result(path: Path) -> Result:
@@ -121,7 +121,8 @@ def require_same_columns(path: Path, result: Result, problem: Problem) -> None:
 
 
 def start_from(path: Path, problem: Problem) -> Any:
-    """A start from a result file: all of it where the columns are the same, else what has the same names."""
+    """A start from a result file: the whole solution if the variables are the same, otherwise variables of
+    equal names."""
     import numpy as np
 
     result, mip = read_result(path), problem.mip

@@ -1,4 +1,4 @@
-"""`dovetail solve`: a problem in files, solved, and its answer in files."""
+"""`dovetail solve`: solves a problem in files and writes the result to files."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ TrustOption = Annotated[
 
 
 MOST = 20
-"""Columns that are shown: a screen has room for them besides the log."""
+"""Number of variables shown."""
 LONGEST = 48
-"""Characters of a name: with its number it fits on the narrowest of terminals."""
+"""Largest number of characters of a name."""
 SMALLEST = 1e-9
-"""Smaller values count as 0, which is not shown."""
+"""Smaller values count as 0 and are not shown."""
 
 
 def solve(
@@ -115,7 +115,7 @@ def _start(path: Path | None, problem: Problem) -> Any:
 
 
 def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: bool) -> ExitCode:
-    """Solve, write and tell; whatever ends the solve, a result that there is gets written."""
+    """Solve, write and print; whatever ends the solve, an existing result is written."""
     from dovetail.run.environment import Interrupts
 
     with Interrupts() as interrupts:  # one that comes while the files are written does not stop that
@@ -134,7 +134,7 @@ def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs
 def _result(
     problem: Problem, options: dict[str, Any], quiet: bool
 ) -> tuple[Result | None, BaseException | None]:
-    """What the solve returns, or what its failure carries."""
+    """The result of a solve, or the result attached to its exception."""
     import dovetail
 
     try:
@@ -146,7 +146,7 @@ def _result(
 
 
 def _write_and_show(result: Result, outputs: Outputs, quiet: bool) -> None:
-    """Written, then shown; where it could not be written, what is shown is all there is."""
+    """Write the result and print it; if writing fails, the printed values are all there is."""
     written: list[str] = []
     try:
         written = outputs.write(result)
@@ -162,11 +162,8 @@ def _headline(result: Result) -> str:
 
 @contextmanager
 def leaving_at_once() -> Iterator[None]:
-    """Ctrl-C inside ends the process without a word from Python.
-
-    An exception would be raised inside whatever library is being imported; some take it for a reason to try
-    another way and go on for seconds.
-    """
+    """Ctrl-C inside ends the process at once. An exception might be caught by a library that is being
+    imported."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
         yield  # who ignores Ctrl-C, or hears it himself, is left alone
@@ -186,10 +183,8 @@ def _leave(number: int, frame: object) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Print lines; where standard output is closed or full, this and all that follows is dropped.
-
-    ``dovetail solve ... | head`` ends with the code of the solve, and its files are whole.
-    """
+    """Print lines; if standard output is closed or full, this and all further lines are dropped. ``dovetail
+    solve ... | head`` ends with the exit code of the solve."""
     try:
         for line in lines:
             typer.echo(line)
@@ -198,7 +193,7 @@ def tell(lines: Iterable[str]) -> None:
 
 
 def values(result: Result) -> Iterator[str]:
-    """The columns that are not 0, the first of them."""
+    """The first nonzero variables."""
     if result.x is None:
         return
     shown = [(_name(result, j), value) for j, value in enumerate(result.x.tolist()) if abs(value) > SMALLEST]

@@ -1,4 +1,4 @@
-"""Whole algorithms: a problem goes in, candidates go to the incumbent."""
+"""Whole algorithms: they take a problem and offer candidates to the incumbent."""
 
 from __future__ import annotations
 

@@ -39,14 +39,14 @@ from dovetail.run.turns import Clock, Computation, next_of, proves_next
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
-"""Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
+"""Share of the time left for the answers of long tables; the MIP over them and a search need the rest."""
 
 HEAD_START = 2_000_000
-"""Microseconds of effort for the MIP that the whole problem became, before others begin: of 14 such problems
-of the zoo it ends eleven, and others would ask predictors whose answers are in its tables."""
+"""Microseconds of effort for the MIP of the whole problem before other parts begin: of 14 such problems of
+the zoo it ends eleven, and others would call predictors whose answers are in its tables."""
 
 COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
-"""A number of things that no verb follows, which would have to change with it."""
+"""A number of things not followed by a verb, which would have to agree."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,8 @@ class Auto(AutoOptions):
     has_parts = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Logits and tables first; what is left goes to the methods that suit it.
-
-        A reformulation that fails is left out, and so is the MIP that it was made for.
-        """
+        """Rewrite limits on probabilities and tables, then run the parts that suit the problem. A
+        reformulation that fails is left out."""
         _say_what_is_not_read(context)
         if context.cluster is not None:
             return _Plan(self, context).run()
@@ -82,7 +80,7 @@ class Auto(AutoOptions):
         return outcome
 
     def _solved(self, context: SolveContext) -> MethodOutcome:
-        """The problem in the form that it has now."""
+        """Solve the problem in its current form."""
         if self.exact:
             with expendable("reach of the predictors"):
                 if (ended := out_of_reach(context)) is not None:
@@ -103,7 +101,7 @@ class Auto(AutoOptions):
 
 
 def _say_what_is_not_read(context: SolveContext) -> None:
-    """Why trees are searched like any function, and have no bound."""
+    """Log why trees are searched like any function and have no bound."""
     for block in context.problem.blocks:
         reason = block.description.why_no_trees
         if reason:
@@ -111,10 +109,7 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 
 def _presolved(context: SolveContext) -> SolveContext:
-    """The solve with the problem in its simplest form, where it is written in another one.
-
-    Very many blocks are left as they are stated: a template says itself what is the same in all of them.
-    """
+    """The solve with the problem in its simplest form. Very many blocks are left as they are stated."""
     if context.once(structure_of).samples > MANY_BLOCKS:
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
@@ -132,7 +127,7 @@ def _presolved(context: SolveContext) -> SolveContext:
 
 
 def _by_logits(context: SolveContext) -> SolveContext:
-    """The solve with limits on probabilities as rows on their logits, where there are such."""
+    """The solve with limits on probabilities as rows on their logits, if there are any."""
     if not may_have_logits(context.problem):
         return context
     given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
@@ -143,7 +138,7 @@ def _by_logits(context: SolveContext) -> SolveContext:
 
 
 def _by_tree_rows(context: SolveContext) -> SolveContext:
-    """The solve with trees beside networks, or behind each other, as rows, where they can be."""
+    """The solve with trees beside networks, or chained trees, as rows, if possible."""
     if not may_have_tree_rows(context.problem):
         return context
     given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
@@ -162,8 +157,8 @@ def _of_rows(context: SolveContext) -> SolveContext:
 
 
 def _by_tables(context: SolveContext) -> tuple[SolveContext, SolveContext | None]:
-    """The solve with tables in place of networks, where they can be; and that of the MIP that the problem
-    became, where no network is left."""
+    """The solve with tables instead of networks, if possible; and the solve of the MIP, if no network is
+    left."""
     if not may_have_tables(context.problem):
         return context, None
     given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
@@ -178,7 +173,7 @@ def _by_tables(context: SolveContext) -> tuple[SolveContext, SolveContext | None
 
 
 class _Running(Computation):
-    """A phase at work."""
+    """A part at work."""
 
     def __init__(self, phase: Phase, part: SolvePart, run: Callable[[], MethodOutcome], clock: Clock) -> None:
         super().__init__(run, clock, phase.proves)
@@ -186,7 +181,7 @@ class _Running(Computation):
 
 
 class _Plan:
-    """The phases that apply to one problem."""
+    """The parts for one problem."""
 
     def __init__(
         self,
@@ -197,13 +192,13 @@ class _Plan:
     ) -> None:
         self._options, self._notes = options, list[str]()
         self._doubt = ""
-        """Why there may be no point."""
+        """Why there may be no solution."""
         self._archive = Archive()
         self._context = replace(context, archive=self._archive)
         self._given = self._context if given is None or given is context else given
-        """Before trees became rows."""
+        """The problem before trees became rows."""
         self._written = written
-        """The MIP that the problem became, where no predictor is left."""
+        """The MIP of the whole problem, if no predictor is left."""
         self._measure(self._context)
         self._facts = Facts(
             (self._context, options),
@@ -211,22 +206,20 @@ class _Plan:
             trees_beside_others=self._trees_beside_others(),
         )
         self._running: list[_Running] = []
-        """Phases that were begun, and have not come to their end."""
+        """Parts that have begun and not ended."""
         self._infeasible = False
-        """Whether it is proved that there is no point."""
+        """Whether infeasibility is proved."""
 
     def _trees_beside_others(self) -> bool:
-        """Whether trees stand beside other predictors, or behind each other, and a bound is asked for."""
+        """Whether trees stand beside other predictors, or are chained, and a bound is asked for."""
         structure = self._given.once(structure_of)
         with expendable("trees beside others"):
             return self._options.exact and structure.tree_blocks is not None and structure.ensembles is None
         return False
 
     def run(self) -> MethodOutcome:
-        """Phases in turns, until something is proved, the time is over, or none has anything left to do.
-
-        Each phase is looked at, and begun, when `next_of` says that it is time for another.
-        """
+        """Parts in turns, until something is proved, the time is over, or all have ended. A part is selected
+        and begun when `next_of` says that another may begin."""
         context = self._context
         self._archive.keeps = True
         try:
@@ -244,7 +237,7 @@ class _Plan:
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
 
     def _in_turns(self) -> StopReason | None:
-        """Until something is proved, the time is over, or all have ended; why the last one ended."""
+        """Turns until something is proved, the time is over, or all have ended; why the last one ended."""
         context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
@@ -264,7 +257,7 @@ class _Plan:
         return last
 
     def _phases(self) -> list[Phase]:
-        """In the order in which they begin."""
+        """The parts in the order in which they begin."""
         if self._options.proof is None:
             return list(phases.PHASES)
         proofs = [phase for phase in phases.PHASES if phase.proves and self._suits(phase)]
@@ -272,7 +265,7 @@ class _Plan:
         return [phase for phase in phases.PHASES if phase is chosen or not phase.proves]
 
     def _begun(self, phase: Phase) -> _Running:
-        """A phase before its first turn."""
+        """A part before its first turn."""
         clock = Clock()
 
         def run() -> MethodOutcome:
@@ -290,7 +283,7 @@ class _Plan:
         return one
 
     def _turn(self, one: _Running) -> MethodOutcome | None:
-        """One turn of a phase; what it came to, if that was its end."""
+        """One turn of a part; its outcome if it ended."""
         context, incumbent, phase = self._context, self._context.incumbent, one.phase
         objective, bound, apart = incumbent.objective, incumbent.bound, incumbent.cutoff - incumbent.bound
         before = one.clock.used
@@ -304,12 +297,12 @@ class _Plan:
         return outcome
 
     def _left(self, one: _Running) -> MethodOutcome:
-        """What a phase that is in the middle of its work comes to."""
+        """The outcome of a part that is stopped in the middle of its work."""
         stopped = self._context.budget.stopped is not None  # somebody waits, and hears nothing more
         return one.close(at_once=stopped) or MethodOutcome(self._context.over or StopReason.TIME, 0)
 
     def _ended(self, one: _Running, outcome: MethodOutcome) -> StopReason:
-        """Take note of what a phase came to."""
+        """Record the outcome of a part."""
         self._running.remove(one)
         one.part.note, one.part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
         self._context.monitor.ended(one.part)
@@ -321,24 +314,24 @@ class _Plan:
         return outcome.stop_reason
 
     def _block_by_block(self) -> MethodOutcome:
-        """With all that does not take many equal blocks at once, which has failed."""
+        """Run all other parts after the one for many equal blocks has failed."""
         return _Plan(replace(self._options, template_pricing=False), self._context).run()
 
     def _may_begin(self, phase: Phase) -> bool:
-        """Whether it is of use now: beside the MIP that the whole problem became only searches are, after its
-        head start. With all other proofs beside it nine such problems of the zoo took 2.6 times as long."""
+        """Whether a part may begin: beside the MIP of the whole problem only searches, after its head start.
+        With all other proofs beside it nine such problems of the zoo took 2.6 times as long."""
         whole = [one for one in self._running if one.phase.as_written]
         return not any(phase.proves or one.clock.used < HEAD_START for one in whole)
 
     def _suits(self, phase: Phase) -> bool:
-        """Whether a phase has its turn: not where the time ends while that is found out."""
+        """Whether a part suits the problem; no if the time ends during this test."""
         try:
             return not self._context.over and phase.suits(self._facts)
         except OutOfTime:
             return False
 
     def _measure(self, context: SolveContext) -> None:
-        """With one width for all inputs, if that is asked for."""
+        """Use one width for all inputs, if requested."""
         if self._options.scaling == "none":
             with expendable("scaling"):
                 context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))

@@ -1,4 +1,4 @@
-"""A problem with networks and tree ensembles as branch and bound takes it."""
+"""Makes the model of branch and bound from a problem with networks and tree ensembles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dovetail.structure.trees import input_cells, tree_samples
 
 
 def model(context: SolveContext) -> Model | str:
-    """The problem of a solve, or why there is none; made once (see `SolveContext.once`)."""
+    """The model of a solve's problem, or why there is none; made once (see `SolveContext.once`)."""
     structure = context.once(structure_of)
     found = structure.reached
     if found is None and structure.ensembles is not None:  # the LP of a box has the host alone
@@ -60,7 +60,7 @@ def model_of(
     ensembles: Mapping[str, TreeEnsemble] | None = None,
     written: Problem | None = None,
 ) -> Model:
-    """A problem that is minimised and as loose as the check, within a box; its blocks of trees by name, and
+    """The model of a minimised problem relaxed as in the check, within a box; its tree blocks by name, and
     the problem as it is written."""
     mip = problem.mip
     builder = _Builder(mip.n_columns, list(lower), list(upper))
@@ -90,7 +90,7 @@ def _trees(
     upper: FloatArray,
     integer: BoolArray,
 ) -> TreeSamples:
-    """Those of the blocks that are ensembles, by their names."""
+    """The blocks that are ensembles, by name."""
     blocks = [block for block in problem.blocks if block.name in ensembles]
     columns = np.unique(np.concatenate([block.inputs.ravel() for block in blocks]))
     if not np.all(np.isfinite(upper[columns] - lower[columns])):
@@ -112,7 +112,7 @@ class _Builder:
         self.written: Problem | None = None
 
     def add(self, block: Block, graph: Graph) -> None:
-        """A block; the logits of classes become columns."""
+        """Add a block; logits of classes become columns."""
         low, high = np.array(self.lower)[block.inputs], np.array(self.upper)[block.inputs]
         if not np.all(np.isfinite(high - low)):
             raise UnsupportedError(f"an input of {block.name} has no bound")
@@ -141,7 +141,7 @@ class _Builder:
         return columns
 
     def fresh(self, least: FloatArray, most: FloatArray) -> IntArray:
-        """New columns between these bounds."""
+        """Add columns between these bounds."""
         made = np.arange(self.columns, self.columns + least.size).reshape(least.shape)
         self.columns += least.size
         self.lower += least.ravel().tolist()
@@ -149,7 +149,7 @@ class _Builder:
         return made
 
     def networks(self) -> tuple[NetworkSamples, ...]:
-        """With a column for every number that a nonlinear step reads."""
+        """The networks, with a column for every number that a nonlinear step reads."""
         made = []
         for planes, inputs, outputs, slack, sets in self._parts:
             inner = {}
@@ -161,24 +161,22 @@ class _Builder:
 
 
 def _bent(graph: Graph) -> Sequence[int]:
-    """The places of the vectors that nonlinear steps read, but for the inputs."""
+    """Places of the vectors that nonlinear steps read, without the inputs."""
     read = {s for step in graph.steps if not isinstance(step.operation, Affine) for s in step.sources}
     return sorted(read - {0})
 
 
 ROOM = 1e-5
-"""Ranges are widened by this much, times max(1, |bound|): in programs whose ranges are a hair wide engines
-have been seen to lose the optimum (scipy's HiGHS, in 2 of 200 random ones at 1e-7)."""
+"""Ranges are widened by this, times max(1, |bound|): with very narrow ranges engines lose optima (scipy's
+HiGHS, in 2 of 200 random programs at 1e-7)."""
 
 
 def tightened(
     problem: Problem, layers: ReluLayers, box: Box, cutoff: float, context: SolveContext, budget: Budget
 ) -> ReluLayers:
-    """Networks that are to be written out, in a box and with ranges for points that cost `cutoff` or less.
-
-    Rows are as far out as the check accepts, so that the best point itself stays inside. Raises `NothingLeft`
-    where there is no such point: that is proved.
-    """
+    """Networks to be written out, in a box and with ranges for points that cost `cutoff` or less. Rows are
+    relaxed as in the check, so that the best point itself stays inside. Raises `NothingLeft` if there is
+    provably no such point."""
     try:
         loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
         made = model_of(loose, box.lower, box.upper)

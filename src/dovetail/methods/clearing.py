@@ -29,15 +29,15 @@ from dovetail.run.failures import expendable
 from dovetail.run.incumbent import Incumbent
 
 SECONDS = 0.5
-"""The longest it takes, also after the end of the time."""
+"""Time limit, which also holds after the end of the solve."""
 RADIUS, STEPS = 0.01, 15
-"""The rounding is a tiny part of any box: near steps, and few of them."""
+"""Trust region and steps of the descent: rounding is a tiny part of any box."""
 WORTH = 1e-4
-"""The most that a clear point may cost, relative to the objective."""
+"""Relative to the objective: the acceptable loss."""
 
 
 def clear(context: SolveContext, incumbent: Incumbent) -> None:
-    """Put a point that holds however its predictors round in the place of an incumbent that may not."""
+    """Replace an incumbent that may fail for other rounding by a point that passes for every rounding."""
     if incumbent.x is None or all(block.description.is_float64 for block in context.problem.blocks):
         return
     if 2.0 * least_seconds(context.problem.stated) > SECONDS:
@@ -53,7 +53,7 @@ def clear(context: SolveContext, incumbent: Incumbent) -> None:
 
 
 def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray | None:
-    """The best point near `x` that a short descent finds in the cleared problem, or none."""
+    """The best point near `x` that a short descent finds in the tightened problem, or None."""
     budget = Budget(SECONDS)
     inner = Incumbent(
         context.problem,
@@ -76,10 +76,8 @@ def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray 
 
 
 def _nearest(host: Mip, x: FloatArray, width: FloatArray, context: SolveContext) -> FloatArray | None:
-    """The point of the host's rows, integers as they are, that is nearest to `x`: min |z - x|, an LP.
-
-    A descent compares points by what they cost and counts on its start to satisfy the rows.
-    """
+    """The point of the rows nearest to `x`, with its integers: min |z - x|, an LP. A descent needs a start
+    that satisfies the rows."""
     up, down = host.upper - x, x - host.lower
     up[host.integer] = down[host.integer] = 0.0
     activity = host.A @ x

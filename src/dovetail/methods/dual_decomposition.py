@@ -53,12 +53,11 @@ from dovetail.run.trace import Row
 from dovetail.structure.boxes import TypicalRanges, input_box, require_finite_inputs, typical_ranges
 
 INTEGER_LENGTH = 10.0
-"""What an integer's moves are measured in, in widths: see `_lengths`."""
+"""The unit of an integer's moves, in widths: see `_lengths`."""
 PROBES = 16
-"""Points at growing distance from the middle that are tried where nothing feasible is known: a completion
-each."""
+"""Number of points at growing distance from the middle that are tried without a feasible start."""
 IMPROVED = 0.99
-"""A residual below this part of the smallest so far counts as progress."""
+"""A residual below this fraction of the smallest so far counts as progress."""
 
 
 @dataclass(frozen=True)
@@ -78,30 +77,30 @@ class DualDecomposition:
     tolerance: float = 1e-4
     """Largest |u - x| that counts as agreement."""
     movement: float | None = 1e-4
-    """Largest last move of the copies with which agreement ends the loop; None: any, as in the paper."""
+    """Largest last move of the copies at which agreement ends the loop; None: any, as in the paper."""
     iterations: int = 50
     penalty: Penalty = field(default_factory=BalancedPenalty)
     scaling: Literal["box", "none"] = "box"
     copies: Literal["inputs", "rows"] = "inputs"
-    """What the networks have copies of: their inputs (outputs that meet other columns are coupled too); or,
+    """The columns of which networks have copies: their inputs (outputs in other rows are coupled too); or,
     as in the paper, every column of a row with an output in it, and such rows leave the MIP."""
     dual_update: bool = True
-    """False keeps the multipliers where they start, at zero: the loop without its dual update, to compare."""
+    """False keeps the multipliers at zero: the loop without dual update, for comparison."""
     surrogate: Surrogate = "scaled-probability"
-    """What stands for a class in the network step, where a gradient is needed."""
+    """What replaces a class in the network step, which needs a gradient."""
     network_start: NetworkStart = "better"
-    """Where the network step starts: "copies", u(k-1); "mip", x(k); or the better one, sample by sample."""
+    """The start of the network step: "copies", u(k-1); "mip", x(k); or the better one for each sample."""
     first: Literal["middle", "mip"] = "middle"
-    """u(0), where no start is given: the middle of the inputs' box, or the best point of the MIP alone."""
+    """u(0) without a start: the middle of the inputs' box, or the best point of the MIP without networks."""
     norm: Norm = "largest"
-    """Of the residuals that the penalty's rule looks at; agreement is that of the largest difference."""
+    """The norm of the residuals in the penalty's rule; agreement uses the largest difference."""
     largest_multiplier: float | None = 1e4
-    """Multipliers are kept within so many objective units per width; None: they are not."""
+    """Limit of multipliers in objective units per width; None: no limit."""
     engine: str | MipEngine = "auto"
     mip_gap: float = 1e-3
     """Relative, of every MIP step."""
     mip_share: float = 0.1
-    """Of the time left, for one MIP step: an inexact step is better than no second one."""
+    """Share of the time left for one MIP step."""
     patience: int | None = 20
     """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
 
@@ -157,7 +156,7 @@ class DualDecomposition:
         require_methods("DualDecomposition: penalty", self.penalty, ("start", "update"), penalty)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Algorithm 1: MIP step, network step, dual update, check, penalty."""
+        """Run Algorithm 1: MIP step, network step, dual update, check, penalty."""
         budget, monitor = context.budget, context.monitor
         augmented = self._set_up(context)
         if augmented is None:
@@ -209,12 +208,12 @@ class DualDecomposition:
         return _end(StopReason.ITERATIONS, self.iterations, augmented, penalty.rho, context)
 
     def _agrees(self, row: Row) -> bool:
-        """Agreement on a point that passed the check, with copies that have come to rest."""
+        """Whether copies agree with a point that passed the check, and have stopped moving."""
         still = self.movement is None or row.dual <= row.rho * self.movement
         return row.primal < self.tolerance and still and not np.isnan(row.objective)
 
     def _set_up(self, context: SolveContext) -> AugmentedLagrangian | None:
-        """What is done once: cut the problem, measure it, load the engine, freeze the networks."""
+        """Split the problem, compute its scales, load the engine, freeze the networks."""
         problem, start = context.problem, context.start
         parts = paper_split(problem) if self.copies == "rows" else split(problem)
         box = input_box(problem, context.budget, seed=context.seed, threads=context.threads)
@@ -250,7 +249,7 @@ class DualDecomposition:
     def _first(
         self, context: SolveContext, mip: Mip, session: MipSession, ranges: TypicalRanges
     ) -> FloatArray:
-        """u(0): the start that the user gave, or one of our own."""
+        """u(0): the user's start, or one of our own."""
         if context.start.x is not None:
             return context.start.x
         if self.first == "mip":
@@ -267,7 +266,7 @@ class DualDecomposition:
 def _end(
     reason: StopReason, iterations: int, augmented: AugmentedLagrangian, rho: float, context: SolveContext
 ) -> MethodOutcome:
-    """Pack up: the last residual and the prices, for a later start."""
+    """The outcome with the last residual and the multipliers."""
     trace = context.monitor.trace
     residual = trace[-1].primal if len(trace) else None
     notes = [coupling.note for coupling in augmented.couplings if coupling.note]
@@ -277,7 +276,7 @@ def _end(
 
 
 def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
-    """Where the copies begin: the middle of everything; where nothing feasible is known, points around it."""
+    """The first copies: the middle of the boxes; without a feasible start, points around it."""
     if context.incumbent.x is not None:
         return ranges.middle
     rng = np.random.default_rng(context.seed)
@@ -290,11 +289,9 @@ def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
 
 
 def _lengths(problem: Problem, ranges: TypicalRanges) -> FloatArray:
-    """What a column's moves are measured in: its width; for an integer ten times that.
-
-    A continuous column is drawn along little by little. An integer moves by whole steps, each of
-    which has to be worth half its weight: with the weight of a continuous column it never moves.
-    """
+    """The unit of each column's moves: its width; for an integer ten times that. A continuous column moves
+    gradually. An integer moves by whole steps, each of which must be worth half its weight; with the weight
+    of a continuous column it never moves."""
     return np.where(problem.mip.integer, INTEGER_LENGTH, 1.0) * ranges.width
 
 
@@ -336,7 +333,7 @@ def _coupled(options: DualDecomposition, coupling: BlockCoupling) -> str:
 
 
 class _Gain:
-    """Whether an iteration brought something: a new incumbent, or a residual that really fell."""
+    """Whether an iteration brought progress: a new incumbent, or a smaller residual."""
 
     def __init__(self) -> None:
         self._best_residual = np.inf

@@ -25,13 +25,14 @@ from dovetail.run.failures import expendable
 from dovetail.structure.boxes import class_limits
 
 SECONDS, SHARE = 2.0, 0.2
-"""At the most, and of the time left: whoever hears "infeasible" after a moment does not wait for advice."""
+"""Time limit, and share of the time left."""
 
 
 def smallest_relaxation(
     problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 ) -> tuple[Widening, ...]:
-    """Rows to widen so that the host has a point, least first; nothing where that is not found in time."""
+    """Rows to widen so that the constraints become feasible, the smallest change first; empty if none is
+    found in time."""
     part = budget.part(min(SECONDS, SHARE * budget.left))
     lower, upper, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
     if problem.mip.n_rows == 0 or np.any(lower > upper):
@@ -85,7 +86,7 @@ def nearest_point(
 
 
 def _elastic(host: Mip) -> Mip:
-    """The host with two more columns for each row: how far it gives way below, and above."""
+    """The program with two slack columns for each row."""
     eye = sp.eye_array(host.n_rows, format="csr")
     below, above = np.isfinite(host.row_lower), np.isfinite(host.row_upper)
     dear = [

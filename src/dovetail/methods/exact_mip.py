@@ -43,9 +43,9 @@ from dovetail.structure.relu_layers import ReluLayers, relu_layers
 from dovetail.structure.structure import structure_of
 
 TIGHTEN_SHARE = 0.12
-"""Of the time, for LPs that make the proof's MIP smaller."""
+"""Share of the time for LPs that reduce the proof's MIP."""
 REFUTE_SHARE = 0.5
-"""Of the time left, where an engine finds no point: other phases may find one."""
+"""Share of the time left for proving infeasibility after an engine finds no point."""
 NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
 NO_POINT = (
     "most likely there is no solution: HiGHS finds none for the problem with the predictors written "
@@ -62,25 +62,25 @@ EVERY_PATTERN = (
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
 Asked = tuple[MipAnswer | None, str]
-"""An answer, or None and why there is none."""
+"""An answer, or None with the reason."""
 _Session = tuple[MipSession, Quadratic, Reformulated]
-"""An engine with a program, its objective, and whose program it is."""
+"""An engine with a program, its objective, and the owner of the program."""
 
 
 @dataclass(frozen=True)
 class ExactMip:
-    """Solves a problem whose networks can be written as rows."""
+    """Solves a problem whose networks can be written as constraints, as one MIP."""
 
     written: Reformulated | None = None
-    """The problem as one MIP, where that is known; None: that of `whole_form`, else its ReLU networks are
-    written out."""
+    """The problem as one MIP, if known; None: that of `whole_form`, otherwise ReLU networks are written
+    out."""
     source: str = "tables"
-    """What the log calls points and bounds of a problem that is known as a MIP."""
+    """The source of points and bounds in the log, if the MIP is given."""
 
     name = "exact-mip"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """One MIP for points and a bound at once; where the two differ, one for each."""
+        """One MIP for points and bound; if they need different rows, one for each."""
         run = _WholeMip.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as constraints")
@@ -88,37 +88,37 @@ class ExactMip:
 
 
 def whole_form(context: SolveContext) -> ExactMip | None:
-    """All predictors as tables or rows: for whoever made that form to keep (`SolveContext.keep`)."""
+    """All predictors as tables or rows, stored by the part that made this form (`SolveContext.keep`)."""
     return None
 
 
 @dataclass(eq=False)
 class _WholeMip:
-    """One problem, written once."""
+    """One problem written as a MIP."""
 
     context: SolveContext
     written: Reformulated
     layers: ReluLayers | None
-    """What the networks are written by; None: the MIP was known."""
+    """The layers that were written; None: the MIP was given."""
     source: str = "exact"
     refuted: str = ""
-    """How it was proved that there is no point; "" where it was not."""
+    """How infeasibility was proved; "" if it was not."""
     doubted: bool = False
     """Whether an engine found no point, which is no proof."""
     closed: bool = False
-    """Whether an engine came to the end of the program that bounds are proved of."""
+    """Whether an engine finished the program for bounds."""
     _proved_to: float = math.inf
-    """Bounds are of points up to there."""
+    """The cutoff up to which points are excluded by bounds."""
     _open: float | None = None
-    """What our own tree had to reach, and did not: it is not grown again for that, or for more."""
+    """A bound that our own tree failed to reach; it is not tried again for that, or for more."""
     _tight: Reformulated | None = None
-    """What bounds are proved of, for points up to the first cutoff."""
+    """The program for bounds, for points up to the first cutoff."""
     _sessions: dict[tuple[str, int], _Session] = field(default_factory=dict)
-    """By engine and program."""
+    """Sessions by engine and program."""
 
     @classmethod
     def of(cls, context: SolveContext, method: ExactMip) -> _WholeMip | None:
-        """None where some network cannot be written as rows."""
+        """None if a network cannot be written as constraints."""
         method = context.once(whole_form) or method
         if method.written is not None:
             return cls(context, method.written, None, method.source)
@@ -130,7 +130,7 @@ class _WholeMip:
         return cls(context, reformulate(given, (ReluBigM(layers),)), layers)
 
     def ended(self, message: str) -> MethodOutcome:
-        """What is left to say."""
+        """Messages at the end."""
         context, rows = self.context, len(self.context.monitor.trace)
         if self.refuted:
             return MethodOutcome(StopReason.PROVED, rows, self.refuted, infeasible=True)
@@ -139,7 +139,7 @@ class _WholeMip:
         return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
     def asked(self, budget: Budget) -> str:
-        """Points and a bound, as far as the time goes; why there is no bound."""
+        """Points and a bound, as far as time allows; why there is no bound."""
         if not self.written.proves:
             self.points(budget)
             return NO_PROOF
@@ -159,7 +159,7 @@ class _WholeMip:
         return self.written.relaxed is not None
 
     def points(self, budget: Budget) -> str:
-        """Look for better points."""
+        """Search better points."""
         heard = partial(self._point_met, self.written)
         answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff, heard)
         if answer is not None:
@@ -167,12 +167,12 @@ class _WholeMip:
         return ""
 
     def _point_met(self, written: Reformulated, answer: MipAnswer) -> None:
-        """An engine goes on, and knows this by now."""
+        """Offer a point while an engine continues."""
         if answer.x is not None and answer.value < self.context.incumbent.cutoff:
             self._record(answer, answer.x, written)
 
     def bound(self, budget: Budget) -> str:
-        """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
+        """Raise the bound, and offer points of the problem; or say why not."""
         context, cutoff = self.context, self.context.incumbent.cutoff
         try:
             if self._tight is None:
@@ -214,8 +214,8 @@ class _WholeMip:
     def _confirmed(
         self, answer: MipAnswer, written: Reformulated, budget: Budget, cutoff: float
     ) -> Confirmed:
-        """What of an answer stands; the engine's word of one that a limit cut short, and where our own tree
-        has failed before."""
+        """The confirmed part of an answer; the engine's own bound after a limit, or if our own tree failed
+        before."""
         context, mip = self.context, written.problem.mip.minimised().as_checked()
         settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
         asked = min(answer.value, cutoff)
@@ -230,7 +230,7 @@ class _WholeMip:
         return found
 
     def _without_a_point(self, budget: Budget) -> None:
-        """An engine finds none: offer what comes nearest to the tables, or prove that there is none."""
+        """After an engine finds no point: offer the nearest to the tables, or prove infeasibility."""
         context, written = self.context, self.written.for_bounds
         with context.stopwatch.measure("engine"):
             if self.source == "tables":
@@ -242,8 +242,8 @@ class _WholeMip:
                 self._refute(budget.part(REFUTE_SHARE * budget.left))
 
     def _refute(self, budget: Budget) -> None:
-        """Prove that there is no point. Of tables several engines' words will do, as of a host; of networks
-        and trees, whose rows have large numbers in them, only our own tree."""
+        """Prove infeasibility. For tables the agreement of several engines is enough; for networks and
+        trees, whose rows have large numbers, only our own tree."""
         context = self.context
         settings = EngineSettings(context.seed, context.threads)
         if self.source == "tables":
@@ -263,7 +263,7 @@ class _WholeMip:
             self.refuted = EVERY_PATTERN
 
     def _written_loosely(self, budget: Budget) -> Reformulated | None:
-        """The networks written out over every point that the check accepts; None where that is not known."""
+        """The networks written out over every point that the check accepts; None if not possible."""
         context, loose = self.context, self.context.once(structure_of).loose
         part = budget.part(TIGHTEN_SHARE * budget.left)
         box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
@@ -273,7 +273,7 @@ class _WholeMip:
         return written_out(layers, Reformulated.start(loose, box))
 
     def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:
-        """What bounds are proved of, for points up to the cutoff."""
+        """The program for bounds, for points up to the cutoff."""
         context, layers = self.context, self.layers
         if layers is None or cutoff == np.inf or layers.unstable == 0:
             return self.written.for_bounds
@@ -288,14 +288,14 @@ class _WholeMip:
         return written_out(tight, given)
 
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
-        """Offer a point and put the solve on record."""
+        """Offer a point and record the solve."""
         progress, objective = Progress(self.context), float("nan")
         if x is not None:
             objective = self.context.incumbent.offer(written.restrict(x), self.source)
         progress.record(answer.value, objective, exact=answer.exact)
 
     def _asked(self, written: Reformulated, budget: Budget, cutoff: float, heard: Heard) -> Asked:
-        """The engines in turns: what is known when one has decided or the time is over, or why nothing is."""
+        """The engines in turns: the result when one has decided or the time is over, or why there is none."""
         said: dict[str, Asked] = {}
 
         def ask(engine: str, budget: Budget) -> bool:
@@ -334,8 +334,8 @@ class _WholeMip:
 
 
 def _all_are_listed(context: SolveContext) -> bool:
-    """Whether tables hold every combination that the check may accept: they were made of the rows as written,
-    and a whole number that misses one by less than the tolerance may not be among them."""
+    """Whether tables contain every combination that the check may accept: they were made from the rows as
+    written, and an integer point within the tolerance may be missing."""
     problem, listed = context.problem, context.once(structure_of).tight_box
     loose = tightened_box(
         problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
@@ -348,13 +348,14 @@ def _all_are_listed(context: SolveContext) -> bool:
 
 
 def _counts(engine: str, answer: MipAnswer) -> bool:
-    """SCIP has been seen to call a feasible problem infeasible: without a point nothing is taken from it."""
+    """Whether SCIP's answer counts: without a point it does not, because SCIP was seen to call feasible
+    problems infeasible."""
     return engine != "scip" or answer.x is not None
 
 
 def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
-    """SCIP's answer where it is done and counts; else the better point of the two. HiGHS's bound is never
-    lost."""
+    """SCIP's answer if it is complete and counts; otherwise the better point of the two. HiGHS's bound is
+    kept."""
     if scip is None or not _counts("scip", scip):
         return highs
     if highs is None:

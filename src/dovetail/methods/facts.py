@@ -1,4 +1,4 @@
-"""What the default method may use, and what it sees of a problem before it chooses its phases."""
+"""The options of the default method, and the facts about a problem that select its parts."""
 
 from __future__ import annotations
 
@@ -24,36 +24,37 @@ from dovetail.structure.trees import TreeProblem
 T = TypeVar("T")
 
 MANY_INTEGERS = 2000
-"""A MILP step over more of them finds nothing in its two seconds; dispatch of 10,000 binaries showed it."""
+"""A MILP step over more integers finds nothing in its two seconds (dispatch with 10,000 binaries)."""
 MANY_BLOCKS = 2000
-"""With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
-over all of them takes minutes from 10,000 on (water)."""
+"""With more equal blocks, nothing that takes them one by one is tried: an LP over all takes minutes from
+10,000 on (water)."""
 MOST_NEURONS = 400
-"""Neurons that may change sign: far beyond it SCIP finds no point in two minutes (docs/results.md, E1)."""
+"""Largest number of neurons that may change sign: far beyond it SCIP finds no point in two minutes
+(docs/results.md, E1)."""
 MOST_CURVES = 5_000
-"""Quadratic functions. Their planes are made one by one: half a millisecond to one each, before the first LP
-and again in each round."""
+"""Largest number of quadratic functions. Their planes take half a millisecond to one each, before the first
+LP and in each round."""
 
 
 @dataclass(frozen=True)
 class AutoOptions:
-    """Options of the default method: what may be used, and how much of it."""
+    """Options of the default method."""
 
     effort: int | None = None
-    """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
+    """Starts, rounds and neighbourhoods of each method; None: as many as time allows."""
     patience: int = 20
-    """Starts in a row that may end in a local optimum known before; then the search ends early."""
+    """Number of starts in a row that end in a known local optimum before the search ends."""
     tables: bool = True
     exact: bool = True
     proof: int | None = None
-    """Of the proofs that suit the problem the one of this number alone, beside all searches; None: all."""
+    """The number of the only proof to run, among those that suit the problem; None: all."""
     template_pricing: bool = True
     column_generation: bool = True
     integer_search: bool = True
     bundle: int = 8
-    """Linearisations that descents keep as cuts (see `SequentialLinear`)."""
+    """Number of linearisations that descents keep as cuts (see `SequentialLinear`)."""
     scaling: Literal["box", "none"] = "box"
-    """Trust regions in units of each input's own box, or of one width for all."""
+    """Trust regions relative to each input's own box, or with one width for all."""
 
     def __post_init__(self) -> None:
         if self.effort is not None:
@@ -68,30 +69,30 @@ class AutoOptions:
 
 
 class Case(NamedTuple):
-    """What a fact is found out of."""
+    """What a fact is computed from."""
 
     context: SolveContext
     may: AutoOptions
     known: Facts
-    """The others."""
+    """The other facts."""
 
     @property
     def structure(self) -> Structure:
-        """Of the problem."""
+        """The structure of the problem."""
         return self.context.once(structure_of)
 
     def plan(self, work: Callable[[SolveContext], T], allowed: bool) -> T | None:
-        """What a method makes of the problem, where it is allowed to."""
+        """A method's plan for the problem, if it is allowed."""
         return self.context.once(work) if allowed else None
 
     def counted(self, work: Callable[[SolveContext], Any], allowed: bool) -> int:
-        """How many blocks, samples or components that is; 0 where there is no plan."""
+        """The number of blocks, samples or components in a plan; 0 without one."""
         plan = self.plan(work, allowed)
         return 0 if plan is None else int(plan.count)
 
     @property
     def written_out(self) -> bool:
-        """Whether a MIP of the whole problem may be looked at."""
+        """Whether a MIP of the whole problem may be considered."""
         return self.may.exact and not self.known.many
 
     @property
@@ -101,30 +102,31 @@ class Case(NamedTuple):
 
     @property
     def trees(self) -> TreeProblem | None:
-        """The problem in cells, where all predictors are tree ensembles."""
+        """The problem in cells, if all predictors are tree ensembles."""
         return self.structure.trees
 
     @property
     def unstable(self) -> int:
-        """Neurons of all networks that may change sign."""
+        """Number of neurons of all networks that may change sign."""
         layers = self.structure.relu_layers if self.written_out else None
         return MOST_NEURONS + 1 if layers is None else layers.unstable
 
     @property
     def alike(self) -> int:
-        """Components of few kinds, each small enough for branch and bound of its own; else 0."""
+        """Number of components, if they are of few kinds, each small enough for branch and bound; otherwise
+        0."""
         kinds = self.plan(component_kinds, self.may.exact and self.coupled)
         return sum(kind.members for kind in kinds or ())
 
     @property
     def quadratic(self) -> QuadraticPlan | None:
-        """The plan of the quadratic functions, where there are few enough."""
+        """The plan of the quadratic functions, if there are few enough."""
         plan = self.plan(quadratic_plan, self.written_out and self.structure.curves <= MOST_CURVES)
         return None if plan is None or plan.unstable > MOST_NEURONS else plan
 
 
 class Fact(Generic[T]):
-    """An attribute of `Facts`: what holds where nothing is known, and how it is found out."""
+    """An attribute of `Facts`: its default, and how it is computed."""
 
     def __init__(self, default: T, look_up: Callable[[Case], T]) -> None:
         self.default = default
@@ -141,7 +143,7 @@ class Fact(Generic[T]):
     def __get__(self, facts: Facts, owner: type[Facts]) -> T: ...
 
     def __get__(self, facts: Facts | None, owner: type[Facts]) -> Fact[T] | T:
-        """Asked for the first time: an instance that knows it is not asked here."""
+        """Compute the fact on first use; the instance stores it."""
         if facts is None:
             return self
         found = self.default
@@ -153,58 +155,59 @@ class Fact(Generic[T]):
 
 
 LOOKUPS: dict[str, Callable[[Case], Any]] = {}
-"""How each fact is found out."""
+"""How each fact is computed."""
 
 
 class Facts:
-    """What the choice of phases rests on, each fact found out when it is first asked for: no part of a solve
-    is prepared before its turn. Where blocks are many, nothing else is found out. A fact whose look-up fails
-    keeps its default, which costs the phases that need it."""
+    """The facts that select parts, each computed on first use, so that no part is prepared before its turn.
+    With many blocks only their number is computed. A fact whose computation fails keeps its default, which
+    may leave parts out."""
 
     def __init__(self, at: tuple[SolveContext, AutoOptions] | None = None, **known: int | bool) -> None:
-        """`at`: where they are found out; without, what is not `known` keeps its default."""
+        """`at`: what facts are computed from; without it, facts that are not `known` keep their defaults."""
         self.at = at
         vars(self).update(known)
 
     blocks = Fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
-    """That are the same up to their data and share rows; 0 where they are not."""
+    """Number of equal blocks (up to their data) that share rows; 0 without."""
     integers = Fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
-    """Integer columns that can move, classes among them."""
+    """Number of integer columns that can move, classes among them."""
     choices = Fact(0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0)
-    """Those beside classes."""
+    """Number of those that are not classes."""
     decided = Fact(False, lambda at: not Propagation(at.context.once(scaled_problem)).holds_inputs)
-    """Whether integers and equality rows decide all that predictors read. Then what local search over the
-    integers sees is exact, and it begins before descents; else it needs the inputs that these find."""
+    """Whether integers and equations determine all inputs of predictors. Then local search over the integers
+    is exact and begins before descents; otherwise it needs inputs from them."""
     components = Fact(1, lambda at: at.structure.parts.count)
     priced = Fact(False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled)
-    """Class outputs in several components that share rows."""
+    """Classes in several components that share rows."""
     unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
-    """Neurons that may change sign if all networks are written out; too many where they cannot be."""
+    """Number of neurons that may change sign if all networks are written out; too many if they cannot be."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
-    """Components that share rows, each a ReLU network over such a set."""
+    """Components that share rows, each a ReLU network over a box, simplex or ball."""
     exact_blocks = Fact(0, lambda at: at.alike)
-    """Components that share rows, of few kinds, each of them small enough for branch and bound; else 0."""
+    """Number of components that share rows, of few kinds, each small enough for branch and bound; otherwise
+    0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
-    """Samples, where all predictors are tree ensembles; else 0."""
+    """Number of samples, if all predictors are tree ensembles; otherwise 0."""
     whole = Fact(False, lambda at: False)
     """Whether all predictors became tables or rows."""
     trees_beside_others = Fact(False, lambda at: False)
-    """Tree ensembles beside other predictors, as the problem was given."""
+    """Whether tree ensembles stand beside other predictors in the original problem."""
     tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
-    """Components of these that share rows; else 0."""
+    """Number of components of tree ensembles that share rows; otherwise 0."""
     curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
-    """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
+    """Number of quadratic functions, if everything else can be written as rows; otherwise 0."""
     branched = Fact(False, lambda at: at.may.exact)
     """Whether anything is to be proved."""
 
     @property
     def slopes(self) -> bool:
-        """Whether anything has a slope: trees are steps."""
+        """Whether any predictor has a slope: trees have none."""
         return self.tree_samples == 0
 
     @property
     def many_blocks(self) -> bool:
-        """Too many for all that takes them one by one."""
+        """Too many blocks for parts that take them one by one."""
         return self.blocks > MANY_BLOCKS
 
     @property

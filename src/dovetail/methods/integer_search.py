@@ -45,40 +45,41 @@ from dovetail.run.incumbent import over
 from dovetail.structure.boxes import grid
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
-"""Neighbours times columns, and neighbours, that are evaluated in one batch: 32 MB, and a few milliseconds of
-a small network."""
+"""Neighbours times columns, and neighbours, evaluated in one batch: 32 MB, and a few milliseconds of a small
+network."""
 MOST_SAMPLES = 100_000
-"""Neighbours times samples of one batch: all networks are asked about each neighbour, which takes a third of
-a second with two layers of 64, and no clock is looked at in between (600 plants)."""
+"""Neighbours times samples of one batch: a third of a second with two layers of 64, during which no clock is
+checked (600 plants)."""
 FEWEST_NEIGHBOURS = 16
-"""However many columns there are: fewer would make a random walk of it."""
+"""Smallest number of neighbours: fewer would make a random walk."""
 CHAIN, MOST_CHAINS = 4, 100
-"""Moves of a chain at the most, and chains that go on."""
+"""Largest number of moves in a chain, and of chains that are continued."""
 LONGEST_PATH, ON_THE_WAY = 64, 7
-"""Moves that follow a better one before all neighbours are evaluated again (dispatch of 240 jobs: a better
-point after 8 s than single moves have after 20), and points of the path that are evaluated."""
+"""Number of moves that follow an improvement before all neighbours are evaluated again (dispatch of 240
+jobs: a better point after 8 s than single moves after 20), and of points of this path that are evaluated."""
 STILL = 1e-9
-"""Relative to a row's largest entry: what changes by less is rounding."""
+"""Relative to a row's largest entry: smaller changes are rounding."""
 KICKS = (2, 6)
-"""Least and most random moves of a kick: one is undone by the descent, many forget the local optimum."""
+"""Smallest and largest number of random moves of a kick."""
 STRIDE, LONGEST = 8.0, 1e9
-"""Steps of an integer are of 1, 8, 64, ... as far as its bounds reach, which may be endless (two integers in
-[-1000, 1000]: 13,000 evaluations where steps of 1 alone took 36,000). Up to eight values have steps of 1."""
+"""Steps of an integer are 1, 8, 64, ... up to its bounds, which may be infinite (two integers in [-1000,
+1000]: 13,000 evaluations instead of 36,000 with steps of 1). Up to eight values have steps of 1."""
 STEP_EFFORT, CELL_EFFORT = 1e-4, 1.7e-8
-"""Seconds of a level of sums, and of each number in it, fitted on six problems (see `Work.effort`)."""
+"""Effort in seconds of a level of sums, and of each number in it, fitted on six problems (see
+`Work.effort`)."""
 
 Moves = tuple[IntArray, FloatArray]
 """(k, 4) columns and (k, 4) changes; a move of fewer columns has zeros at its end."""
 
 
 class Exchanges(NamedTuple):
-    """Where binaries stand in two choice rows each, as in an assignment: a job's and a machine's."""
+    """Binaries in two choice rows each, as in an assignment: a job's and a machine's."""
 
     job: IntArray
-    """(n,) of each column, -1 where it is in no assignment."""
+    """(n,) the job of each column, -1 outside assignments."""
     machine: IntArray
     column: IntArray
-    """(rows, rows) of a job and a machine, -1 where there is none."""
+    """(rows, rows) the column of a job and a machine, -1 without one."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,13 @@ class IntegerLocalSearch:
     """
 
     rounds: int | None = None
-    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    """Number of starts; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 100
-    """Starts in a row that brought nothing."""
+    """Number of starts in a row without progress."""
     kicks: int = 50
-    """Of the best local optimum so far, from one start."""
+    """Number of kicks of the best local optimum from one start."""
     until_feasible: bool = False
-    """Whether to go on beyond `rounds` while no point is known, for as long as there is time and patience."""
+    """Whether to continue beyond `rounds` while no solution is known, as long as time and patience last."""
 
     name = "integer-search"
 
@@ -111,16 +112,16 @@ class IntegerLocalSearch:
         require_flags("IntegerLocalSearch", self, "until_feasible")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Search from one start after the other, and from the best point in between."""
+        """Search from one start after the other, and from the incumbent in between."""
         return take_turns(context, moves_of(context, self), self.rounds, until_feasible=self.until_feasible)
 
     def moves(self, context: SolveContext) -> list[Move]:
-        """One: the next start and its kicks."""
+        """One move: the next start with its kicks."""
         return [IntegerMoves(context, self)]
 
 
 class IntegerMoves(Move):
-    """Local searches from the starts of a solve, and from the best point in between."""
+    """Local searches from the starts of a solve, and from the incumbent in between."""
 
     def __init__(self, context: SolveContext, options: IntegerLocalSearch) -> None:
         super().__init__(options.patience)
@@ -131,7 +132,7 @@ class IntegerMoves(Move):
         self._descent = Descent(context, scaled, DescentOptions()) if self._local.holds_inputs else None
 
     def turn(self, context: SolveContext) -> Turn | None:
-        """From the next start, or from the best point."""
+        """A search from the next start, or from the incumbent."""
         z, _ = next(self._starts, (None, ""))
         if z is None:
             return None
@@ -145,7 +146,7 @@ class IntegerMoves(Move):
 
 
 class LocalSearch:
-    """Neighbourhood, descent and kicks over one problem."""
+    """Neighbourhood, descent and kicks for one problem."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
         self._context, self._scaled = context, scaled
@@ -162,10 +163,10 @@ class LocalSearch:
         fitting = min(MOST_CELLS // scaled.host.n_columns, MOST_SAMPLES // max(1, samples))
         self._batch = min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, fitting))
         self._every = grid(np.flatnonzero(free), scaled.host.lower, scaled.host.upper, self._batch)
-        """(k, integers) all values that they can have together; None where a batch cannot hold them."""
+        """(k, integers) all joint values of the integers; None if a batch cannot hold them."""
 
     def _find_choice_rows(self) -> list[IntArray]:
-        """Equality rows over free binaries alone with equal entries: one of them on, or several."""
+        """Equations over free binaries alone with equal entries: one of them is 1, or several are."""
         host = self._scaled.host
         rows = []
         binary = self._free & (host.lower == 0.0) & (host.upper == 1.0)
@@ -178,7 +179,7 @@ class LocalSearch:
         return rows
 
     def run(self, z: FloatArray, kicks: int, budget: Budget, source: str) -> tuple[FloatArray, float]:
-        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit."""
+        """Search from `z`, offering improvements; returns the best point and its merit."""
         if self._every is not None and len(self._every):
             return self._best_of_all(z, 1 + kicks, source)
         best, best_merit = self._descend(self._rounded(z), budget, source)
@@ -193,8 +194,8 @@ class LocalSearch:
         return best, best_merit
 
     def _best_of_all(self, z: FloatArray, most: int, source: str) -> tuple[FloatArray, float]:
-        """All values of the integers beside the other columns of `z`; the best ones are offered, `most` of
-        them while none is accepted."""
+        """Evaluate all values of the integers beside the other columns of `z`; the best ones are offered,
+        `most` of them until one is accepted."""
         assert self._every is not None
         Z = np.repeat(z[None], len(self._every), axis=0)
         Z[:, self._free] = self._every
@@ -205,7 +206,7 @@ class LocalSearch:
         return Z[best[0]], float(merits[best[0]])
 
     def _rounded(self, z: FloatArray) -> FloatArray:
-        """Whole numbers; in each choice as many on as the fractions add up to, the largest ones."""
+        """Rounded integers; in each choice as many are 1 as the fractions add up to, the largest ones."""
         z = z.copy()
         for row in self._choice_rows:
             count = round(float(z[row].sum()))
@@ -215,7 +216,7 @@ class LocalSearch:
         return z
 
     def _descend(self, z: FloatArray, budget: Budget, source: str) -> tuple[FloatArray, float]:
-        """To a point none of whose neighbours is better, nor any chain of moves that was tried."""
+        """Descend to a point without better neighbours, or better chains of moves among those tried."""
         Z = z[None].copy()
         merit = float(self._merits(Z)[0])
         z = Z[0]
@@ -248,7 +249,8 @@ class LocalSearch:
         budget: Budget,
         source: str,
     ) -> tuple[FloatArray, float] | None:
-        """A better point, one move or several away, or None: by sums of changes, and the best evaluated."""
+        """A better point, one or several moves away, or None: ranked by sums of changes, the best
+        evaluated."""
         sound = np.isfinite(merits)
         Z, merits, moves = Z[sound], merits[sound], (moves[0][sound], moves[1][sound])
         if len(Z) == 0:
@@ -276,11 +278,8 @@ class LocalSearch:
         return None
 
     def _path(self, sums: Sums, z: FloatArray, merit: float, changes: FloatArray) -> tuple[FloatArray, float]:
-        """Move after move, each the best by sums, from a better neighbour; the best point on the way.
-
-        The neighbour keeps the merit that it was chosen for: in a batch of another size a network may answer
-        a little differently, and what is taken must be better each time.
-        """
+        """Continue from a better neighbour, each move the best by sums; the best point on the way. The
+        neighbour keeps the merit by which it was chosen, because batches of another size differ slightly."""
         path, expected = [z], np.inf
         while len(path) <= LONGEST_PATH:
             _, move, worth = sums.likely(path[-1][None], 1)
@@ -304,12 +303,12 @@ class LocalSearch:
             incumbent.offer(z, source)
 
     def _merits(self, Z: FloatArray) -> FloatArray:
-        """(T,) of points completed in place."""
+        """(T,) merits of points, which are completed in place."""
         self._propagation.fill(Z)
         return self._merit.of(Z)
 
     def _moves(self, z: FloatArray) -> Moves:
-        """The neighbourhood: swaps within a choice row, or between two; steps of integers in no such row."""
+        """The neighbourhood: swaps within a choice row, or between two; steps of other integers."""
         host = self._scaled.host
         columns, changes = [np.empty((0, 4), dtype=np.int64)], [np.empty((0, 4))]
         alone = self._free.copy()
@@ -336,9 +335,9 @@ class LocalSearch:
         return np.concatenate(columns), np.concatenate(changes)
 
     def _find_exchanges(self) -> Exchanges:
-        """Rows are the nodes of a graph whose edges are the binaries; one that stands in a single row of such
-        a graph leads to a node of its own, for a row that the presolve left out. The nodes of a graph that
-        has exchanges fall into two sides, jobs and machines."""
+        """Find assignments: choice rows are nodes of a graph, binaries its edges; a binary in a single row
+        leads to an artificial node, because the presolve may have removed a row. The nodes then have two
+        sides, jobs and machines."""
         count, both = np.zeros(self._free.size, dtype=np.int64), np.full((self._free.size, 2), -1)
         nodes = len(self._choice_rows)
         for number, row in enumerate(self._choice_rows):
@@ -373,7 +372,7 @@ class LocalSearch:
         return Exchanges(job, machine, column)
 
     def _swaps(self, z: FloatArray) -> IntArray:
-        """Two binaries that are on, swapped: both choice rows of each keep their sums."""
+        """Two binaries that are 1, exchanged so that the choice rows keep their sums."""
         job, machine, column = self._exchanges
         on = np.flatnonzero((job >= 0) & (z > 0.5))
         if on.size * (on.size - 1) <= 4 * self._batch:
@@ -398,12 +397,9 @@ class LocalSearch:
 
 
 class Sums:
-    """What chains of moves are worth, by the sums of what their moves change.
-
-    What a move changes at a point it changes nearly as much elsewhere: sums exactly, outputs of networks to
-    first order. Only rows and columns that some move changes are looked at, which are few: an exchange leaves
-    the rows of its choices as they are, and columns that equality rows define hold these.
-    """
+    """The merit of chains of moves, estimated from the sums of their changes. Activities of rows add
+    exactly, outputs of networks to first order. Only rows and columns that some move changes are
+    considered."""
 
     def __init__(
         self,
@@ -412,7 +408,7 @@ class Sums:
         changes: FloatArray,
         moves: Moves,
     ) -> None:
-        """`changes`: (k, n) of all columns by each of `moves`, but those that are pushed."""
+        """`changes`: (k, n) the changes of all columns by each of `moves`, without pushed columns."""
         host = merit.host
         self._merit, self._moves, self._levels = merit, moves, propagation.pushed_levels
         self._pushed, self._cost = propagation.pushed, changes @ host.cost
@@ -428,7 +424,7 @@ class Sums:
 
     @property
     def width(self) -> int:
-        """Numbers that a chain is judged by."""
+        """Number of quantities per chain."""
         return 1 + self._rows.size + self._columns.size + 4
 
     def likely(self, chains: FloatArray, most: int) -> tuple[IntArray, IntArray, FloatArray]:

@@ -36,29 +36,30 @@ from dovetail.run.failures import expendable
 from dovetail.structure.structure import structure_of
 
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
-"""Descents of the relaxed problem, and their part of the time left: the first that ends within it counts."""
+"""Number of descents of the relaxed problem, and their share of the time left."""
 RELAXED_TOLERANCE = 1e-5
-"""Of those descents: what is rounded afterwards need not be polished."""
+"""Tolerance of those descents, whose result is rounded anyway."""
 RENS_SHARE = 0.2
-"""Of the time left, for one MILP towards a first point: four of them leave time for the neighbourhoods."""
+"""Share of the time left for one MILP towards a first point."""
 RENS_FREED = (0.0, 0.1, 0.3, 1.0)
-"""Parts of the integers that came out integral, freed too in turn: they may be wrong."""
+"""Fractions of the integers that came out integral, freed too in turn."""
 RENS_RADIUS, NEAR_RADIUS = 1.0, 0.3
-"""Trust regions of linear MILPs: the whole box towards a first point, near the best point from then on."""
+"""Trust regions of linear MILPs: the whole box towards a first point, near the incumbent from then on."""
 SECONDS = 2.0
-"""Of a step beside the MILPs of neighbourhoods: an LP, or a descent."""
+"""Time limit of a step beside the MILPs: an LP, or a descent."""
 FIRST_SIZE, GROW, SHRINK = 10, 1.2, 0.8
-"""Integers that are free at first, and what their number is multiplied by after a turn in vain."""
+"""Number of free integers at first, and the factors on it after turns without success."""
 FIRST_NODES, MORE_NODES = 50, 1.5
-"""Of a neighbourhood at first, and what the number is multiplied by where a MILP came to no end in vain."""
+"""Node limit of a neighbourhood at first, and the factor on it after a MILP without result."""
 DESCENT_RADIUS = 0.2
-"""Of the descents before and after a linear MILP, as of any other (SequentialLinear)."""
+"""Trust region of the descents before and after a linear MILP."""
 PENALTY_FACTOR = 100.0
-"""Penalties of linear MILPs, times those of descents, which grow on the way: a MILP has one step only."""
+"""Factor on penalties of linear MILPs: a descent raises them on the way, a MILP has one step."""
 MOST_SIGNS = 400
-"""Neurons that can change sign in the exact form; with more each MILP spends its time on presolve."""
+"""Largest number of neurons that can change sign in the exact form; with more each MILP spends its time on
+presolve."""
 PRICED = 1e-9
-"""Duals above this make an output critical; below is the LP's own tolerance."""
+"""Larger duals make an output critical; smaller ones are within the LP's tolerance."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,11 @@ class Neighbourhood:
     """
 
     rounds: int | None = None
-    """Neighbourhoods of each kind to search; None: until the time is over or `patience` brought nothing."""
+    """Number of neighbourhoods of each kind; None: until the time is over or `patience` of them brought
+    nothing."""
     patience: int = 40
     relax: bool = True
-    """Begin with the relaxation, also where there is an incumbent."""
+    """Begin with the relaxation, also if there is an incumbent."""
 
     name = "neighbourhood"
 
@@ -91,7 +93,7 @@ class Neighbourhood:
         return take_turns(context, moves_of(context, self), self.rounds)
 
     def moves(self, context: SolveContext) -> list[Move]:
-        """The relaxation, and one for each kind of neighbourhood."""
+        """The relaxation, and one move for each kind of neighbourhood."""
         form: _Form | None = context.once(_written_form)
         if form is None and not self.relax and not np.any(context.once(structure_of).free_integers):
             return []
@@ -103,17 +105,17 @@ class Neighbourhood:
 
 
 class _Form(ABC):
-    """A MIP that is the problem, or nearly so, around the best point."""
+    """A MIP that equals the problem, exactly or nearly, around the incumbent."""
 
     mip: Mip
-    """Minimised; the host's columns come first."""
+    """In minimisation form; the problem's columns come first."""
     integers: IntArray
     """Its integer columns that can move."""
     whole_rows: dict[int, list[IntArray]]
-    """The host's integers of each row that has several, by their number."""
+    """The integers of each row that has several, by their number."""
 
     def _tie(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
-        """What belongs together: `further` has rows of columns that do beside those of the MIP."""
+        """Connect integers that belong together: `further` has rows of columns beside those of the MIP."""
         self.mip = mip
         movable = mip.integer & (mip.upper - mip.lower > 0.5)
         self.integers = np.flatnonzero(movable)
@@ -135,15 +137,15 @@ class _Form(ABC):
     def search(
         self, z: FloatArray, free: BoolArray, nodes: float, context: SolveContext
     ) -> tuple[float, bool]:
-        """The best point with all other integers as in `z`, which is offered: its merit, and whether the MILP
-        came to its end."""
+        """Find the best point with all other integers as in `z`, and offer it: its merit, and whether the
+        MILP finished."""
 
     def beginning(self, z: FloatArray, rng: np.random.Generator, context: SolveContext) -> int:
         """The column around which integers are freed."""
         return int(rng.choice(self.integers))
 
     def held(self, z: FloatArray, free: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds that hold the other integers."""
+        """Bounds that fix the other integers."""
         lower, upper = self.mip.lower.copy(), self.mip.upper.copy()
         held = self.integers[~free[self.integers]]
         lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
@@ -151,7 +153,7 @@ class _Form(ABC):
 
 
 class _WrittenForm(_Form):
-    """Networks as rows: exact."""
+    """Networks written as constraints: exact."""
 
     def __init__(self, context: SolveContext, written: Reformulated) -> None:
         self._written = written
@@ -182,7 +184,7 @@ class _WrittenForm(_Form):
 
 
 class _LinearForm(_Form):
-    """Networks linear at the best point, within a trust region."""
+    """Networks linearised at the incumbent, within a trust region."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
         self.scaled = scaled
@@ -217,7 +219,7 @@ class _LinearForm(_Form):
         context: SolveContext,
         source: str,
     ) -> float:
-        """A MILP over the free integers, networks linearised at `z`, and a descent from its point."""
+        """A MILP over the free integers with networks linearised at `z`, and a descent from its point."""
         penalty = PENALTY_FACTOR * self.scaled.penalty
         step = self.descent.step(z, radius, self.held(z, free), penalty, budget)
         start, part = z if step is None else step.z, context.budget.part(SECONDS)
@@ -226,8 +228,8 @@ class _LinearForm(_Form):
         return iterate.merit
 
     def beginning(self, z: FloatArray, rng: np.random.Generator, context: SolveContext) -> int:
-        """An output that holds the objective back, where there is one: its network's row has a price while
-        the integers are held."""
+        """An output that limits the objective, if there is one: its network's row has a price while the
+        integers are fixed."""
         at, columns = self._critical
         if at is not z:
             scaled = self.scaled
@@ -246,7 +248,7 @@ class _LinearForm(_Form):
 
 
 def _written_form(context: SolveContext) -> _WrittenForm | None:
-    """None where the networks cannot be written as rows, or are too large (see `SolveContext.once`)."""
+    """None if the networks cannot be written as constraints, or are too large (see `SolveContext.once`)."""
     structure = context.once(structure_of)
     with expendable("networks written out for neighbourhoods"):
         layers = structure.relu_layers
@@ -269,14 +271,14 @@ class _Neighbourhoods(Move):
         self._rng = np.random.default_rng(context.seed + 3)
         self._size, self._nodes = float(FIRST_SIZE), float(FIRST_NODES)
         self._closed: FloatArray | None = None
-        """The point of which all of the problem was a neighbourhood, and brought nothing."""
+        """The incumbent for which a neighbourhood with all integers free brought nothing."""
 
     def ready(self, context: SolveContext) -> bool:
         x = self._context.incumbent.x
         return x is not None and x is not self._closed
 
     def turn(self, context: SolveContext) -> Turn | None:
-        """One neighbourhood of the best point."""
+        """One neighbourhood of the incumbent."""
         context = replace(self._context, budget=context.budget)
         x, form = context.incumbent.x, self._form
         assert x is not None
@@ -300,7 +302,7 @@ class _Neighbourhoods(Move):
 
 
 class _Near(_Neighbourhoods):
-    """Integers near one of them."""
+    """Integers connected with one of them."""
 
     def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
         form = self._form

@@ -1,4 +1,4 @@
-"""Bounds and rows that no output of the predictors can meet: no point exists, and no search is needed."""
+"""Bounds and rows that no output of the predictors can satisfy: infeasible without a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dovetail.structure.structure import structure_of
 
 
 def out_of_reach(context: SolveContext) -> MethodOutcome | None:
-    """The end of a solve whose predictors cannot give what its bounds and rows ask for; None: they may."""
+    """The end of a solve that the ranges of predictors make infeasible; None otherwise."""
     found = context.once(structure_of).reached
     if found is None or not found.why_empty:
         return None

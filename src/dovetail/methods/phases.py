@@ -30,8 +30,8 @@ from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.run.context import Method
 
 KICKS = 8
-"""Of one turn of the integer search: on eleven zoo problems 50 find more on two of them, in three times the
-time; without any, less is found on eight."""
+"""Number of kicks in one turn of the integer search: on eleven zoo problems 50 find more on two of them, in
+three times the time; none find less on eight."""
 
 
 @dataclass(frozen=True)
@@ -40,24 +40,24 @@ class Phase:
 
     name: str
     when: str
-    """In words, as the documentation has it."""
+    """The condition in words, for the documentation."""
     applies: Callable[[Facts], bool]
     method: Callable[[AutoOptions], Method]
     why: str
-    """The section line of the log, facts to be filled in."""
+    """The line of the log when the part begins, with facts to be filled in."""
     needs_points: bool = False
-    """Whether it begins with the points that parts before it have been at."""
+    """Whether it begins with points that earlier parts visited."""
     as_given: bool = False
-    """Whether it takes tree ensembles as predictors, also where they were written as rows for the others."""
+    """Whether it takes tree ensembles as predictors even if they were written as rows for others."""
     as_written: bool = False
-    """Whether it takes the one MIP that the problem became."""
+    """Whether it takes the MIP of the whole problem."""
     proves: bool = False
-    """Whether it proves bounds: then it goes on for longer where it gains nothing."""
+    """Whether it proves bounds."""
     of_blocks: bool = False
-    """Whether it takes all of many equal blocks at once: it has all the time that it wants, and no turns."""
+    """Whether it takes many equal blocks at once, with all the time and no turns."""
 
     def suits(self, facts: Facts) -> bool:
-        """Whether it takes part; with many equal blocks only what takes all of them at once does."""
+        """Whether it suits the problem; many equal blocks have one part only."""
         return (self.of_blocks or not facts.many_blocks) and self.applies(facts)
 
 

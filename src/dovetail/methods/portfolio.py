@@ -1,11 +1,8 @@
-"""The loop of every search: moves in turns, each of which goes on where it was.
+"""The loop of every search: moves in turns, each of which continues where it was.
 
-    repeat
-        choose:  the move that has had fewest turns for its credit
-        turn:    it offers what it finds
-        credit:  full after a better point, half of what it was after none, never nothing
-
-With a number of rounds nothing depends on the clock.
+The move with the fewest turns for its credit is next. A move has full credit after an improvement, half of
+its last credit after a failure, and never less than `LEAST_CREDIT`. With a number of rounds the order does
+not depend on the clock.
 """
 
 from __future__ import annotations
@@ -21,48 +18,48 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress, worthwhile
 
 LEAST_CREDIT = 0.125
-"""Of a move that has brought nothing for long: an eighth of the turns of one that brings something."""
+"""Least credit of a move: an eighth of the turns of a successful one."""
 SLICE, LEAST_SLICE = 0.25, 0.2
-"""Of the time since the solve began, and seconds: what one of several moves takes at most in a turn, once a
-point is known."""
+"""Fraction of the time since the solve began, and seconds: the longest turn of one of several moves once a
+solution is known."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a move has done."""
+    """The result of a move's turn."""
 
     merit: float
-    """What it thinks its point is worth."""
+    """The move's own merit of its point."""
     objective: float = math.nan
-    """Of its point, in the user's sense, where it is feasible."""
+    """The objective of its point, in the user's sense, if it is feasible."""
     learnt: bool = False
-    """Whether it found something, though nothing better: it does not count as idle."""
+    """Whether it found something useful without an improvement, so that it does not count as idle."""
 
 
 class Move(ABC):
-    """One way to look for better points. It goes on where it was when it is asked again."""
+    """One way to search better points; it continues where it was."""
 
     def __init__(self, patience: int) -> None:
-        """`patience`: so many turns in a row may bring nothing."""
+        """`patience`: number of turns in a row without success."""
         self.patience = patience
         self.idle = 0
-        """Turns in a row that brought nothing."""
+        """Number of turns in a row without success."""
         self.credit = 1.0
 
     @abstractmethod
     def turn(self, context: SolveContext) -> Turn | None:
-        """Work within the budget of the context; None where nothing is left to do for this incumbent."""
+        """Work within the budget of the context; None if nothing is left to do for this incumbent."""
 
     def ready(self, context: SolveContext) -> bool:
-        """Whether it has anything to begin with."""
+        """Whether it has a point to begin with."""
         return True
 
 
 class Options(Protocol):
-    """What says which moves a search has: hashable, as frozen dataclasses are."""
+    """Options that determine the moves of a search; hashable, as frozen dataclasses are."""
 
     def moves(self, context: SolveContext) -> list[Move]:
-        """Made for a whole solve."""
+        """The moves for a whole solve."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +71,15 @@ class _Made:
 
 
 def moves_of(context: SolveContext, options: Options) -> list[Move]:
-    """The moves of these options, the same whenever a solve asks for them."""
+    """The moves of these options, the same in all calls of a solve."""
     return context.once(_Made(options))
 
 
 def take_turns(
     context: SolveContext, moves: Sequence[Move], rounds: int | None = None, *, until_feasible: bool = False
 ) -> MethodOutcome:
-    """Until the solve is over, each move has had its `rounds`, or all have lost patience.
-
-    `until_feasible`: go on beyond the rounds while no point is known.
-    """
+    """Turns until the solve is over, each move has had its `rounds`, or all have lost patience.
+    `until_feasible`: continue beyond the rounds while no solution is known."""
     progress, turns, playing = Progress(context), dict.fromkeys(moves, 0), list(moves)
     stopped = StopReason.STALLED
     while True:

@@ -26,12 +26,11 @@ from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run.context import MethodOutcome, SolveContext
 
 RELAXED = 2
-"""Every so many starts begin with the integers relaxed, while no point is known: what the relaxed optimum has
-no integers near it for, others may find."""
+"""Every so many starts begin with relaxed integers while no solution is known."""
 
 
 SAME = 1e-5
-"""Relative to 1 + |value|: two descents into the same optimum end closer than this, since each goes on until
+"""Relative to 1 + |value|: descents into the same optimum end closer than this, because each continues until
 the model predicts less than 1e-7."""
 
 
@@ -48,17 +47,17 @@ class SequentialLinear:
     """
 
     starts: int | None = None
-    """Descents to make; None: until the time is over or `patience` of them brought nothing new."""
+    """Number of descents; None: until the time is over or `patience` of them brought nothing new."""
     patience: int = 20
-    """Descents in a row that end in a local optimum known before: where all are new there are more."""
+    """Number of descents in a row that end in a known local optimum."""
     radius: float = 0.2
-    """Of the first trust region, in widths of the inputs' boxes; half of it near the incumbent."""
+    """First trust region, in widths of the inputs' boxes; half of it near the incumbent."""
     bundle: int = 8
-    """Linearisations that are kept as one-sided cuts; 0 for plain sequential LP."""
+    """Number of linearisations kept as one-sided cuts; 0 for plain sequential LP."""
     steps: int = 60
-    """The most steps of one descent."""
+    """Largest number of steps of one descent."""
     until_feasible: bool = False
-    """Whether to go on beyond `starts` while no point is known, for as long as there is time and patience."""
+    """Whether to continue beyond `starts` while no solution is known, as long as time and patience last."""
 
     name = "sequential-linear"
 
@@ -76,7 +75,7 @@ class SequentialLinear:
         return take_turns(context, moves_of(context, self), self.starts, until_feasible=self.until_feasible)
 
     def moves(self, context: SolveContext) -> list[Move]:
-        """One: the next descent."""
+        """One move: the next descent."""
         return [Descents(context, self)]
 
 
@@ -96,8 +95,8 @@ class Descents(Move):
         self._unfinished: tuple[FloatArray, str] | None = None
 
     def turn(self, context: SolveContext) -> Turn | None:
-        """From the next start, or on from where the last turn was cut short; half of the first ones begin
-        with the integers relaxed, while no point is known."""
+        """A descent from the next start, or the continuation of an interrupted one; half of the first ones
+        begin with relaxed integers, while no solution is known."""
         z, kind = self._unfinished or next(self._starts, (None, ""))
         if z is None:
             return None
@@ -113,13 +112,13 @@ class Descents(Move):
 
 
 class LocalOptima:
-    """Values, in order."""
+    """Sorted values of local optima."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
 
     def add(self, iterate: Iterate) -> bool:
-        """Whether a descent's end is an optimum that no descent has been at before; it is one then."""
+        """Whether a descent ended in a new optimum, which is recorded."""
         if not iterate.feasible:
             return False
         value, room = iterate.merit, SAME * (1.0 + abs(iterate.merit))
@@ -131,5 +130,5 @@ class LocalOptima:
 
 
 def local_optima(context: SolveContext) -> LocalOptima:
-    """Those of a solve, for all its phases (see `SolveContext.once`)."""
+    """The local optima of a solve (see `SolveContext.once`)."""
     return LocalOptima()

@@ -1,1 +1,2 @@
-"""Problems in files: a model (.mps, .lp), predictors in their own files, and a TOML file that ties them."""
+"""Problems in files: a model (.mps, .lp), predictors in their own files, and a TOML file that connects
+them."""

@@ -21,7 +21,7 @@ INDEX = r"[^\[\](),]+"
 
 
 class NamedColumns:
-    """The names of a model's columns, to look names and patterns up in."""
+    """The names of a model's variables, to look up names and patterns."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
@@ -31,11 +31,11 @@ class NamedColumns:
         return name in self._known
 
     def pattern(self, text: str) -> NamePattern | None:
-        """What `text` stands for, if it is a pattern and no column's name."""
+        """The pattern in `text`, if it is one and not a variable's name."""
         return None if text in self._known or not PLACEHOLDER.search(text) else NamePattern(text, self)
 
     def require(self, name: str) -> None:
-        """Refuse a name that no column has."""
+        """Refuse an unknown name."""
         if name not in self._known:
             raise ModelError(f"there is no variable {name!r}{did_you_mean(name, self.names) or '.'}")
 
@@ -43,36 +43,36 @@ class NamedColumns:
 @dataclass(frozen=True)
 class _Match:
     key: tuple[str, ...]
-    """What stands in the place of each {placeholder}."""
+    """The values of the {placeholders}."""
     numbers: tuple[str, ...]
-    """What stands in the place of each *."""
+    """The numbers at the *."""
     name: str
 
 
 class NamePattern:
-    """A name with placeholders, and the columns it stands for."""
+    """A name with placeholders, and its variables."""
 
     def __init__(self, text: str, columns: NamedColumns) -> None:
         self.text, self._columns = text, columns
         self._parts = tuple(m[1] or f"*{k}" for k, m in enumerate(PLACEHOLDER.finditer(text)))
-        """The name of each placeholder, where it stands; a star and a number for each star."""
+        """The names of placeholders in order; a numbered star for each star."""
         self.placeholders = tuple(dict.fromkeys(part for part in self._parts if part[0] != "*"))
         self._found: dict[tuple[str, ...], list[str]] | None = None
 
     def columns(self, key: tuple[str, ...]) -> list[str]:
-        """The columns for one value of each placeholder, in the order of the numbers at `*`."""
+        """The variables for given values of the placeholders, in the order of the numbers at `*`."""
         if self._found is None:
             self._found = self._grouped()
         return self._found.get(key, [])
 
     def keys(self) -> list[tuple[str, ...]]:
-        """The values that the placeholders have, in the order of the columns."""
+        """The values of the placeholders, in the order of the variables."""
         self.columns(())
         assert self._found is not None
         return list(self._found)
 
     def filled(self, key: tuple[str, ...]) -> str:
-        """The name that the pattern would have for one value of each placeholder; stars stay."""
+        """The name for given values of the placeholders; stars stay."""
         values = dict(zip(self.placeholders, key, strict=True))
         return PLACEHOLDER.sub(lambda place: values.get(place[1] or "", place[0]), self.text)
 
@@ -99,7 +99,7 @@ class NamePattern:
         return found
 
     def _match(self, name: str, values: tuple[str, ...]) -> _Match:
-        """`values` are those of the placeholders, each where it stands first, and of every star."""
+        """`values` are those of the placeholders at their first place, and of every star."""
         part = dict(zip(dict.fromkeys(self._parts), values, strict=True))
         numbers = tuple(value for kind, value in part.items() if kind[0] == "*")
         if not all(map(WHOLE.fullmatch, numbers)):

@@ -1,6 +1,6 @@
-"""A problem as files describe it: a model, its predictors, how to solve it, and where the answer goes.
+"""A problem as files describe it: a model, its predictors, options, and output files.
 
-Reading the description checks its tables, keys and kinds of value, which is quick and finds most mistakes;
+Reading the description checks tables, keys and kinds of value, which is quick and finds most mistakes;
 building the problem then reads the model and the networks.
 """
 
@@ -33,14 +33,14 @@ OPENING, CLOSING = "[({", "])}"
 
 @dataclass(frozen=True, eq=False)
 class FileDescription:
-    """What one problem file says, or a model file and the options of the command line."""
+    """The contents of a problem file, or of a model file with command-line options."""
 
     model: Path
     document: Document
-    """Where method, options and outputs stand; says nothing for a model file."""
+    """The document with method, options and outputs; empty for a model file."""
     predictors: tuple[tuple[Document, Place], ...]
     source: Path
-    """The file that was named on the command line."""
+    """The file named on the command line."""
 
     @classmethod
     def read(cls, path: Path, predictors: Sequence[str] = ()) -> FileDescription:
@@ -59,24 +59,24 @@ class FileDescription:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Arguments of `dovetail.solve`, as far as the file gives them."""
+        """The options of `dovetail.solve` in the file."""
         table = self.document.content.get("solve", {})
         return {name: value for name, value in table.items() if name in SOLVE}
 
     @property
     def start(self) -> Path | None:
-        """The result file that the solve begins from."""
+        """The result file for `start`."""
         name = self.document.content.get("solve", {}).get("start")
         return None if name is None else self.document.file(("solve", "start"), name)
 
     def output(self, kind: str) -> Path | None:
-        """Where the solution, report or certificate goes."""
+        """The file for the solution, report or certificate."""
         name = self.document.content.get("output", {}).get(kind)
         return None if name is None else self.document.folder / name
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files that it is made of: nothing may be written over them."""
+        """All input files, which must not be overwritten."""
         named = []
         for document, place in self.predictors:
             table = document.content["predictor"][place[-1]]
@@ -91,7 +91,7 @@ class FileDescription:
         return method
 
     def require_options(self) -> None:
-        """Refuse options of the solve that cannot be, at their line."""
+        """Refuse invalid options of the solve, with their line."""
         from dovetail.solving.options import SolveOptions
 
         taken = inspect.signature(SolveOptions.checked).parameters
@@ -102,7 +102,7 @@ class FileDescription:
                 SolveOptions.checked(**{**usual, name: value})
 
     def problem(self, *, trust: bool = False) -> Problem:
-        """The model, read, with its predictors tied to it."""
+        """The model with its predictors."""
         from dovetail.core.problem import Problem
         from dovetail.models.files import read
         from dovetail.problem_file.column_patterns import NamedColumns
@@ -118,7 +118,7 @@ class FileDescription:
 
 
 def read_predictor_option(text: str) -> Document:
-    """What the option says, as a problem file would; names are split at commas outside brackets."""
+    """A command-line option in the form of a problem file; names are split at commas outside brackets."""
     name = f"--predictor {text!r}"
     columns, arrow, outputs = text.rpartition("->")
     if not arrow:
@@ -130,8 +130,7 @@ def read_predictor_option(text: str) -> Document:
 
 
 def _split(name: str, text: str) -> tuple[str, str]:
-    """The file and the inputs: split at the first colon that follows an existing file; both may hold
-    colons."""
+    """The file and the rest, split at the first colon after an existing file; both may contain colons."""
     colons = [k for k, sign in enumerate(text) if sign == ":"]
     for k in colons:
         if Path(text[:k]).is_file():
@@ -156,7 +155,7 @@ def _names(option: str, text: str) -> list[str]:
 
 
 Makers = Mapping[str, Callable[[], Callable[..., Any]]]
-"""What imports the class, or the function, that makes an object, by the name users know it by."""
+"""Functions that import a class or function, by the name that users write."""
 
 
 def _made(
@@ -193,7 +192,7 @@ def _known(name: Any, known: Makers) -> Callable[..., Any]:
 
 
 def _parts() -> Makers:
-    """The classes that an option of a method may name, besides numbers and words."""
+    """The classes that an option of a method may name, besides numbers and strings."""
     from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty
 
     rules: dict[str, Callable[..., Any]] = {
@@ -212,7 +211,7 @@ def _call(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 
 def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
-    """The place of the first option that is wrong by itself, or that of all options."""
+    """The place of the first invalid option, or that of all options."""
     for key, value in options.items():
         try:
             _call(make, {key: value})
@@ -236,7 +235,7 @@ class Key:
     kind: ValueKind
     required: bool = False
     inner: Mapping[str, Key] | None = None
-    """The keys of the table, or of each table, that it holds; None leaves them to others."""
+    """The keys of the table, or of each table, in it; None: checked elsewhere."""
 
 
 def _is_number(value: Any) -> bool:
@@ -277,7 +276,7 @@ TABLES = ValueKind(
 
 _KIND_OF_OPTION = {"float": NUMBER, "float | None": NUMBER, "int": COUNT, "int | None": COUNT,
                    "str | None": TEXT}  # fmt: skip
-"""By the type of an option of `dovetail.solve`; others (objects, functions) cannot be said in a file."""
+"""By the type of an option of `dovetail.solve`; objects and functions cannot be written in a file."""
 
 SOLVE = {
     name: Key(_KIND_OF_OPTION[option.annotation])
@@ -307,7 +306,7 @@ PROBLEM_FILE = {
 
 
 def require_schema(document: Document) -> None:
-    """Refuse a file that says something else, or in another way; the error names the line."""
+    """Refuse unknown keys and wrong kinds of values; errors name the line."""
     _require_table(document, (), document.content, PROBLEM_FILE)
 
 

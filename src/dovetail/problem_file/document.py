@@ -20,10 +20,10 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.files import text_of
 
 Place = tuple[str | int, ...]
-"""Names of tables and keys, and numbers of the entries of arrays: ``("predictor", 0, "inputs", 2)``."""
+"""A path of table names, keys and array indices: ``("predictor", 0, "inputs", 2)``."""
 
 LARGEST = 1 << 26
-"""Bytes that are read: a million names of columns, written out."""
+"""Largest number of bytes: a million written names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class Document:
     """What a TOML file says, and where."""
 
     name: str
-    """What messages call it."""
+    """The name in messages."""
     folder: Path
-    """What the names of files in it are relative to."""
+    """The folder to which file names are relative."""
     content: dict[str, Any]
     lines: dict[Place, int]
-    """Empty for what was not read from a file: an option of the command line."""
+    """Empty for a command-line option."""
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -52,25 +52,25 @@ class Document:
             ) from None
 
     def where(self, place: Place) -> str:
-        """The line of a place; of what is missing, the line of what it is missing in."""
+        """The line of a place; for missing keys, the line of their table."""
         while place and place not in self.lines:
             place = place[:-1]
         return f"{self.name}, line {self.lines[place]}" if place else self.name
 
     def wrong(self, place: Place, what: str) -> OptionError:
-        """The error that names a place."""
+        """An error that names a place."""
         return OptionError(f"{self.where(place)}: {what}")
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:
-        """Errors about what stands at a place begin with where that is."""
+        """Errors raised inside name the place."""
         try:
             yield
         except DovetailError as reason:
             raise type(reason)(f"{self.where(place)}: {reason}") from reason
 
     def file(self, place: Place, name: str) -> Path:
-        """The file of that name, seen from the folder of this one; it has to be there."""
+        """An existing file, relative to the folder of this one."""
         path = self.folder / name
         if not path.is_file():
             raise self.wrong(place, f"{path} is no file." if path.exists() else f"there is no file {path}.")
@@ -79,19 +79,19 @@ class Document:
 
 BLANK = re.compile(r"[ \t]*")
 BETWEEN = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
-"""What may stand between entries: blanks, ends of lines, comments."""
+"""What may stand between entries: blanks, line ends, comments."""
 KEY = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[A-Za-z0-9_-]+")
 STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'',
     re.DOTALL,
 )
-"""In three quotes first; its last two characters may be quotes too."""
+"""Strings, those in three quotes first; their last two characters may be quotes too."""
 PLAIN = re.compile(r"[^,\]}#\n]+")
-"""A number, a date, a truth value: dates may have a blank inside."""
+"""A number, date or boolean; dates may contain a blank."""
 
 
 def line_numbers(text: str) -> dict[Place, int]:
-    """The line, from 1, on which each table, key and entry begins; `text` must be valid TOML."""
+    """The line, from 1, of each table, key and entry; `text` must be valid TOML."""
     return _TomlScan(text.replace("\r\n", "\n")).run()
 
 
@@ -101,7 +101,7 @@ class _TomlScan:
         self._ends = [k for k, character in enumerate(text) if character == "\n"]
         self._lines: dict[Place, int] = {}
         self._tables: dict[Place, int] = {}
-        """Arrays of tables so far, and how many tables each has."""
+        """Arrays of tables so far, with the number of their tables."""
 
     def run(self) -> dict[Place, int]:
         prefix: Place = ()
@@ -115,7 +115,7 @@ class _TomlScan:
         return self._lines
 
     def _header(self) -> Place:
-        """The path of the table that ``[a.b]`` or ``[[a.b]]`` begins."""
+        """The path of the table after ``[a.b]`` or ``[[a.b]]``."""
         begin, many = self._at, self._text.startswith("[[", self._at)
         self._at += 2 if many else 1
         path: Place = ()
@@ -142,7 +142,7 @@ class _TomlScan:
         self._value(path)
 
     def _key(self) -> list[str]:
-        """The names of a dotted key, up to what stands behind it."""
+        """The names of a dotted key."""
         names = []
         while True:
             self._skip(BLANK)
@@ -171,7 +171,8 @@ class _TomlScan:
             self._pair(path)
 
     def _entries(self, end: str) -> Iterator[int]:
-        """Stands before each entry of an array or inline table in turn; then behind its end."""
+        """Iterates over the entries of an array or inline table, positioned before each; finally after its
+        end."""
         self._at += 1
         for entry in count():
             self._skip(BETWEEN)

@@ -1,7 +1,7 @@
-"""The predictors of a problem file: read from their own files and tied to the columns of the model.
+"""The predictors of a problem file: read from their own files and connected with the variables of the model.
 
-A state dict gives the size of each layer but not what lies between them. The name of one activation
-completes a chain of dense layers, so the commonest network needs no code of its owner.
+A state dict has the sizes of layers but no activations. The name of one activation completes a chain of
+dense layers, so that the most common networks need no code.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dovetail.problem_file.column_patterns import NamedColumns, NamePattern
 from dovetail.problem_file.document import Document, Place
 
 WEIGHTS = (".pt", ".pth", ".safetensors")
-"""Files that hold weights, unless somebody trusts them with more."""
+"""File types that hold weights, unless they are trusted with more."""
 
 
 def tie_predictor(
     problem: Problem, columns: NamedColumns, document: Document, place: Place, *, trust: bool
 ) -> None:
-    """Read the predictor at a place and tie it to `problem`; errors name the line."""
+    """Read the predictor at a place and add it to `problem`; errors name the line."""
     table: Mapping[str, Any] = document.content["predictor"][place[-1]]
     file = document.file((*place, "file"), table["file"])
     samples = read_samples(document, place, columns)
@@ -86,12 +86,12 @@ def _data(document: Document, place: Place, table: Mapping[str, Any], features: 
 
 
 LARGEST = 1 << 30
-"""Bytes: only ranges are taken from it, and a file of that size takes half a minute to read."""
+"""Largest number of bytes: such a file takes half a minute to read."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """A table of numbers whose columns have names, as `data=` takes it."""
+    """A table of numbers with column names, for `data=`."""
 
     values: FloatArray
     columns: tuple[str, ...] | None
@@ -100,7 +100,7 @@ class TrainingTable:
         return self.values
 
     def of(self, features: Sequence[object]) -> TrainingTable:
-        """The columns that are called as the features are, where there are others too."""
+        """The columns that are called as the features, if there are others too."""
         if self.columns is None or not all(isinstance(feature, str) for feature in features):
             return self
         meant = [features_in(str(feature), self.columns) for feature in features]
@@ -153,11 +153,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU,
     "gelu": nn.GELU, "silu": nn.SiLU, "softplus": nn.Softplus,
 }  # fmt: skip
-"""With torch's own settings: what is left where nothing is said."""
+"""Activations by name, with torch's default settings."""
 
 
 def require_activation(name: str) -> None:
-    """Refuse a name that is not known."""
+    """Refuse an unknown activation."""
     if name not in ACTIVATIONS:
         meant = did_you_mean(name, ACTIVATIONS) or f"; choose {', '.join(ACTIVATIONS)}."
         raise PredictorError(f"activation is {name!r}{meant}")
@@ -190,8 +190,8 @@ def _dense(file: Path, name: str, weight: torch.Tensor, bias: torch.Tensor | Non
 
 
 def _in_order(file: Path, names: list[str]) -> list[str]:
-    """The weights from the first layer to the last: a state dict keeps them so, `.safetensors` sorts them by
-    their names, of which only numbers tell the order."""
+    """The weights from the first layer to the last: a state dict keeps this order, `.safetensors` sorts by
+    name, so that numbers in the names are needed."""
     if file.suffix.lower() != ".safetensors" or len(names) < 2:
         return names
     places = {name: tuple(map(int, re.findall(r"\d+", name))) for name in names}
@@ -207,11 +207,11 @@ def _no_chain(file: Path, why: str) -> PredictorError:
 
 
 Entry = str | float
-"""A name, or a number: a feature that is the same wherever it stands."""
+"""A name, or a number for a fixed feature."""
 
 
 class Samples(NamedTuple):
-    """One list of each for every sample."""
+    """One list of entries for every sample."""
 
     inputs: list[list[Entry]]
     outputs: list[list[Entry]]
@@ -223,11 +223,8 @@ class _Entries(NamedTuple):
 
 
 def read_samples(document: Document, place: Place, columns: NamedColumns) -> Samples:
-    """The samples of the predictor at a place.
-
-    Lists of lists are one list per sample. Otherwise there is one sample, or one for each value that the
-    placeholders of the outputs have.
-    """
+    """The samples of the predictor at a place: one list per sample; or one sample, or one for each value of
+    the outputs' placeholders."""
     table: Mapping[str, Any] = document.content["predictor"][place[-1]]
     inputs = _rows((*place, "inputs"), table["inputs"])
     outputs = _rows((*place, "outputs"), table["outputs"])
@@ -259,7 +256,7 @@ def _row(place: Place, entries: list[Entry]) -> list[_Entries]:
 
 
 def _expanded(document: Document, columns: NamedColumns, row: list[_Entries]) -> list[Entry]:
-    """A sample that was written out, but for stars."""
+    """A sample with its stars expanded."""
     found: list[Entry] = []
     for entry, place in row:
         with document.at(place):
@@ -274,7 +271,7 @@ def _expanded(document: Document, columns: NamedColumns, row: list[_Entries]) ->
 
 
 class _Placeholders:
-    """One list of inputs and one of outputs: one sample for each value of the placeholders."""
+    """One list of inputs and one of outputs, with one sample for each value of the placeholders."""
 
     def __init__(
         self,
@@ -303,7 +300,7 @@ class _Placeholders:
         )
 
     def _placeholders(self) -> tuple[str, ...]:
-        """Those of the outputs; every output has all of them, and no input has another."""
+        """The placeholders of the outputs; every output must have all of them, and no input another one."""
         first = self._patterns[self._outputs[0].place]
         names = first.placeholders if first is not None else ()
         for written in (*self._outputs, *self._inputs):

@@ -1,1 +1,2 @@
-"""Blocks in parts that no process holds all at once: each is stated, priced and checked where it is."""
+"""Blocks in shards that no process holds all at once: each shard is stated, priced and checked in its own
+process."""

@@ -1,7 +1,7 @@
-"""A shard with data of its own: the blocks that its source states, and the share of them that a run asks.
+"""A shard with its data source: the blocks that it states, and its share of the run.
 
-It is made when it is first asked, so that what is wrong with its data is an answer and not the loss of a
-worker; one that is lost is made again of its source.
+The blocks are made on the first call, so that a data error is an answer and not a lost worker; after a loss
+they are made again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Build = Callable[[Any], Problem]
 
 @dataclass(frozen=True)
 class ShardSource:
-    """What `build` makes the problem of one shard of: a number, an array in a file, or a file of its own."""
+    """The data of one shard: a number, an array in a file, or a file of its own."""
 
     build: Build
     item: int | Path
@@ -43,7 +43,7 @@ class ShardSource:
 
     @classmethod
     def of(cls, build: Build, item: Any, number: int) -> ShardSource:
-        """One of the list of shards."""
+        """The source for an item of the list of shards."""
         if isinstance(item, Integral) and not isinstance(item, bool):
             return cls(build, int(item), number)
         if isinstance(item, (str, os.PathLike)):
@@ -52,11 +52,11 @@ class ShardSource:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name in messages."""
         return f"shard {self.number} ({self.item})" if isinstance(self.item, Path) else f"shard {self.item}"
 
     def data(self) -> Any:
-        """The number itself, a .npy file as an array that stays on the disk, any other file by its path."""
+        """The number itself, a .npy file as a memory-mapped array, any other file by its path."""
         if not isinstance(self.item, Path):
             return self.item
         try:
@@ -69,7 +69,7 @@ class ShardSource:
             ) from None
 
     def problem(self) -> Problem:
-        """As `build` states it; what it raises names the shard."""
+        """The problem that `build` returns; its exceptions name the shard."""
         data = self.data()
         try:
             made = self.build(data)
@@ -85,38 +85,38 @@ class ShardSource:
 
 @dataclass(frozen=True, eq=False)
 class ShardFacts:
-    """What shards must agree in, and what each takes of the rows before anything moves."""
+    """What shards must agree in, and their use of the rows at rest."""
 
     name: str
     blocks: int
     stated: dict[str, str]
-    """What is said of it, in words that are the same for all: sense, families, rows, predictors."""
+    """A description that must be equal for all: sense, families, rows, predictors."""
     rows: tuple[str, ...]
     """Names of the coupling rows."""
     lower: FloatArray
-    """(rows,) sides of them, of all shards together."""
+    """(rows,) lower limits for all shards together."""
     upper: FloatArray
     sign: FloatArray
     """(sides,) as `CouplingSides` has them."""
     row: tuple[int, ...]
-    """(sides,) which of the rows each is a side of."""
+    """(sides,) the row of each side."""
     limit: FloatArray
-    """(sides,) what data leave of it."""
+    """(sides,) the limit less the use of data."""
 
 
 @dataclass(frozen=True, eq=False)
 class ShardAnswer:
-    """What a shard says of its choice, checked by its own predictors."""
+    """A shard's part of the answer, checked by its own predictors."""
 
     objective: float
     activity: FloatArray
     """(rows,) its part of the coupling rows."""
     violation: Violation
-    """Of everything but these."""
+    """The violation without coupling rows."""
 
 
 class OwnShare:
-    """See above; all that is not here is asked of the share itself."""
+    """A shard with its source; other calls go to the share itself."""
 
     def __init__(self, source: ShardSource, options: PricingOptions, device: str) -> None:
         self._source, self._options, self._device = source, options, device
@@ -165,7 +165,7 @@ class OwnShare:
         return [part for part in self._problem.stated.rows if isinstance(part, CouplingRows)]
 
     def facts(self) -> ShardFacts:
-        """Read the data, state the blocks, and say what they are."""
+        """Read the data, state the blocks, and return the facts."""
         problem, sides = self._problem, self._plan.sides
         lower, upper = (
             np.concatenate(
@@ -181,7 +181,7 @@ class OwnShare:
         )  # fmt: skip
 
     def answer(self) -> ShardAnswer:
-        """The choice as a point, its outputs as its own predictors say, and a check that asks them again."""
+        """The choice as a point with outputs by its own predictors, and its check."""
         alone = self._problem.uncoupled()
         point = point_of(self._plan, [self._where], [self._share.chosen()])
         point, _ = Checker(alone).completed(alone.stated.clipped(point))
@@ -202,7 +202,7 @@ class OwnShare:
 
 
 def _stated(problem: Problem) -> dict[str, str]:
-    """What is the same in all shards, by what it is about."""
+    """A description of each aspect that must be equal in all shards."""
     template = problem.templates[0]
     families = [
         f"{f.label} ({f.width}{', integer' if f.integer else ''})" for f in template.families.values()

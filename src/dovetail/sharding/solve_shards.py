@@ -1,4 +1,4 @@
-"""`dovetail.solve_shards`, as the user calls it: everything is looked at, then the shards are asked."""
+"""`dovetail.solve_shards`: checks its arguments, then runs the shards."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ class ShardedResult:
     """
 
     objective: float | None
-    """In the sense of the problem; None where no choice was found that passes the check."""
+    """In the sense of the problem; None without a choice that passes the check."""
     limit: float
-    """No choice of the columns found is beyond it: an estimate, other columns may be."""
+    """No choice of the columns found is beyond it: an estimate, because other columns may exist."""
     violation: Violation | None
-    """Of the choice, by the shards' own predictors and over all shards; None where there was none."""
+    """Of the choice, by the shards' own predictors and over all shards; None without a choice."""
     activity: dict[str, float]
-    """What the coupling rows come to, by name."""
+    """Activities of the coupling rows, by name."""
     files: tuple[Path, ...]
-    """Of the shards, in their order; none where there is no answer."""
+    """The file of each shard, in order; none without an answer."""
     stop_reason: StopReason
-    """Why the search ended: "stalled" where more rounds brought nothing, "time" or "interrupt"."""
+    """Why the search ended: "stalled" if more rounds brought nothing, "time" or "interrupt"."""
     blocks: int
     rounds: int
     seconds: float
     workers: int
     losses: int
-    """Workers that were lost and replaced."""
+    """Number of workers that were lost and replaced."""
     step_bytes: float
-    """That travelled, both ways and over all workers, per sum over all blocks at other prices."""
+    """Bytes that travelled, both ways and over all workers, per sum over all blocks."""
     total_bytes: int
 
     def values(self, shard: int) -> dict[str, FloatArray]:
@@ -82,18 +82,18 @@ class ShardedResult:
 
 
 SAME = 1e-12
-"""Relative: sides of rows that shards may have worked out each for itself."""
+"""Relative tolerance for limits that shards computed separately."""
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What all shards say, and what each has."""
+    """The facts of all shards, which must agree."""
 
     facts: tuple[ShardFacts, ...]
 
     @classmethod
     def of(cls, facts: Sequence[ShardFacts]) -> Agreement:
-        """A `ModelError` names the first shard that says something else."""
+        """A `ModelError` names the first shard that differs."""
         first = facts[0]
         for other in facts[1:]:
             for about in dict.fromkeys((*first.stated, *other.stated)):
@@ -109,7 +109,7 @@ class Agreement:
 
     @property
     def totals(self) -> list[int]:
-        """Blocks of each."""
+        """Number of blocks of each shard."""
         return [of_one.blocks for of_one in self.facts]
 
     @property
@@ -119,21 +119,22 @@ class Agreement:
 
     @property
     def limit(self) -> FloatArray:
-        """(sides,) of all shards together, less what data use."""
+        """(sides,) limits for all shards together, less the use of data."""
         first = self.facts[0]
         row = np.array(first.row, dtype=np.int64)
         stated = np.where(first.sign > 0.0, first.upper[row], -first.lower[row])
         return np.asarray(stated - np.sum([stated - of_one.limit for of_one in self.facts], axis=0))
 
     def activity(self, answers: Sequence[ShardAnswer]) -> dict[str, float]:
-        """What the coupling rows come to, by name; nothing where there are no answers."""
+        """Activities of the coupling rows by name; empty without answers."""
         if not answers:
             return {}
         total = np.sum([answer.activity for answer in answers], axis=0)
         return dict(zip(self.facts[0].rows, total.tolist(), strict=True))
 
     def violation(self, answers: Sequence[ShardAnswer]) -> Violation:
-        """Of the answer as a whole: the worst of every kind over all shards, and of the rows over them."""
+        """The violation of the answer as a whole: the largest of every kind over all shards, and of the
+        coupling rows."""
         first, worst = self.facts[0], {}
         for kind in (field.name for field in fields(Violation)):
             found = [
@@ -216,7 +217,7 @@ def solve_shards(
 
 
 class _Solve:
-    """Shards that are hired, on their way to an answer."""
+    """The run of `solve_shards` over its workers."""
 
     def __init__(
         self, sources: list[ShardSource], workers: Workers, budget: Budget, monitor: Monitor, seed: int
@@ -266,7 +267,7 @@ class _Solve:
 def _hired(
     recipes: Sequence[Recipe], jobs: int, cluster: Cluster | None, device: str | None
 ) -> Iterator[Workers]:
-    """All in this process where there is one job and no cluster."""
+    """The workers; all in this process with one job and no cluster."""
     border = np.linspace(0, len(recipes), jobs + 1).round().astype(int)
     mine = [list(recipes[first:last]) for first, last in pairwise(border)]
     on_gpu = device is not None and device.startswith("cuda")

@@ -1,1 +1,1 @@
-"""Many solves: `sweep` makes cases of a grid, has processes solve them (solved_cases), and keeps all rows."""
+"""Many solves: `sweep` makes cases of a grid, solves them in processes, and keeps all rows."""

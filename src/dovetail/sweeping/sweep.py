@@ -1,4 +1,4 @@
-"""`dovetail.sweep`, as the user calls it: everything is looked at, then the cases are run."""
+"""`dovetail.sweep`: checks its arguments, then runs the cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_BEGUN = (
     'process, so put what it does, dovetail.sweep included, under `if __name__ == "__main__":`.'
 )
 LONGEST_ERROR = 2000
-"""Characters of an error's text: enough for a message with names, too few for a whole array."""
+"""Largest number of characters of an error's text."""
 
 
 def sweep(
@@ -110,7 +110,7 @@ class _Sweep:
             )
 
     def run(self, coming: Generator[SweepRow, None, None]) -> SweepResult:
-        """Take rows as they come; what is raised carries them. Ctrl-C and SIGTERM return the rows so far."""
+        """Collect rows; an exception carries them. Ctrl-C and SIGTERM return the rows so far."""
         try:
             if self.due:
                 with Interrupts(at_once=True), closing(coming) as rows:
@@ -135,7 +135,7 @@ class _Sweep:
 
 
 def name_of(build: Any, cases: Sequence[Case]) -> str:
-    """The function's name, if other processes can find the function and it takes every case."""
+    """The function's name, if other processes can import it and it takes every case."""
     if not callable(build):
         raise OptionError(f"build is {build!r}; give a function that returns a problem for each case.")
     name = _name(build)
@@ -156,7 +156,7 @@ def _name(build: Any) -> str:
 
 
 def _main_is_a_file() -> bool:
-    """Whether another process can import the program that runs, as `multiprocessing` would."""
+    """Whether another process can import the main program, as `multiprocessing` would."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is not None:  # python -m
         return True
@@ -182,11 +182,9 @@ def _require_accepted(name: str, build: Callable[..., Any], cases: Sequence[Case
 def solved_cases(
     name: str, build: Callable[..., Any], cases: Sequence[Case], jobs: int, keep: bool
 ) -> Generator[SweepRow, None, None]:
-    """Rows as they come, in any order, one for each case; closing the generator ends what still runs.
-
-    A case that fails, or takes its process with it, is a row with an error; only what no case could survive
-    is raised.
-    """
+    """Rows as they come, in any order, one for each case; closing the generator ends running cases. A case
+    that fails, or whose process dies, is a row with an error; only errors that affect every case are
+    raised."""
     work, take = partial(solved, name, build, keep=keep), partial(next, iter(cases), None)
     try:
         with closing(pooled(work, take, jobs, program=True)) as answers:
@@ -202,7 +200,7 @@ def solved_cases(
 
 
 def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> SweepRow:
-    """The row of one case, solved here and now; whatever `build` or `solve` raise is in it."""
+    """The row of one case, solved here; exceptions of `build` or `solve` become its error."""
     from dovetail.solving.solve import solve
 
     begin = perf_counter()
@@ -218,7 +216,7 @@ def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> Swee
 
 
 def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
-    """What `build` returned: a model, or a model and keywords of `solve`."""
+    """The model and options that `build` returned."""
     if not isinstance(built, tuple):
         return built, {}
     if len(built) != 2 or not isinstance(built[1], Mapping):
@@ -229,7 +227,7 @@ def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
 
 
 def _error_in_one_line(reason: BaseException) -> str:
-    """An error in one line, and where it was raised."""
+    """An error in one line, with the place where it was raised."""
     text = "".join(traceback.format_exception_only(reason)).strip()
     frames = traceback.extract_tb(reason.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
@@ -237,16 +235,16 @@ def _error_in_one_line(reason: BaseException) -> str:
 
 
 class ResultsFile:
-    """Rows on the disk. Of two rows of one case the later one counts."""
+    """The rows on disk. Of two rows of one case the later one counts."""
 
     def __init__(self, path: Path, rows: dict[str, SweepRow], cut_off: bool) -> None:
         self.path, self.rows = path, rows
         self.cut_off = cut_off
-        """Whether the last line was half a line, as a killed sweep leaves it; it is gone."""
+        """Whether the last line was incomplete, as after a killed sweep, and was removed."""
 
     @classmethod
     def open(cls, path: Path, build: str) -> ResultsFile:
-        """The file, made where it is not there; one of another `build` is refused."""
+        """Open or create the file; one of another `build` is refused."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab"):  # made, or found to be writable
@@ -270,7 +268,7 @@ class ResultsFile:
         return cls(path, rows, end < len(text))
 
     def add(self, row: SweepRow) -> None:
-        """Append a row and make sure it is on the disk."""
+        """Append a row and flush it to the disk."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(row.to_line() + "\n")
             file.flush()

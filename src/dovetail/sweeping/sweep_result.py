@@ -1,4 +1,4 @@
-"""What a sweep returns: a table whose rows are cases."""
+"""The table that a sweep returns, with cases as rows."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ COLUMNS = (
     "status", "stop_reason", "objective", "bound", "bound_kind", "gap", "iterations",
     "build_seconds", "seconds", "error",
 )  # fmt: skip
-"""Of the table, after the names of the grid."""
+"""Columns of the table after the names of the grid."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepRow:
-    """A case and what came of it: what `solve` said, or why it said nothing."""
+    """A case with its result, or the reason why it has none."""
 
     case: Case
     build: str
-    """What was called, by name: rows of two functions are not mixed in one file."""
+    """The name of `build`, so that rows of two functions are not mixed in one file."""
     dovetail: str = __version__
     status: str | None = None
-    """As in `Result`, like the fields that follow; None where there is no result."""
+    """As in `Result`, like the following fields; None without a result."""
     stop_reason: str | None = None
     objective: float | None = None
     bound: float | None = None
@@ -49,13 +49,13 @@ class SweepRow:
     seconds: float | None = None
     """Of the solve."""
     error: str = ""
-    """Why there is no result: the case is tried again when the sweep is."""
+    """Why there is no result; the case is tried again by the next sweep."""
     full: dict[str, Any] | None = None
-    """The whole result as `Result.to_json` writes it, if it was kept."""
+    """The whole result as `Result.to_json` writes it, if kept."""
 
     @classmethod
     def solved(cls, case: Case, build: str, result: Result, build_seconds: float, *, keep: bool) -> SweepRow:
-        """The row of a case that has a result."""
+        """The row of a case with a result."""
         return cls(
             case,
             build,
@@ -73,7 +73,7 @@ class SweepRow:
 
     @cached_property
     def result(self) -> Result:
-        """The whole result, with its point; an error where there is none or it was not kept."""
+        """The whole result with its solution; an error if there is none or it was not kept."""
         if self.full is None:
             why = self.error or "the sweep was run with keep_results=False"
             raise DovetailError(f"there is no result of {case_in_words(self.case)}: {why}")
@@ -84,12 +84,12 @@ class SweepRow:
         return {**self.case, **{name: getattr(self, name) for name in COLUMNS}}
 
     def to_line(self) -> str:
-        """One line of JSON, without its end."""
+        """One line of JSON without its end."""
         return json.dumps({field.name: getattr(self, field.name) for field in fields(self)}, allow_nan=False)
 
     @classmethod
     def from_line(cls, line: str) -> SweepRow:
-        """What `to_line` wrote; a line that somebody else wrote is an `OptionError`."""
+        """Read what `to_line` wrote; an `OptionError` for other lines."""
         try:
             row = cls(**json.loads(line))
             for name, kind in (("case", dict), ("build", str), ("error", str), ("status", (str, type(None)))):
@@ -123,9 +123,9 @@ class SweepResult(Sequence[SweepRow]):
 
     rows: tuple[SweepRow, ...]
     planned: int
-    """Cases of the grid; fewer have rows where Ctrl-C ended the sweep."""
+    """Number of cases of the grid; fewer have rows after Ctrl-C."""
     path: Path | None = None
-    """The file that has the rows too."""
+    """The file with the rows."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -146,11 +146,11 @@ class SweepResult(Sequence[SweepRow]):
         return tuple(row for row in self.rows if row.error)
 
     def column(self, name: str) -> list[Any]:
-        """One column of the table; None where a case does not have it."""
+        """One column of the table; None for cases without it."""
         return [row.record().get(name) for row in self.rows]
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write the table: the names of the grid, then what came of the cases. Lists are written as JSON."""
+        """Write the table: the names of the grid, then the results. Lists are written as JSON."""
         names = dict.fromkeys(name for row in self.rows for name in row.case)  # an ordered set
         text = StringIO(newline="")
         writer = csv.DictWriter(text, [*names, *COLUMNS], lineterminator="\n")
@@ -169,7 +169,7 @@ class SweepResult(Sequence[SweepRow]):
 
 
 Case = dict[str, Any]
-"""What can be said in JSON, so that a case is the same when it is read from a file."""
+"""A JSON value, so that a case is the same when it is read from a file."""
 
 GRID = "give a mapping of names to lists of values, or a list of mappings of names to values"
 
@@ -191,12 +191,12 @@ def cases_of(grid: Any, taken: Collection[str]) -> list[Case]:
 
 
 def key_of(case: Case) -> str:
-    """What tells cases apart, here and in a file."""
+    """A key that identifies a case, here and in a file."""
     return json.dumps(case, sort_keys=True, allow_nan=False)
 
 
 def case_in_words(case: Case) -> str:
-    """A case in a line of the log."""
+    """A case in one line of the log."""
     return ", ".join(f"{name} {json.dumps(value)}" for name, value in case.items()) or "the only case"
 
 
@@ -226,7 +226,7 @@ def _name(what: str, name: Any) -> str:
 
 
 def _plain(what: str, value: Any) -> Any:
-    """The value as JSON has it: numpy's numbers and arrays as Python's, tuples as lists."""
+    """The value as in JSON: numpy's numbers and arrays as Python's, tuples as lists."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if value is None or isinstance(value, (bool, str, int)):

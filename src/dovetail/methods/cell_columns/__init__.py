@@ -1,4 +1,4 @@
-"""Boxes of tree ensembles as columns, where several samples share rows."""
+"""Boxes of tree ensembles as columns, for several samples that share rows."""
 
 from dovetail.methods.cell_columns.method import CellColumns
 

@@ -40,22 +40,22 @@ from dovetail.structure.trees import TreeProblem, in_cells
 
 @dataclass(frozen=True, eq=False)
 class TreeComponent:
-    """A component alone."""
+    """One component by itself."""
 
     trees: TreeProblem
     columns: IntArray
-    """Of the whole problem."""
+    """Its columns in the whole problem."""
     terms: sp.csr_array
     """(1 + R, columns) its cost, and its entries in all coupling rows."""
 
     @cached_property
     def prices_of(self) -> sp.csr_array:
-        """(columns, 1 + R) the terms, turned: times prices they are what each column costs."""
+        """(columns, 1 + R) the transposed terms: times prices, the cost of each column."""
         return sp.csr_array(self.terms.T)
 
     @cached_property
     def model(self) -> Model:
-        """As branching has it, for what rows and trees leave of boxes."""
+        """Its model for branching, for propagation of rows and trees."""
         problem, host = self.trees.problem, self.trees.host
         ensembles = {sample.block.name: sample.boxes.ensemble for sample in self.trees.samples}
         return model_of(problem.derived(host, problem.blocks), host.lower, host.upper, ensembles)
@@ -65,7 +65,7 @@ class TreeComponent:
         return RowEntries.filled(self.terms)
 
     def bounded(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """(N, 1 + R) the least use of boxes (N, columns), which are tightened in place, and which of them are
+        """(N, 1 + R) the least use of boxes (N, columns), which are tightened in place, and which are
         empty."""
         left = self.model.tighten(lower, upper, np.inf)
         use = np.zeros((len(lower), self.terms.shape[0]))
@@ -74,7 +74,7 @@ class TreeComponent:
 
 
 def tree_components(trees: TreeProblem, parts: Components) -> Iterator[TreeComponent]:
-    """Of a problem, one after the other."""
+    """The components of a problem, in order."""
     host, problem = trees.host, trees.problem
     terms = sp.csr_array(sp.vstack([sp.csr_array(host.cost[None]), parts.coupling(host)[0]], format="csr"))
     ensembles = {sample.block.name: sample.boxes.ensemble for sample in trees.samples}
@@ -88,15 +88,15 @@ def tree_components(trees: TreeProblem, parts: Components) -> Iterator[TreeCompo
 
 
 CLOSE = 1e-5
-"""Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
-No bound hangs on it, only what is cut further."""
+"""Relative to 1 + |use|: a point that uses no more than this beyond a box's least use represents the box.
+Bounds do not depend on it."""
 ROW = 10.0 * PAD
-"""What a point may miss a row by: each of its bounds was propagated with a room of `PAD`. No claim hangs on
-it, either: what is offered is looked for again in the point's cells."""
+"""The violation of a row by a point that is allowed, because bounds are propagated with `PAD`. Bounds do not
+depend on it."""
 
 
 class Frontier:
-    """Of one component; entry k of all lists is one box."""
+    """The boxes of one component; entry k of all lists is one box."""
 
     def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
         self._component, self._settings = component, (seed, threads)
@@ -109,31 +109,31 @@ class Frontier:
         self.closed: BoolArray = np.zeros(1, dtype=bool)
         self.ever_closed = False
         self.points: list[FloatArray] = []
-        """True ones (columns of the component), integers aside, that were met."""
+        """Points (columns of the component) that were found, integers relaxed."""
         self.used: FloatArray = np.empty((0, self.use.shape[1]))
-        """(points, 1 + R) what each of them uses."""
+        """(points, 1 + R) the use of each."""
         if empty[0]:
             self.keep(np.zeros(1, dtype=bool))
 
     @property
     def size(self) -> int:
-        """How many boxes there are."""
+        """Number of boxes."""
         return len(self.use)
 
     def keep(self, which: BoolArray) -> None:
-        """Forget all other boxes."""
+        """Drop all other boxes."""
         if np.all(which):
             return
         self.lower, self.upper = self.lower[which], self.upper[which]
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
-        """(boxes,) what each costs at least at (1 + R,) prices of cost and coupling rows, rounded down."""
+        """(boxes,) the least cost of each at (1 + R,) prices of cost and coupling rows, rounded down."""
         size = np.abs(self.use) @ prices
         return np.asarray(self.use @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
 
     def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
-        """The component's point that uses least at (1 + R,) prices, integers and trees left aside."""
+        """The component's point of least use at (1 + R,) prices, without integers and trees."""
         host, price = self._component.trees.host, self._component.prices_of @ prices
         x = self._solved((host.lower, host.upper), price, budget)
         x = np.clip(0.0 if x is None else x, host.lower, host.upper)
@@ -141,16 +141,14 @@ class Frontier:
         return np.asarray(x)
 
     def refine(self, count: int, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
-        """Close or cut the open boxes that cost least at (1 + R,) prices of cost and coupling rows.
-
-        `rest` is a point of the component that uses little: boxes are looked at where they are nearest to it.
-        """
+        """Close or divide the open boxes of least cost at (1 + R,) prices. `rest` is a point of the
+        component with little use, near which boxes are examined."""
         key = np.where(self.closed, np.inf, self.keys(prices))
         boxes = np.argsort(key, kind="stable")[:count]
         self.look_into(boxes[np.isfinite(key[boxes])], prices, rest, budget)
 
     def look_into(self, boxes: IntArray, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
-        """Close or cut these open boxes (see `refine`)."""
+        """Close or divide these open boxes (see `refine`)."""
         if boxes.size == 0:
             return
         price = self._component.prices_of @ prices
@@ -179,7 +177,7 @@ class Frontier:
         return Divisions(cells.columns[[place]], cells.high[[at]], np.array([above]), np.zeros(0))
 
     def _met_corners(self, boxes: IntArray, x: FloatArray, cells: IntArray) -> BoolArray:
-        """(N,) which boxes are closed by points (N, columns) in these cells as they are: no LP is needed."""
+        """(N,) boxes closed by points (N, columns) in these cells, without an LP."""
         host, use = self._component.trees.host, self.use[boxes]
         rows, used = (host.A @ x.T).T, (self._component.terms @ x.T).T
         fits = np.all((rows >= host.row_lower - ROW) & (rows <= host.row_upper + ROW), axis=1)
@@ -191,7 +189,7 @@ class Frontier:
         return np.asarray(fits)
 
     def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
-        """Whether a point in these cells uses next to no more than the box does, or there are no others."""
+        """Whether a point in these cells uses hardly more than the box, or there are no others."""
         used = self.met(cells, price, budget)
         ends = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
         close = np.all(ends[0] == ends[1])
@@ -202,7 +200,7 @@ class Frontier:
         return bool(close)
 
     def met(self, cells: IntArray, price: FloatArray, budget: Budget) -> FloatArray | None:
-        """What the component's cheapest point in some cells uses, which is kept; None where there is none."""
+        """The use of the component's cheapest point in some cells, which is kept; None without one."""
         trees = self._component.trees
         point = self._solved(trees.bounds_in(cells, trees.outputs_at(cells)), price, budget)
         if point is None:
@@ -223,7 +221,7 @@ class Frontier:
         self.met(self._component.trees.cells.of_point(x), price, budget)
 
     def descend(self, prices: FloatArray, budget: Budget) -> None:
-        """A descent over cells at these prices, from the known point that costs least at them."""
+        """A descent over cells at these prices, from the cheapest known point."""
         if not self.points:
             return
         trees, price = self._component.trees, self._component.prices_of @ prices
@@ -238,7 +236,7 @@ class Frontier:
     def _solved(
         self, bounds: tuple[FloatArray, FloatArray], price: FloatArray, budget: Budget
     ) -> FloatArray | None:
-        """The cheapest point within bounds; None where there is none, or HiGHS fails: it is only a point."""
+        """The cheapest point within bounds; None without one, or if HiGHS fails."""
         with expendable("LP of a component", EngineError):
             self._live.set_bounds(*bounds)
             self._live.set_objective(price, 0.0)
@@ -246,7 +244,7 @@ class Frontier:
         return None
 
     def _cut(self, cuts: list[tuple[int, Divisions]], gone: BoolArray) -> None:
-        """Both halves of each, in the place of the whole; boxes that are `gone` (boxes,) are forgotten."""
+        """Replace boxes by their halves; boxes that are `gone` (boxes,) are dropped."""
         cuts = [(k, one) for k, one in cuts if not gone[k]]
         if not cuts:
             self.keep(~gone)
@@ -266,16 +264,13 @@ class Frontier:
         self.closed = np.concatenate([self.closed, np.zeros(int(new.sum()), dtype=bool)])
 
     def _dominated(self, use: FloatArray) -> BoolArray:
-        """(N,) which use no less of anything than some closed box."""
+        """(N,) whether each uses at least as much of everything as some closed box."""
         known = self.use[self.closed]
         return np.asarray(np.any(np.all(known[None] <= use[:, None], axis=2), axis=1))
 
     def _stood_for(self, closed: IntArray) -> BoolArray:
-        """(boxes,) which use no less of anything than one of those that were closed just now.
-
-        All others have been held against those closed before. Of closed ones that are the same the first
-        stays.
-        """
+        """(boxes,) whether each uses at least as much of everything as a box that was closed just now. Among
+        equal closed ones the first stays."""
         gone, number = np.zeros(self.size, dtype=bool), np.arange(self.size)
         for k in closed:
             below = np.all(self.use[k] <= self.use, axis=1)

@@ -43,42 +43,45 @@ from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
 MOST_COMPONENTS = 500
-"""Each takes some ms to begin with."""
+"""Largest number of components, each of which takes some ms to begin with."""
 FEW_CUTS, TURNS = 12, 4
-"""Boxes of one component that are cut at once, and how often between two LPs, while its cheapest is open."""
+"""Number of boxes of one component divided at once, and of rounds between two LPs, while its cheapest is
+open."""
 CUTS = 24
-"""The same once all are closed that the prices ask for: others may still be part of something better."""
+"""The same once all boxes that the prices ask for are closed."""
 MIP_EVERY, MIP_SECONDS = 8, 2.0
-"""Rounds between two MIPs for points, twice as many after one that found nothing, and the longest of one."""
+"""Rounds between two MIPs for points, doubled after one without success, and its time limit."""
 FEW_BOXES = 1_250
-"""Of all components: a MIP over them takes seconds, open ones or not. It has as long as all before it."""
+"""Number of boxes of all components up to which a MIP over them is solved. It has as long as all before
+it."""
 NOTHING = 1e-12
-"""A price of the cost that is none: there are engines' roundings, and nothing to divide by."""
+"""Smaller prices of the cost count as 0."""
 FREE = 1e-9
-"""Relative to 1 + |cost|: a coupling row that is worth no more than this is not scarce."""
+"""Relative to 1 + |cost|: a coupling row worth no more than this is not scarce."""
 EVEN = 1e-3
-"""What coupling rows without a price count for beside the cost: they may have one in the next round."""
+"""Weight of coupling rows without a price beside the cost, because they may have one in the next round."""
 DESCENTS_SHARE = 0.1
-"""Of the time left, for descents before such a MIP: where trees are many no box is closed in time."""
+"""Share of the time left for descents before such a MIP."""
 PATIENCE = 8
-"""Rounds until the first box is closed, at most: with hundreds of trees none ever is."""
+"""Largest number of rounds until the first box is closed."""
 MOST_BOXES = 200_000
-"""Of all components: a GB, and LPs of seconds."""
+"""Largest number of boxes of all components: a GB, and LPs of seconds."""
 LP_BOXES = 40
-"""Of each component in the LP: those that are cheapest at the prices before. Any prices prove a bound."""
+"""Largest number of boxes of each component in the LP: the cheapest at the previous prices. Any prices prove
+a bound."""
 LOADS = 3
-"""Times that such an LP is solved again with the boxes that its own prices make cheap."""
+"""Number of times that such an LP is solved again with the boxes that its own prices make cheap."""
 STEP, PART = 1.0 - 1e-6, 0.4
-"""Of a step of the objective, and of the gap that counts as closed: what is better is better by that much.
-The proof of a MIP may leave half of the gap beside it."""
+"""Fractions of a step of the objective, and of the allowed gap: smaller improvements do not matter. The
+proof of a MIP may leave half of the gap."""
 GAP = 1e-9
-"""Asked of the engine, as in `exact_mip`."""
+"""The gap for the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share constraints"
 NO_POINT = "no combination of boxes satisfies the shared constraints, proved by an LP"
 
 
 def tree_parts(context: SolveContext) -> Components | None:
-    """The components of a problem of tree ensembles that coupling rows tie together; None for others."""
+    """The components of a problem of tree ensembles that share coupling rows; None for others."""
     structure = context.once(structure_of)
     parts = structure.proved_parts if structure.trees is not None else None
     return parts if parts is not None and parts.coupled and parts.count <= MOST_COMPONENTS else None
@@ -86,12 +89,12 @@ def tree_parts(context: SolveContext) -> Components | None:
 
 @dataclass(frozen=True)
 class CellColumns:
-    """Proves a bound, and finds points, by the boxes of each component."""
+    """Bounds and points from the boxes of each component."""
 
     name = "cell-columns"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Until no box is open and the MIP over all of them is solved, or the time is over."""
+        """Run until no box is open and the MIP over all of them is solved, or the time is over."""
         run = context.once(_run)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, NONE)
@@ -99,7 +102,7 @@ class CellColumns:
 
 
 def _run(context: SolveContext) -> _BoxColumns | None:
-    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    """The state of a solve, which continues where it was (see `SolveContext.once`)."""
     parts, trees = tree_parts(context), context.once(structure_of).loose_trees
     if parts is None or trees is None:
         return None
@@ -124,13 +127,13 @@ class _BoxColumns:
         self._step = objective_step(trees.host, trees.host.integer)
         self._rest = [frontier.least_active(self._even, context.budget) for frontier in self.frontiers]
         self._prices = self._guide = self._priced(self._even[1:])
-        """Of cost and coupling rows: what bounds are proved by, and what is looked for by."""
+        """Prices of cost and coupling rows: for bounds, and for the search."""
         self._rows_alone = replace(trees.host, cost=np.zeros(trees.host.n_columns), offset=0.0)
         self._rounds, self._next_offer, self._wait = 0, 1, MIP_EVERY  # most points come with closed boxes
         self._settled, self._clock, self._next_proof = False, Budget(), 0.0
 
     def run(self, context: SolveContext) -> MethodOutcome:
-        """The loop, from where it was."""
+        """Continue the loop."""
         self._context, progress, done = context, Progress(context), False
         while not (context.over or done):
             status = MipStatus.INFEASIBLE if self._lacks_boxes else self._price()
@@ -166,7 +169,7 @@ class _BoxColumns:
 
     @property
     def _lacks_boxes(self) -> bool:
-        """Whether a component has none left."""
+        """Whether a component has no boxes left."""
         return any(frontier.size == 0 for frontier in self.frontiers)
 
     @property
@@ -175,8 +178,7 @@ class _BoxColumns:
         return EngineSettings(context.seed, context.threads, context.incumbent.gap)
 
     def _nothing_left(self, progress: Progress) -> MethodOutcome:
-        """No choice of boxes is left: none is better than the best point, and without one there is none, if
-        that is proved."""
+        """No choice of boxes is left: nothing is better than the best point, or the problem is infeasible."""
         context, choice, target = self._context, self._choice([f.use for f in self.frontiers]), self._target
         infeasible = choice is None
         if choice is not None:
@@ -192,7 +194,7 @@ class _BoxColumns:
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     def _choice(self, uses: list[FloatArray]) -> Columns | None:
-        """Of (boxes, 1 + R) least uses of each component; None where a component has none."""
+        """(boxes, 1 + R) least uses of each component; None if one has none."""
         if any(len(use) == 0 for use in uses):
             return None
         owner, use = np.repeat(np.arange(len(uses)), [len(use) for use in uses]), np.concatenate(uses)
@@ -201,8 +203,8 @@ class _BoxColumns:
 
     @property
     def _target(self) -> float:
-        """In minimisation form: what costs more is no better than the best point, by a step of the objective
-        or by what counts as closed."""
+        """In minimisation form: points that cost more are no better than the best one, by a step of the
+        objective or by the allowed gap."""
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
             return np.inf
@@ -210,7 +212,7 @@ class _BoxColumns:
         return float(mip.sign * incumbent.objective - better)
 
     def _price(self) -> MipStatus:
-        """Prices of the LP over the boxes that are cheapest at those before; how it ended."""
+        """Prices of the LP over the boxes that are cheapest at the previous prices; its status."""
         status = MipStatus.INFEASIBLE
         few = self._cheapest(self._guide)
         # the few may not fit, where all of them do
@@ -228,7 +230,8 @@ class _BoxColumns:
         return status
 
     def _solved_lp(self, choice: Columns, cost: float | None = None) -> tuple[MipStatus, Relaxation | None]:
-        """Of a choice in parts, or of one up to a cost that fills rows least; a failed engine has no time."""
+        """Solve the LP of a fractional choice, or of the least loaded choice up to a cost; a failed engine
+        counts as no time."""
         context = self._context
         with context.stopwatch.measure("engine"), expendable("LP of a choice", EngineError):
             return choice.relaxed(context.budget, level_at=cost)
@@ -236,11 +239,11 @@ class _BoxColumns:
 
     @staticmethod
     def _priced(prices: FloatArray) -> FloatArray:
-        """(1 + R,) prices of the coupling rows beside the cost's own."""
+        """(1 + R,) prices from duals."""
         return np.append(1.0, prices)
 
     def _load(self, cost: float, which: list[IntArray]) -> None:
-        """Prices of the choice up to a cost that fills rows least; of all boxes, not only of `which`."""
+        """Prices of the least loaded choice up to a cost; of all boxes, not only of `which`."""
         for _ in range(LOADS):
             choice = self._choice_among(which)
             found = None if choice is None else self._solved_lp(choice, cost)[1]
@@ -256,21 +259,21 @@ class _BoxColumns:
             which = wider
 
     def _cheapest(self, prices: FloatArray) -> list[IntArray]:
-        """Of each component a few boxes that cost least."""
+        """A few boxes of least cost for each component."""
         return [np.argsort(frontier.keys(prices), kind="stable")[:LP_BOXES] for frontier in self.frontiers]
 
     def _choice_among(self, which: list[IntArray]) -> Columns | None:
         return self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
 
     def _leave_out(self) -> None:
-        """Boxes that nothing better than the best point uses, by any prices: where no row is scarce for the
-        LP, those of the choice that fills rows least still tell what does not fit."""
+        """Drop boxes that nothing better than the best point uses, at several prices."""
         self._leave_out_at(self._prices)
         if self._guide is not self._prices and not self._lacks_boxes:
             self._leave_out_at(self._guide)
 
     def _leave_out_at(self, prices: FloatArray) -> None:
-        """By weak duality, which is a bound, too; where the cost has no price, of what the rows leave."""
+        """Drop boxes by weak duality, which also gives a bound; if the cost has no price, by
+        infeasibility."""
         keys, of_cost = [frontier.keys(prices) for frontier in self.frontiers], bool(prices[0] > 0.0)
         host, target = (self._host, self._target) if of_cost else (self._rows_alone, 0.0)
         constant = lagrangian_constant(
@@ -286,12 +289,12 @@ class _BoxColumns:
                 frontier.keep(key - key.min() <= room + HAIR * (1.0 + abs(target)))
 
     def _raise(self, bound: float, support: Support = Support.PROOF) -> None:
-        """To the next whole step of the objective, where it has steps."""
+        """Round a bound up to the next possible objective."""
         stepped = next_step(self._host, self._step, bound)
         self._context.incumbent.raise_bound(Bound(stepped, "columns", support=support))
 
     def _refine(self) -> None:
-        """Components whose cheapest box is open, for a while; where it is closed everywhere, all of them."""
+        """Refine components whose cheapest box is open; if all are closed, all components."""
         prices, budget, self._settled = self._looked_for, self._context.budget, True
         for frontier, rest in zip(self.frontiers, self._rest, strict=True):
             for _ in range(TURNS):
@@ -312,7 +315,7 @@ class _BoxColumns:
         return np.asarray(self._guide + EVEN * (self._even + self._priced(0.0 * self._even[1:])))
 
     def _look_for_points(self) -> None:
-        """Descents, and a MIP over all points that are known; twice as seldom while that finds nothing."""
+        """Descents, and a MIP over all known points; half as often after each failure."""
         context, before = self._context, self._context.incumbent.x
         self._descend(context.budget.part(DESCENTS_SHARE * context.budget.left))
         self._offer(context.budget.part(MIP_SECONDS))
@@ -320,7 +323,7 @@ class _BoxColumns:
         self._next_offer = self._rounds + self._wait
 
     def _descend(self, budget: Budget) -> None:
-        """Points of components without a closed box: what is cheap there nobody knows yet."""
+        """Points for components without a closed box."""
         prices, known = self._looked_for, self._context.incumbent.x
         for component, frontier in zip(self._components, self.frontiers, strict=True):
             if budget.over:
@@ -331,7 +334,7 @@ class _BoxColumns:
                 frontier.descend(prices, budget)
 
     def _prove(self, budget: Budget) -> None:
-        """What the best choice of boxes costs is a bound; open boxes of it are looked into."""
+        """A bound from the best choice of boxes; its open boxes are refined."""
         choice, context = self._choice([frontier.use for frontier in self.frontiers]), self._context
         answer = None if choice is None else self._solved(choice, np.inf, budget)
         if choice is None or answer is None:
@@ -350,7 +353,7 @@ class _BoxColumns:
             first += size
 
     def _offer(self, budget: Budget) -> None:
-        """The best choice of true points, and the best point in their cells."""
+        """Offer the best choice of points, and the best point in their cells."""
         choice = self._choice([frontier.used for frontier in self.frontiers])
         answer = None if choice is None else self._solved(choice, self._target, budget)
         if choice is None or answer is None or answer.x is None:
@@ -371,6 +374,6 @@ class _BoxColumns:
 
 
 def _chosen(choice: Columns, x: FloatArray) -> IntArray:
-    """(components,) the box of each with most weight at a point of the program."""
+    """(components,) the box of each with the largest weight at a point of the program."""
     order, rank = choice.ranked(-x[choice.shared.cost.size :])
     return np.asarray(order[rank == 0])

@@ -43,30 +43,30 @@ from dovetail.run.budget import Budget
 from dovetail.structure.trees import InputCells, LeafBoxes, TreeProblem, TreeSample
 
 MOST_LPS = 1000
-"""For one step: bounds of moves are loose, and the one that pays may come late; an LP takes half a
-millisecond (`python -m benchmarks.trees diet:30x5 --seeds 1 --no-peer`)."""
+"""Largest number of LPs for one step: bounds of moves are loose, and an LP takes half a millisecond (`python
+-m benchmarks.trees diet:30x5 --seeds 1 --no-peer`)."""
 MOST_TURNS = 24
-"""Classes that are tried to be turned, at one point."""
+"""Largest number of classes that one point tries to change."""
 ENOUGH = 4
-"""LPs after the first that improves: a better one is mostly among the next few, if anywhere."""
+"""Number of LPs after the first improvement: a better one is usually among the next few."""
 MOST_KNOWN = 5_000
-"""Points that are kept, by their cells: some megabytes."""
+"""Largest number of points kept, by their cells."""
 KICKS = (2, 5)
-"""Least and most inputs that a kick moves: one is undone by the descent, many forget the local optimum."""
+"""Least and largest number of inputs that a kick moves."""
 
 
 MOST_MOVES = 6
-"""Of one sample: classes that take more are turned by others, or not at all."""
+"""Largest number of moves of one sample that change a class together."""
 NO_WAY = 1e-3
-"""Widths: added to every way, so that moves that cost nothing are compared by what they bring."""
+"""In widths: added to every distance, so that moves of distance 0 are compared by their gain."""
 WIDEST = 1e4
-"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+"""The largest width that counts for cost times width, because free columns may be unbounded."""
 HELD = 1e-7
-"""What may be missed in sum by a point that counts as feasible, for the search."""
+"""Total violation up to which a point counts as feasible in the search."""
 
 
 def _limited(sample: TreeSample, host: Mip) -> IntArray:
-    """Outputs that have bounds to be missed: a class is 0 or 1 by itself, and no row should say so again."""
+    """Outputs with bounds to violate; classes are 0 or 1 anyway."""
     lower, upper = host.lower[sample.outputs], host.upper[sample.outputs]
     if sample.block.classifies:
         return sample.outputs[(lower > 0.0) | (upper < 1.0)]
@@ -75,21 +75,21 @@ def _limited(sample: TreeSample, host: Mip) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class CellPoint:
-    """The best point of the host in some cells."""
+    """The best point in some cells."""
 
     cells: IntArray
     outputs: FloatArray
-    """(columns,) as the trees say; 0 where a column is no output."""
+    """(columns,) the trees' outputs; 0 for other columns."""
     value: float
     """Cost and penalties."""
     x: FloatArray
     missed: float
     reduced: FloatArray
-    """(columns,) what the value gains per unit of each column's bound."""
+    """(columns,) the gain of the value per unit of each column's bound."""
 
 
 class CellProgram:
-    """One LP, solved again and again with other bounds."""
+    """One LP, solved repeatedly with other bounds."""
 
     def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
         self._trees, host = trees, trees.host
@@ -114,7 +114,7 @@ class CellProgram:
         self.set_cost(host.cost)
 
     def set_cost(self, cost: FloatArray) -> None:
-        """What columns cost from now on, and what missing a row does beside that."""
+        """Set the costs of columns, and of violated rows beside them."""
         host = self._trees.host
         width = np.minimum(host.upper - host.lower, WIDEST)
         at_stake = float(np.sqrt(np.sum((cost * width) ** 2))) or 1.0
@@ -123,7 +123,7 @@ class CellProgram:
         self._live.set_objective(self._cost, host.offset)
 
     def solve(self, cells: IntArray, outputs: FloatArray, budget: Budget) -> CellPoint | None:
-        """The best point, or None where the engine came to nothing."""
+        """The best point, or None if the engine has none."""
         host = self._trees.host
         lower, upper = self._trees.bounds_in(cells, outputs)
         self._live.set_bounds(*self._bounds(lower, upper))
@@ -143,7 +143,7 @@ class CellProgram:
 
 
 class MoveProfile:
-    """Of one sample; made once, asked about many points."""
+    """The moves of one sample, evaluated at many points."""
 
     def __init__(self, boxes: LeafBoxes, cells: InputCells) -> None:
         self._boxes = boxes
@@ -199,12 +199,12 @@ class MoveDescent:
         self._free = np.flatnonzero(trees.cells.counts > 1)
 
     def set_cost(self, cost: FloatArray) -> None:
-        """What columns cost from now on."""
+        """Set the costs of columns."""
         self._program.set_cost(cost)
         self._known.clear()
 
     def point(self, cells: IntArray, budget: Budget) -> CellPoint | None:
-        """The best point in these cells; many are met again and again."""
+        """The best point in these cells, cached."""
         key = cells.tobytes()
         if key not in self._known:
             found = self._program.solve(cells, self.trees.outputs_at(cells), budget)
@@ -216,7 +216,7 @@ class MoveDescent:
         return self._known[key]
 
     def descend(self, cells: IntArray, budget: Budget) -> CellPoint | None:
-        """To cells from which no move of a single input pays."""
+        """Descend to cells from which no move of a single input improves."""
         best = self.point(cells, budget)
         while best is not None and not budget.over:
             better = self._step(best, budget) or self._turn(best, budget)
@@ -226,7 +226,7 @@ class MoveDescent:
         return best
 
     def kicked(self, cells: IntArray, rng: np.random.Generator) -> IntArray:
-        """A few inputs in other cells, near ones more often than far ones."""
+        """A few inputs moved to other cells, near ones more often than far ones."""
         cells = cells.copy()
         if self._free.size == 0:
             return cells
@@ -255,7 +255,7 @@ class MoveDescent:
         return best
 
     def _turn(self, at: CellPoint, budget: Budget) -> CellPoint | None:
-        """A class turned by several moves, where that pays; the shortest ways first."""
+        """Change a class by several moves, if that improves; the shortest combinations first."""
         ways = []
         for number, sample in enumerate(self.trees.samples):
             if sample.block.classifies and not budget.over:
@@ -269,7 +269,8 @@ class MoveDescent:
         return None
 
     def _bounds(self, at: CellPoint) -> FloatArray:
-        """(cells,) what the point is worth at least after the move to each; infinite where that is none."""
+        """(cells,) a lower bound of the point's value after the move to each; infinite for impossible
+        ones."""
         trees, cells = self.trees, self.trees.cells
         flat = cells.flat(at.cells)
         owner = self._column
@@ -285,7 +286,7 @@ class MoveDescent:
         return bounds
 
     def _after_moves(self, number: int, cells: IntArray) -> FloatArray:
-        """(moves, outputs) of one sample; the same as before while its inputs stay."""
+        """(moves, outputs) of one sample, cached while its inputs stay."""
         profile = self._profiles[number]
         key = cells[profile.columns].tobytes()
         known = self._moves[number]
@@ -298,8 +299,8 @@ class MoveDescent:
 def turned(
     trees: TreeProblem, sample: TreeSample, profile: MoveProfile, at: CellPoint
 ) -> tuple[float, IntArray] | None:
-    """The way and the cells in which a sample has the class that its prices ask for; None: it has, or has not
-    been turned."""
+    """The distance and the cells in which a sample has the class that its prices ask for; None: it has that
+    class already, or none was found."""
     wanted = _wanted(sample, at)
     if wanted is None:
         return None
@@ -325,7 +326,7 @@ def turned(
 
 
 def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
-    """The output that should be 1 (-1: the only one should be 0); None where it is as wanted."""
+    """The output that should be 1 (-1: the only one should be 0); None if it is as wanted."""
     price, now = at.reduced[sample.outputs], at.outputs[sample.outputs]
     if now.size == 1:
         gains = price[0] * (1.0 - 2.0 * now[0]) < 0.0
@@ -335,7 +336,7 @@ def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
 
 
 def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
-    """(...,) by how much values (..., outputs) have the wanted class; below 0 they have not."""
+    """(...,) by how much values (..., outputs) decide for the wanted class; negative if they do not."""
     if values.shape[-1] == 1:
         ahead = values[..., 0] - sample.block.threshold
         return np.asarray(ahead if wanted == 0 else -ahead - np.finfo(float).tiny)
@@ -344,7 +345,7 @@ def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
 
 
 def _ways(trees: TreeProblem, profile: MoveProfile, at: CellPoint) -> FloatArray:
-    """(moves,) how far each goes from the point, and what the prices charge for that."""
+    """(moves,) the distance of each from the point, and its cost at the prices."""
     cells, host = trees.cells, trees.host
     column = cells.columns[np.searchsorted(cells.first, profile.flat, side="right") - 1]
     x, reduced = at.x[column], at.reduced[column]

@@ -29,18 +29,18 @@ from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
 RESTART = 20
-"""Kicks of one local optimum that bring nothing, before another start is tried."""
+"""Number of kicks of one local optimum without progress before another start."""
 MIP_SECONDS, MIP_SHARE = 1.0, 0.1
-"""The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
+"""Time limit of a MIP that chooses integers in the cells of one point, and its share of the time left."""
 HOST_SHARE = 0.8
-"""Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
-can choose are no use (PySCIPOpt-ML's city manager)."""
+"""Share of the time left for the MIP without predictors while no point is known, because cells of integers
+that are hard to choose are useless (PySCIPOpt-ML's city manager)."""
 NONE = "a predictor is not a readable tree ensemble, or has inputs without bounds"
 
 
 @dataclass(frozen=True)
 class CellDescent:
-    """Options of the method.
+    """Local search over the cells of tree ensembles, from many starts.
 
     >>> import dovetail as dt, numpy as np
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -54,7 +54,7 @@ class CellDescent:
     """
 
     rounds: int | None = None
-    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    """Number of starts; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 20
     kicks: int = RESTART
 
@@ -67,31 +67,31 @@ class CellDescent:
         require_count("CellDescent: kicks", self.kicks, at_least=0)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """One start after the other, and kicks of the best in between."""
+        """One start after the other, with kicks of the best."""
         if context.once(structure_of).trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"cell descent: {NONE}")
         return take_turns(context, moves_of(context, self), self.rounds)
 
     def moves(self, context: SolveContext) -> list[Move]:
-        """One: the next start and its kicks."""
+        """One move: the next start with its kicks."""
         return [CellMoves(context, self)]
 
 
 class CellMoves(Move):
-    """The cell search of a solve, whose best cells others look at as well."""
+    """The cell search of a solve, whose best cells other parts use too."""
 
     def __init__(self, context: SolveContext, options: CellDescent) -> None:
         super().__init__(options.patience)
         self._search, self._kicks = context.once(cell_search), options.kicks
 
     def turn(self, context: SolveContext) -> Turn | None:
-        """From one start, and kicks of where that ends."""
+        """One start, and kicks of its local optimum."""
         value = self._search.round(self._kicks, context)
         return Turn(value, context.incumbent.objective) if np.isfinite(value) else None
 
 
 def cell_search(context: SolveContext) -> CellSearch:
-    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    """The search of a solve, which continues where it was (see `SolveContext.once`)."""
     trees = context.once(structure_of).trees
     assert trees is not None
     return CellSearch(context, trees)
@@ -108,10 +108,10 @@ class CellSearch:
         self._best: CellPoint | None = None
         self._rounds = 0
         self._asked_for_whole = False
-        """The longest that the host's own MIP was given."""
+        """The longest time that the MIP without predictors was given."""
 
     def round(self, kicks: int, context: SolveContext) -> float:
-        """From one start, and so many kicks in a row that bring nothing; the best value met."""
+        """One start, and kicks until so many in a row bring nothing; the best value found."""
         with context.stopwatch.measure("engine"):
             at = self._descent.descend(self._start(context), context.budget)
         if at is None:
@@ -130,7 +130,7 @@ class CellSearch:
         return at.value
 
     def look_at(self, cells: IntArray, context: SolveContext, *, descend: bool) -> None:
-        """The best point in cells that somebody else has met; or of a descent from there."""
+        """The best point in cells found elsewhere, or of a descent from there."""
         look = self._descent.descend if descend else self._descent.point
         with context.stopwatch.measure("engine"):
             at = look(cells, context.budget)
@@ -138,7 +138,8 @@ class CellSearch:
             self.offer(at, context)
 
     def _start(self, context: SolveContext) -> IntArray:
-        """The user's own, the cheapest of the host, the best so far and kicked, then anywhere."""
+        """The user's start, the cheapest point of the LP relaxation, the best so far with kicks, then random
+        cells."""
         trees, number = self.trees, self._rounds
         self._rounds += 1
         known = context.incumbent.x
@@ -161,14 +162,14 @@ class CellSearch:
         return self._rng.integers(trees.cells.counts)
 
     def _cheapest(self, context: SolveContext) -> FloatArray | None:
-        """The relaxed host's best point, outputs free of cost."""
+        """The best point of the LP relaxation, without the cost of outputs."""
         host, (seed, threads) = self.trees.host.relaxed(), self._settings
         goal = self._without_outputs(host)
         answer = answer_of("LP of the host", host, context.budget, seed=seed, threads=threads, objective=goal)
         return None if answer is None else answer.x
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
-        """The same with integers whole, asked for once."""
+        """The same with integers, computed once."""
         if self._asked_for_whole:
             return None
         self._asked_for_whole = True
@@ -184,7 +185,7 @@ class CellSearch:
         return Quadratic.linear(cost)
 
     def offer(self, at: CellPoint, context: SolveContext) -> None:
-        """What may beat the incumbent; integers that the LP left fractional are chosen in the cells."""
+        """Offer a point that may improve the incumbent; fractional integers are chosen within the cells."""
         incumbent, sign = context.incumbent, context.problem.mip.sign
         known = np.inf if incumbent.x is None else sign * incumbent.objective
         if self.trees.host.objective(at.x) >= known - HAIR * (1.0 + abs(known)):
@@ -196,7 +197,7 @@ class CellSearch:
             incumbent.offer(x, "cells")
 
     def _whole(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
-        """The host alone in the cells, outputs held, integers whole."""
+        """The MIP without predictors within the cells, with fixed outputs."""
         seed, threads = self._settings
         budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))
         bounds = self.trees.bounds_in(at.cells, at.outputs)

@@ -1,7 +1,7 @@
-"""The problem as one convex quadratic program, where its curves are costs and nothing else: PIQP solves that.
+"""The problem as one convex quadratic program, if its quadratic functions are costs only: solved by PIQP.
 
-A square of a sum becomes the square of a column that is that sum. Integers are relaxed, or fixed where they
-are at a point. The answer is a place for tangents, and for candidates; nothing is proved by it.
+The square of a sum becomes the square of a column equal to the sum. Integers are relaxed, or fixed at a
+point. The solution is a place for tangents and a candidate; nothing is proved by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dovetail.run.failures import expendable
 
 
 class ConvexProgram:
-    """`mip`, in minimisation form, without integers, its curves as weights."""
+    """`mip`, in minimisation form, without integers, with quadratic functions as weights."""
 
     def __init__(self, mip: Mip, curves: Sequence[QuadCurve]) -> None:
         self._own, self._curves = mip, curves
@@ -75,7 +75,7 @@ class ConvexProgram:
         )
 
     def solve(self, budget: Budget, fixed: FloatArray | None = None) -> FloatArray | None:
-        """The best point, with the integers of `fixed` where it is given; None where PIQP finds none."""
+        """The best point, with the integers of `fixed` if given; None if PIQP finds none."""
         own, mip = self._own, self._mip
         columns = np.arange(own.n_columns, mip.n_columns)
         bounds = None

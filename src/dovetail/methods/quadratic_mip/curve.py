@@ -23,9 +23,9 @@ from dovetail.core.mip import SMALLEST
 from dovetail.core.quadratic import QuadraticFunction
 
 ROUNDINGS = 32
-"""Operations on the way to a plane, beside those that grow with the number of columns."""
+"""Number of operations for a plane, beside those that grow with the number of columns."""
 RELATIVE = 1e-14
-"""What a number that is 0 but for rounding is at most, relative to those it is made of: ninety roundings."""
+"""Relative: numbers that are 0 up to rounding: ninety roundings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Plane:
     constant: float
 
     def missed(self, z: FloatArray) -> float:
-        """By how much a point is on the wrong side."""
+        """The violation at a point."""
         return float(self.slopes @ z[self.inputs] + self.constant - self.sign * z[self.output])
 
 
@@ -58,10 +58,10 @@ class QuadCurve:
     lower: FloatArray
     upper: FloatArray
     slack: float
-    """How far the deployed block may be from f; infinite where that is not known."""
+    """The largest difference of the deployed block from f; infinite if not known."""
     rounded: tuple[float, float] = (0.0, 0.0)
-    """By how much |F x + e| may be off where it is one number, relative to itself, and beside that: e is a
-    sum of what is fixed, whose parts may be far larger than it."""
+    """The rounding of |F x + e| if it is one number, relative to it, and absolute: e sums fixed terms that
+    may be much larger."""
 
     @classmethod
     def of(
@@ -72,7 +72,7 @@ class QuadCurve:
         box: tuple[FloatArray, FloatArray],
         slack: float,
     ) -> QuadCurve:
-        """A function of a sample's inputs, these columns; those that are fixed are numbers in it."""
+        """f of a sample's input columns; fixed ones are numbers in it."""
         (F, G), linear, places = function.factors, function.linear, function.places
         lower, upper = (limits[places] for limits in box)
         fixed = lower == upper
@@ -103,37 +103,37 @@ class QuadCurve:
 
     @property
     def convex(self) -> bool:
-        """Whether tangents are all there is to be known from below."""
+        """Whether tangents describe f completely from below."""
         return not (np.any(self.G) or np.any(self.h))
 
     @property
     def single(self) -> bool:
-        """Whether it is one square of one column, and nothing else."""
+        """Whether it is one square of one column."""
         return self.squares and self.F.shape == (1, 1)
 
     @property
     def squares(self) -> bool:
-        """Whether it is a sum of squares, and computed as one: never below 0, whatever is rounded."""
+        """Whether it is computed as a sum of squares, so that it is never negative."""
         return not len(self.G) and not np.any(self.linear) and self.constant == 0.0
 
     @property
     def handed_on(self) -> bool:
-        """Whether it is one column as it is, where nothing is rounded."""
+        """Whether it is one column unchanged, without rounding."""
         return not len(self.F) and not len(self.G) and self.linear.size == 1 and abs(self.linear[0]) == 1.0
 
     @property
     def _limited(self) -> bool:
-        """Whether chords and rounding have limits."""
+        """Whether chords and rounding are bounded."""
         return bool(np.isfinite(self.slack) and np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
 
     @property
     def _most(self) -> FloatArray:
-        """The size of each column, at most."""
+        """The largest absolute value of each column."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     @property
     def _sizes(self) -> tuple[FloatArray, FloatArray]:
-        """The sizes of F x + e and G x + h, at most."""
+        """The largest sizes of F x + e and G x + h."""
         F, G = np.abs(self.F) @ self._most, np.abs(self.G) @ self._most
         return F + np.abs(self.e), G + np.abs(self.h)
 
@@ -144,7 +144,7 @@ class QuadCurve:
         return float(up @ up - down @ down + self.linear @ x) + self.constant
 
     def within(self, lower: FloatArray, upper: FloatArray) -> QuadCurve:
-        """The same within bounds of all columns, where these are tighter than its own."""
+        """The same within tighter bounds of all columns."""
         low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
         fine = low <= high  # where nothing is left, the rows will say so
         low, high = np.where(fine, low, self.lower), np.where(fine, high, self.upper)

@@ -22,43 +22,40 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes, Ranges
 from dovetail.methods.relu_branching.best_first import AnyNodes
 
 MOST_NEURONS = 128
-"""Of the first layer: there are four times the square of that many pairs, and the table grows with them."""
+"""Largest number of neurons of the first layer: there are four times the square of that many pairs."""
 STEEPEST = 8.0
-"""Largest mu, by the widths of the two ranges; more would only help pairs that are all but one neuron."""
+"""Largest mu, in widths of the two ranges."""
 ROUNDS = 8
-"""Of a golden section: mu to within a hundredth or two of its range."""
+"""Steps of a golden section."""
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes(AnyNodes):
-    """P of them, for any number of targets; H neurons side by side."""
+    """P nodes, for any number of targets; H neurons side by side."""
 
     lower: Tensor
-    """(P, H) what each ReLU reads at least, and below at most."""
+    """(P, H) lower bound of each ReLU's input; `upper` likewise."""
     upper: Tensor
     sign: Tensor
-    """(P, H) 1 or -1 where the node holds only points whose neuron is on, or off; 0 where it is not split."""
+    """(P, H) 1 or -1 if the neuron is on or off at all points of the node; 0 if it is not divided."""
     slope: Tensor
     """(P, H) lower slopes of neurons that may change sign, between 0 and 1."""
     multiplier: Tensor
-    """(P, H) of the sign conditions, never negative."""
+    """(P, H) nonnegative multipliers of the sign conditions."""
     choice: Tensor
-    """(P,) the neuron to split next; -1 where none may change sign."""
+    """(P,) the neuron to divide next; -1 if none may change sign."""
     arriving: Tensor
-    """(P,) the weight that arrives at that neuron's ReLU from behind, in the plane of the bound."""
+    """(P,) the weight of that neuron's ReLU in the plane of the bound."""
 
     def of_kind(self, dtype: torch.dtype) -> Nodes:
-        """The same with numbers of another kind."""
+        """The same in another precision."""
         parts = (getattr(self, field.name) for field in fields(self))
         return Nodes(*(part.to(dtype) if part.is_floating_point() else part for part in parts))
 
     def children(self) -> Nodes:
-        """Every node with its chosen neuron on, then with it off.
-
-        Its slope becomes 1 or 0, and its multiplier takes up the difference: both children begin with the
-        plane of the node, and what they bring comes on top.
-        """
+        """Every node with its chosen neuron on, then with it off. Its slope becomes 1 or 0, and its
+        multiplier compensates, so that both children begin with the plane of the node."""
         rows = torch.arange(len(self), device=self.target.device)
         pull, slope = self.arriving.clamp(min=0.0), self.slope[rows, self.choice]
         sides = []
@@ -79,7 +76,8 @@ def unstable(nodes: Nodes) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SignPairs:
-    """Of h neurons over K sets: (K, 2, h, h), by the side (on, off) and the neuron that is decided."""
+    """The effect of the sign of one neuron on the ranges of others, for h neurons over K sets: (K, 2, h, h),
+    by side (on, off) and decided neuron."""
 
     lower: Tensor
     upper: Tensor
@@ -89,7 +87,7 @@ class SignPairs:
         return SignPairs(self.lower[chosen], self.upper[chosen])
 
     def applied(self, nodes: Nodes) -> Nodes:
-        """Nodes whose chosen neuron, one of the first layer, has just been decided."""
+        """Nodes after their chosen neuron, one of the first layer, was decided."""
         rows = torch.arange(len(nodes), device=nodes.target.device)
         off = (nodes.sign[rows, nodes.choice] < 0).long()
         end = self.lower.shape[-1]
@@ -101,17 +99,17 @@ class SignPairs:
 
 @dataclass(frozen=True, eq=False)
 class KnownNeurons:
-    """Of H neurons over K sets; it holds whatever is asked of the sets, and so at any prices."""
+    """Ranges of H neurons over K sets, valid at any prices."""
 
     lower: Tensor
-    """(K, H) what each reads at least, and below at most."""
+    """(K, H) lower bounds of the neurons' inputs; `upper` likewise."""
     upper: Tensor
     pairs: SignPairs | None = None
     """Of the first layer."""
 
     @classmethod
     def nothing(cls, count: int, neurons: int, like: Tensor) -> KnownNeurons:
-        """They may read anything."""
+        """Infinite ranges."""
         upper = torch.full((count, neurons), torch.inf, dtype=like.dtype, device=like.device)
         return cls(-upper, upper)
 
@@ -128,7 +126,7 @@ class KnownNeurons:
 
 
 def sign_pairs(planes: NetworkPlanes, domain: Moves, place: int) -> SignPairs | None:
-    """Of the vector at `place`, affine in the inputs; None where it is too long."""
+    """The pairs of the vector at `place`, affine in the inputs; None if it is too long."""
     neurons = planes.graph.sizes[place]
     if neurons > MOST_NEURONS:
         return None
@@ -145,7 +143,7 @@ def _of_set(planes: NetworkPlanes, domain: Moves, place: int, ranges: Ranges, k:
 
 
 class _Pairs:
-    """All pairs over one set: by side, by what is asked (least, or most as a least), by i, by h."""
+    """All pairs over one set: by side, by least or largest value, by i, by h."""
 
     def __init__(self, planes: NetworkPlanes, domain: Moves, place: int, ranges: Ranges) -> None:
         self._planes, self._domain, self._place, self._ranges = planes, domain, place, ranges
@@ -162,7 +160,7 @@ class _Pairs:
         self._steepest = STEEPEST * scale.expand(2, 2, -1, -1).reshape(-1)
 
     def searched(self) -> Tensor:
-        """(pairs,) the best that some mu proves."""
+        """(pairs,) the best bound over mu."""
         low, high = torch.zeros_like(self._steepest), self._steepest
         best = self._proved(low)
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)

@@ -1,6 +1,6 @@
-"""Branching over the signs of ReLUs: splits the neuron whose lines are farthest apart.
+"""Branching over the signs of ReLUs: divides the neuron whose lines are farthest apart.
 
-What cannot be split any more is solved exactly (`leaf`).
+Nodes that cannot be divided are solved exactly (`leaf`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dovetail.run import work
 from dovetail.run.budget import Budget
 
 BYTES = 33
-"""Of a neuron in a record: two bounds, a slope, a multiplier and a sign."""
+"""Bytes per neuron in a record: two bounds, a slope, a multiplier and a sign."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class SearchOptions:
     """Sizes of a search."""
 
     batch: int = 512
-    """Nodes bounded at a time: enough that Python's and torch's own time is small beside theirs."""
+    """Number of nodes bounded at a time."""
     most_nodes: int = 400_000
-    """Open nodes in memory, about 2 kB each for 32 neurons."""
+    """Largest number of open nodes, about 2 kB each for 32 neurons."""
     steps: int = 5
-    """Adam's, per node."""
+    """Steps of Adam per node."""
     tolerance: float = 1e-7
-    """How far below the best value met a node may be put aside."""
+    """How far below the best value a node may be closed."""
     single: bool = False
-    """Whether slopes and multipliers are looked for in single precision: for searches that end well above its
-    rounding. What they prove is computed in double precision all the same."""
+    """Whether slopes and multipliers are computed in single precision; bounds are computed in double
+    precision."""
     record_bytes: int = 0
-    """Of all closed nodes, where they are kept; beyond it none are."""
+    """Largest number of bytes for closed nodes; beyond it none are kept."""
     fresh: bool = False
-    """Whether ranges of a node are of its own signs alone, as those who look at it again will have them."""
+    """Whether ranges of a node use its own signs alone, as the checker does."""
 
 
 class ReluSearch(BestFirst[Nodes]):
@@ -53,16 +53,16 @@ class ReluSearch(BestFirst[Nodes]):
         known: KnownNeurons | None = None,
         divided: Nodes | None = None,
     ) -> None:
-        """`known` of neurons holds on the sets of the targets; these were `divided` by an earlier search,
-        with other values."""
+        """`known` ranges hold on the sets of the targets, which were `divided` by an earlier search with
+        other values."""
         options = options or SearchOptions()
         fresh, steps = options.fresh, options.steps
         self._bounding = Bounding(targets, steps, single=options.single, known=known, fresh=fresh)
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None
-        """Closed nodes, whose slopes and multipliers prove their bounds; None where they are not kept."""
+        """Closed nodes with the slopes and multipliers of their bounds; None if they are not kept."""
         self.solved: list[tuple[Nodes, LeafProof]] = []
-        """Those that were solved exactly: all signs together divide all points among them."""
+        """The nodes that were solved exactly."""
         self._divided = divided
         super().__init__(targets, options.batch, options.most_nodes, options.tolerance)
         if divided is not None:
@@ -88,7 +88,7 @@ class ReluSearch(BestFirst[Nodes]):
 
     @property
     def divided(self) -> Nodes | None:
-        """Nodes that all points of the sets are in; None where they were not kept."""
+        """The nodes that cover all points of the sets; None if they were not kept."""
         if self.records is None:
             return None
         nodes = self._open
@@ -97,7 +97,7 @@ class ReluSearch(BestFirst[Nodes]):
         return nodes.take(nodes.bound < torch.inf)
 
     def _bounded(self, nodes: Nodes, settled: int = 0) -> Nodes:
-        """With bounds; values of the points that they suggest are tried as well."""
+        """Nodes with bounds; the points that they suggest are tried too."""
         if not len(nodes):
             return nodes
         found = self._bounding.bounded(nodes, self.limit[nodes.target], settled=settled)
@@ -107,7 +107,7 @@ class ReluSearch(BestFirst[Nodes]):
         return found.nodes
 
     def _expanded(self, taken: Nodes, budget: Budget) -> Nodes:
-        """Children by the vector that is split, since ranges up to it stay what they were; leaves solved."""
+        """Children by the vector that is divided, because ranges up to it stay; leaves are solved."""
         leaf = taken.choice < 0
         found = self._solved(taken.take(leaf), budget)
         first = 0
@@ -118,11 +118,8 @@ class ReluSearch(BestFirst[Nodes]):
         return found
 
     def _solved(self, leaves: Nodes, budget: Budget) -> Nodes:
-        """Nodes without a neuron to split: better multipliers first, those of their LPs next, many at a time;
-        then exactly, one by one.
-
-        What is solved is put aside at what is proved; the rest is handed back.
-        """
+        """Nodes without a neuron to divide: better multipliers first, those of their LPs next, many at a
+        time; then exactly, one by one. Solved ones are closed; the rest is returned."""
         if not len(leaves):
             return leaves
         limit, last = self.limit[leaves.target], self._bounding.neurons.last

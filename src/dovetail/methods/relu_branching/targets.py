@@ -1,7 +1,7 @@
-"""What is bounded: one number per set of inputs, many sets of one ReLU network at a time.
+"""The quantities to bound: one number per set of inputs, for many sets of one ReLU network.
 
-objective   value = costs't + rows f(x) + shift
-condition   value = costs't,  over the x where  rows f(x) + shift <= 0
+objective: value = costs't + rows f(x) + shift; condition: value = costs't, over the x with rows f(x) + shift
+<= 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dovetail.core.mip import HAIR
 from dovetail.networks.graph import Affine, Elementwise, Graph
 
 EDGE = 1e-9
-"""Relative: the cheapest points lie on the very edge of a condition, and rounding must not hide them."""
+"""Relative: the cheapest points lie on the edge of a condition, and rounding must not exclude them."""
 
 
 def is_relu_network(graph: Graph) -> bool:
-    """Whether nothing in it bends but ReLUs that each read a step of their own."""
+    """Whether all nonlinear steps are ReLUs that read a step of their own."""
     bends = [step for step in graph.steps if not isinstance(step.operation, Affine)]
     plain = all(
         isinstance(step.operation, Elementwise) and step.operation.kind == "relu" and step.sources[0] > 0
@@ -32,7 +32,7 @@ def is_relu_network(graph: Graph) -> bool:
 
 
 class Neurons:
-    """The places of all values that ReLUs read, side by side in one vector."""
+    """The places of all values that ReLUs read, concatenated in one vector."""
 
     def __init__(self, graph: Graph) -> None:
         self.places: list[int] = [
@@ -44,7 +44,7 @@ class Neurons:
         """The place of the outputs."""
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """(N, count) of the vectors of a graph."""
+        """(N, count) from the vectors of a graph."""
         return torch.cat([parts[place] for place in self.places], dim=1)
 
     def cut(self, joined: Tensor) -> dict[int, Tensor]:
@@ -54,7 +54,7 @@ class Neurons:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """K of them."""
+    """K targets."""
 
     planes: NetworkPlanes
     domain: Moves
@@ -66,11 +66,11 @@ class Targets:
     """(K,)."""
     condition: bool
     cutoff: Tensor
-    """(K,) a value at or above it is as good as any: nobody asks how far above."""
+    """(K,) values from here on need no better bound."""
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of targets."""
         return len(self.shift)
 
     def take(self, chosen: Tensor) -> Targets:
@@ -86,17 +86,15 @@ class Targets:
         )
 
     def of_kind(self, dtype: torch.dtype) -> Targets:
-        """The same in numbers of another kind: for guesses, which prove nothing."""
+        """The same in another precision, for guesses without a proof."""
         parts = (self.costs, self.rows, self.shift, self.cutoff)
         costs, rows, shift, cutoff = (part.to(dtype) for part in parts)
         domain = self.domain.of_kind(dtype)
         return Targets(self.planes, domain, costs, rows, shift, self.condition, cutoff)
 
     def value_of(self, slopes: Tensor, offset: Tensor) -> Tensor:
-        """(K,) what planes slopes (K, d), offset (K,) below rows f(x) prove.
-
-        Each number is rounded once more here, which `minimum` takes off with what it does itself.
-        """
+        """(K,) bounds by planes slopes (K, d), offset (K,) below rows f(x). One further rounding of each
+        number is subtracted by `minimum`."""
         offset = offset + self.shift
         if self.condition:
             price = self.domain.condition_price(slopes, offset, self.costs).price
@@ -104,7 +102,7 @@ class Targets:
         return self.domain.minimum(slopes[:, None], offset[:, None], self.costs)[:, 0]
 
     def guess(self, slopes: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
-        """About what such planes prove, and the (K, m) moves where they are least: nothing is rounded."""
+        """An approximate bound by such planes, and the (K, m) minimising moves, without rounding."""
         offset = offset + self.shift
         if self.condition:
             found = self.domain.condition_price(slopes, offset, self.costs)
@@ -113,11 +111,8 @@ class Targets:
         return (self.costs * moves).sum(1) + (slopes * self.domain.at(moves)).sum(1) + offset, moves
 
     def reached(self, moves: Tensor) -> Tensor:
-        """(K,) the value that these moves have by the network itself; infinity where the condition fails, or
-        they are no moves of the set.
-
-        By the deployed one it may be as low: no proof excludes what its rounding may come to.
-        """
+        """(K,) the value of these moves by the network itself; infinity if the condition fails, or they are
+        outside the set. The deployed network may have the same value, so no proof excludes it."""
         x = self.domain.at(moves)
         at = self.planes.at(x)
         outputs = at.lower[-1]
