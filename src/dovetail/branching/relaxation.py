@@ -38,30 +38,30 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 LEAST_HEIGHT = 1e-12
-"""Of a triangle that is divided by."""
+"""Smallest height of a triangle used as a divisor."""
 LEAST_PRICE = 1e-12
-"""Below it the two lines under a ReLU have no price, and its lower slope is anybody's choice."""
+"""Below this the two lines under a ReLU have no price, and its lower slope is arbitrary."""
 
 
 Start = Basis | None
-"""Where simplex begins: at the end of another LP, if anywhere."""
+"""The basis with which simplex begins, if there is one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Of N boxes: of the host's rows, and of the networks."""
+    """Multipliers for N boxes: of the linear rows, and of the networks."""
 
     rows: FloatArray
     """(N, rows)."""
     networks: tuple[NetworkWeights, ...]
     cost: FloatArray
-    """(N, columns) what is bounded: the cost, or anything else that is linear."""
+    """(N, columns) what is bounded: the cost, or another linear function."""
     offset: FloatArray
-    """(N,) what is added to it."""
+    """(N,) its constant."""
 
     @classmethod
     def joined(cls, several: Sequence[Multipliers]) -> Multipliers:
-        """Those of several boxes, one after the other."""
+        """The multipliers of several boxes, concatenated."""
         networks = tuple(
             NetworkWeights.joined(parts) for parts in zip(*(m.networks for m in several), strict=True)
         )
@@ -69,7 +69,7 @@ class Multipliers:
         return cls(rows, networks, cost, np.concatenate([m.offset for m in several]))
 
     def take(self, boxes: IntArray) -> Multipliers:
-        """Of some boxes, by number."""
+        """The multipliers of some boxes, by number."""
         networks = tuple(one.take(boxes) for one in self.networks)
         return Multipliers(self.rows[boxes], networks, self.cost[boxes], self.offset[boxes])
 
@@ -81,11 +81,8 @@ class Multipliers:
         upper: FloatArray,
         cutoff: float,
     ) -> tuple[FloatArray, FloatArray]:
-        """(N,) what nothing in the boxes is below, and (N, columns) reduced costs of the host's columns: what
-        a unit away from the cheaper bound adds to it at least.
-
-        The boxes are tightened, and the host's last row is at most `cutoff`.
-        """
+        """(N,) lower bounds over the boxes, and (N, columns) reduced costs: the least increase per unit away
+        from the cheaper bound. The boxes are tightened, and the last row limits the cost by `cutoff`."""
         n, low, high = host.columns, lower[:, : host.columns], upper[:, : host.columns]
         top = np.append(host.row_upper[:-1], host.limit(cutoff))
         bottom = host.lower_sides(lower, upper)
@@ -122,8 +119,8 @@ class Multipliers:
     def in_fractions(
         self, host: HostRows, lower: FloatArray, upper: FloatArray, cutoff: float, box: int
     ) -> float:
-        """The bound of one box without networks, where columns without a bound leave `bound` nothing to say:
-        whether their reduced costs vanish is found out in fractions (`dual_value`)."""
+        """The bound of one box without networks whose columns are unbounded: whether reduced costs vanish is
+        decided in fractions (`dual_value`)."""
         n, offset = host.columns, float(self.offset[box])
         try:
             mip = host.program(cutoff)
@@ -147,31 +144,31 @@ def _least(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArr
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What the LP of one box gave."""
+    """The result of the LP of one box."""
 
     x: FloatArray | None
     """All columns of the LP."""
     multipliers: Multipliers | None
     infeasible: bool = False
-    """HiGHS's word: the multipliers are of a ray, and bound nothing but the cost 0."""
+    """HiGHS's status: the multipliers are those of a ray, and bound the cost 0 only."""
     wrong: tuple[Mapping[int, FloatArray], ...] = ()
     """Of each network, by place of the vector that a nonlinear step gives: (samples, size) how far the LP's
     value is from the step's own, times what that costs the LP, for each unit of the step's height in the box
     (`NetworkSamples.heights`): so it can be guessed in smaller boxes. Only of LPs with the problem's own
     cost."""
     worth: float = -np.inf
-    """About what the point costs once outputs are what the networks say."""
+    """An estimate of the point's cost with the networks' own outputs."""
     basis: Start = None
-    """Where simplex ended: the LPs of parts begin there (a third of the pivots, on five kinds)."""
+    """The final basis, with which LPs of parts begin (a third of the pivots, on five kinds)."""
 
 
 class _Raw(NamedTuple):
-    """HiGHS's answer about one box."""
+    """HiGHS's answer for one box."""
 
     asked: FloatArray
-    """Cost that was minimised; 0 where the rows of the box contradict each other."""
+    """The minimised cost; 0 if the rows of the box are contradictory."""
     own: bool
-    """Whether that is the problem's."""
+    """Whether it is the problem's cost."""
     x: FloatArray | None
     y: FloatArray | None
     infeasible: bool
@@ -180,7 +177,7 @@ class _Raw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Bend:
-    """A nonlinear step of a network's samples: the columns of the LP that it gives and reads."""
+    """A nonlinear step of a network's samples, with the columns of the LP that it writes and reads."""
 
     kind: str
     """A function's name, or "" for a product."""
@@ -189,11 +186,11 @@ class _Bend:
     sources: tuple[int, ...]
     """The places of the vectors that it reads."""
     place: int
-    """Of the vector that it gives."""
+    """The place of the resulting vector."""
 
 
 class _Rows:
-    """Rows in the making."""
+    """Rows under construction."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -202,7 +199,7 @@ class _Rows:
     def add(
         self, terms: Sequence[tuple[FloatArray, IntArray]], lower: FloatArray, upper: FloatArray
     ) -> slice:
-        """One row per limit; each term has (rows, k) entries and columns."""
+        """Add one row per limit; each term has (rows, k) entries and columns."""
         entries = np.concatenate([np.broadcast_to(a, c.shape) for a, c in terms], axis=1)
         columns = np.concatenate([c for _, c in terms], axis=1)
         rows = np.broadcast_to(np.arange(self.count, self.count + len(columns))[:, None], columns.shape)
@@ -211,7 +208,7 @@ class _Rows:
         return slice(self.count - len(columns), self.count)
 
     def matrix(self, columns: int) -> tuple[sp.csr_array, FloatArray, FloatArray]:
-        """All of them, and their limits."""
+        """The matrix of all rows, and their limits."""
         none = (np.empty(0), *np.empty((2, 0), dtype=np.int64), np.empty(0), np.empty(0))
         a, rows, where, lower, upper = (np.concatenate(p) for p in zip(none, *self.parts, strict=True))
         kept = a != 0.0
@@ -263,16 +260,16 @@ class TriangleLp:
         )
         self._seed, self._threads = seed, threads
         self.lps, self.effort = 0, 0.0
-        """How many, and seconds that they took, by counts."""
+        """Number of LPs, and their effort in seconds by counts."""
         self._begin()
 
     def _begin(self) -> None:
-        """A HiGHS that knows of no box yet."""
+        """A HiGHS object without a box."""
         self._live = LoadedHighs(self._program, seed=self._seed, threads=self._threads)
         self._live.without_presolve()
 
     def _numbered(self) -> list[dict[int, IntArray]]:
-        """(samples, size) columns of the LP, by network and place; what a box bounds has its columns."""
+        """(samples, size) columns of the LP, by network and place; bounded vectors have their own."""
         found, self.columns = [], self._boxed
         for one in self._networks:
             places = {0: one.inputs, **one.inner}
@@ -299,7 +296,7 @@ class TriangleLp:
 
     @staticmethod
     def _affine(rows: _Rows, one: NetworkSamples, places: dict[int, IntArray]) -> None:
-        """v - W u = b, of every affine step."""
+        """v - W u = b for every affine step."""
         for place, step in enumerate(one.graph.steps, start=1):
             if not isinstance(step.operation, Affine):
                 continue
@@ -311,15 +308,15 @@ class TriangleLp:
             rows.add(terms, bias, bias)
 
     def _bounds(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A box's, and none for what it does not bound, but that a ReLU is at least 0."""
+        """The bounds of a box; other columns are free, except that ReLUs are nonnegative."""
         more = np.full(self.columns - self._boxed, np.inf)
         low, high = np.append(lower, -more), np.append(upper, more)
         low[self._floor] = np.maximum(low[self._floor], 0.0)
         return low, np.maximum(low, high)
 
     def _line_rows(self) -> tuple[SparseRows, list[list[slice]]]:
-        """The rows that belong to a box, without their numbers: of each nonlinear step one above every value,
-        and one below all but ReLUs."""
+        """The pattern of the rows that depend on a box: for each nonlinear step a line above every value,
+        and a line below for all but ReLUs."""
         rows, own = _Rows(), []
         for bends in self._bends:
             for bend in bends:
@@ -335,7 +332,7 @@ class TriangleLp:
         return SparseRows(np.ones(indices.size), indices, indptr), own
 
     def _lines(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(N, entries) numbers of those rows for N boxes, and (N, rows) their limits."""
+        """(N, entries) coefficients of those rows for N boxes, and (N, rows) their limits."""
         entries, below, above = [], [], []
         for one, bends in zip(self._networks, self._bends, strict=True):
             for bend in bends:
@@ -361,7 +358,7 @@ class TriangleLp:
         budget: Budget,
         bases: Sequence[Start] | None = None,
     ) -> list[Solved]:
-        """The least cost over each of N tightened boxes; simplex begins at these bases."""
+        """Minimise the cost over each of N tightened boxes; simplex begins at these bases."""
         lines, raw = self._lines(lower, upper), list[_Raw]()
         for k in range(len(lower)):
             self._load(lower[k], upper[k], *(part[k] for part in lines))
@@ -371,13 +368,13 @@ class TriangleLp:
         return self._judged(raw, lower, upper, lines[0])
 
     def again(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
-        """The same box with another cost; `cutoff` limits the host's last row."""
+        """The same box with another cost; `cutoff` limits the last row."""
         lower, upper, entries, *_ = self._box
         raw = self._tried(cost, cutoff, budget)
         return self._judged([raw], lower[None], upper[None], entries[None])[0]
 
     def _tried(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> _Raw:
-        """Simplex gives up now and then. It begins once more, without the basis of another box."""
+        """Run simplex; after a failure once more without the basis of another box."""
         try:
             return self._run(cost, cutoff, budget)
         except EngineError:
@@ -410,7 +407,7 @@ class TriangleLp:
     def _judged(
         self, raw: Sequence[_Raw], lower: FloatArray, upper: FloatArray, entries: FloatArray
     ) -> list[Solved]:
-        """What N answers say, of all boxes at once."""
+        """The results of N answers, for all boxes at once."""
         solved = [Solved(one.x, None, one.infeasible, basis=one.basis) for one in raw]
         told = [k for k, one in enumerate(raw) if one.y is not None]
         if not told:
@@ -439,8 +436,8 @@ class TriangleLp:
     def _errors(
         self, x: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[list[dict[int, FloatArray]], FloatArray]:
-        """What a unit of height of nonlinear steps costs (see `Solved`) in N boxes; and what the cost changes
-        by when the outputs are what the networks say, at the LP's prices."""
+        """The cost of a unit of height of nonlinear steps (see `Solved`) in N boxes; and the change of the
+        cost with the networks' own outputs, at the LP's prices."""
         found, own, first, change = [], iter(self._own), self._fixed.shape[0], np.zeros(len(x))
         rows = self._host.A.shape[0]
         flows = np.abs(self._host.cost) + (self._host.transposed_sizes @ np.abs(y[:, :rows]).T).T
@@ -477,13 +474,13 @@ class TriangleLp:
         return found, change
 
     def load(self, lower: FloatArray, upper: FloatArray) -> None:
-        """One tightened box, for `again`."""
+        """Load one tightened box, for `again`."""
         self._load(lower, upper, *(part[0] for part in self._lines(lower[None], upper[None])))
 
     def _load(
         self, lower: FloatArray, upper: FloatArray, entries: FloatArray, below: FloatArray, above: FloatArray
     ) -> None:
-        """A box: its bounds and its lines."""
+        """Load a box: its bounds and its lines."""
         self._box = (lower, upper, entries, below, above)
         self._live.set_bounds(*self._bounds(lower, upper))
         if self._host.local:
@@ -497,7 +494,7 @@ class TriangleLp:
     def _multipliers(
         self, y: FloatArray, cost: FloatArray, offset: FloatArray, entries: FloatArray
     ) -> Multipliers:
-        """Of N boxes, as planes take them."""
+        """The multipliers of N boxes, in the form for planes."""
         host, fixed, count = self._host, self._fixed.shape[0], len(y)
         reduced, lined = cost - (self._fixed_columns @ y[:, :fixed].T).T, y[:, fixed:]
         for k, paid in enumerate(entries * lined[:, self._line_of]):
@@ -549,7 +546,7 @@ ONE = np.ones((1, 1))
 
 
 def _rising(rows: _Rows, bend: _Bend) -> slice:
-    """v - z >= 0 of the ReLUs of a step."""
+    """v - z >= 0 for the ReLUs of a step."""
     nothing = np.zeros(bend.gives.size)
     pair = [(ONE, bend.gives.reshape(-1, 1)), (-ONE, bend.reads[0].reshape(-1, 1))]
     return rows.add(pair, nothing, nothing + np.inf)

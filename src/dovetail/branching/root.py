@@ -41,7 +41,7 @@ WORTH = 0.02
 
 
 class NothingLeft(Exception):
-    """No point costs less than the goal: that is proved."""
+    """No point costs less than the goal; this is proved."""
 
 
 @dataclass(eq=False)
@@ -52,41 +52,41 @@ class _Sample:
     number: int
     cells: NetworkCells | None = None
     widths: FloatArray | None = None
-    """Of its inputs and outputs, when they were cut."""
+    """Widths of its inputs and outputs when they were divided into cells."""
 
     @property
     def inputs(self) -> IntArray:
-        """Its columns."""
+        """Its input columns."""
         columns: IntArray = self.network.inputs[self.number]
         return columns
 
     @property
     def outputs(self) -> IntArray:
-        """Its columns."""
+        """Its output columns."""
         columns: IntArray = self.network.outputs[self.number]
         return columns
 
     @property
     def columns(self) -> IntArray:
-        """All of them."""
+        """All its columns."""
         return np.append(self.inputs, self.outputs)
 
     def row(self, entries: FloatArray, values: FloatArray) -> LocalRow:
-        """What its cells say of entries."""
+        """The row of given entries, with its least values by cell."""
         assert self.cells is not None
         return LocalRow(self.inputs, self.outputs, entries, self.cells, values, float(values.min()))
 
 
 class Root:
-    """That of one tree."""
+    """Shrinks the first box of one tree."""
 
     def __init__(self, model: Model, *, seed: int, threads: int) -> None:
         self._seed, self._threads, self._host = seed, threads, model.host
         self.model = model
-        """With the rows that were found, and the box."""
+        """The model with the rows found, and the box."""
         self.lower, self.upper = model.lower.copy(), model.upper.copy()
         self.bound = -math.inf
-        """What no point is below, unless it costs as much as the goal."""
+        """A lower bound of all points that cost less than the goal."""
         self.done = False
         self._goal, self._budget = math.inf, Budget()
         self._samples: list[_Sample] = []
@@ -97,7 +97,7 @@ class Root:
 
     @property
     def lps(self) -> int:
-        """About how many a round has at most: two for each column."""
+        """Approximate number of LPs in a round: two for each column."""
         some = widths(self.model, self.lower, self.upper) > 0.0
         read = [one.inputs.ravel() for one in self.model.networks]
         columns = self.model.open_neurons(self.lower, self.upper)
@@ -105,7 +105,7 @@ class Root:
         return 2 * int(np.count_nonzero(columns & some))
 
     def shrink(self, goal: float, budget: Budget) -> None:
-        """Until nothing helps any more; it goes on where its time was over. Where nothing is left, the bound
+        """Run until nothing helps any more; continues where its time was over. If nothing is left, the bound
         is the goal."""
         self._goal, self._budget = goal, budget
         try:
@@ -117,13 +117,13 @@ class Root:
         self.model = replace(self.model, lower=self.lower.copy(), upper=self.upper.copy())
 
     def again(self, goal: float) -> bool:
-        """Whether it goes on after all, since the goal is lower by now."""
+        """Whether to run again, because the goal is lower."""
         if self.done and self._goal - goal > WORTH * (self._goal - self.bound):
             self.done, self._rounds = False, self._once_more()
         return not self.done
 
     def _once_more(self) -> Iterator[bool]:
-        """Rounds, if what is known says much more under this goal."""
+        """Rounds, if known multipliers prove much more under this goal."""
         before = self._width()
         self._tighten(self._goal)
         self._apply(self._kept, self._goal)
@@ -131,7 +131,7 @@ class Root:
             yield from self._all_rounds()
 
     def _all_rounds(self) -> Iterator[bool]:
-        """One after the other, part by part: whether all are done."""
+        """Rounds one after the other, part by part: whether all are done."""
         if self._networks is None:
             self._begin(self._goal)
         while True:
@@ -143,7 +143,7 @@ class Root:
                 self._networks, self._kept = self.model.networks, {}
 
     def _begin(self, goal: float) -> None:
-        """Which networks read few inputs; the others have neurons in every LP."""
+        """Select the networks with few inputs; the others have neurons in every LP."""
         self._tighten(goal)
         some = []
         for one in self.model.networks:
@@ -153,7 +153,7 @@ class Root:
         self._networks = tuple(some)
 
     def _round(self) -> Iterator[bool]:
-        """Cells, rows, boxes: of a kind all columns, of the next kind if that paid."""
+        """A round of cells, rows and boxes: columns of one kind, then of the next kind if that paid."""
         yield from self._cut()
         lp = yield from self._cut_off()
         for columns in self._layers():
@@ -162,16 +162,16 @@ class Root:
             self._tighten(self._goal)
 
     def _width(self) -> float:
-        """The mean of what is left of the widths of columns."""
+        """Mean remaining width of the columns."""
         return float(np.mean(widths(self.model, self.lower, self.upper)))
 
     def _tighten(self, goal: float) -> None:
-        """By rows, networks and trees."""
+        """Tighten by rows, networks and trees."""
         if not self.model.tighten(self.lower[None], self.upper[None], goal)[0]:
             raise NothingLeft
 
     def _cut(self) -> Iterator[bool]:
-        """Inputs into cells, as long as boxes shrink by what was dropped, and by earlier multipliers."""
+        """Divide inputs into cells as long as boxes shrink, and apply earlier multipliers."""
         before = math.inf
         while self._width() < (1.0 - WORTH) * before:
             before = self._width()
@@ -184,7 +184,7 @@ class Root:
             yield False
 
     def _cells(self, sample: _Sample) -> None:
-        """Those of a sample, where its box has shrunk since; boxes become what they leave."""
+        """The cells of a sample, if its box has shrunk; boxes are reduced to them."""
         inputs, outputs, columns = sample.inputs, sample.outputs, sample.columns
         wide = self.upper[columns] - self.lower[columns]
         if sample.widths is not None and np.all(wide >= (1.0 - WORTH) * sample.widths):
@@ -211,8 +211,8 @@ class Root:
                 self._rows[k] = sample.row(entry, value)
 
     def _add(self, found: list[LocalRow]) -> None:
-        """More rows. None goes: what says nothing in the first box does so in smaller ones (control, size 2:
-        16.63 of 17.39 after 15 s, 16.22 without those that the last LP had no use for)."""
+        """Add rows. None is removed: rows that are inactive in the first box become active in smaller ones
+        (control, size 2: 16.63 of 17.39 after 15 s, 16.22 without them)."""
         first, none = self.model.host.A.shape[0] - 1, np.zeros((1, len(found)))
         for key, one in self._kept.items():
             self._kept[key] = replace(one, rows=np.hstack([one.rows[:, :first], none, one.rows[:, first:]]))
@@ -220,11 +220,11 @@ class Root:
         self._write()
 
     def _write(self) -> None:
-        """The rows into the model."""
+        """Write the rows into the model."""
         self.model = replace(self.model, host=self._host.with_local(self._rows))
 
     def _cut_off(self) -> Generator[bool, None, TriangleLp]:
-        """The LP, with rows that cut off its points as long as they raise its value."""
+        """Solve the LP with rows that cut off its points, as long as they raise its value."""
         slow, reached = 0, -math.inf
         while True:
             lp = TriangleLp(
@@ -254,13 +254,13 @@ class Root:
         return self._networks
 
     def _proved(self, multipliers: Multipliers, goal: float) -> FloatArray:
-        """What multipliers, of one LP or of several, bound in the box as it is."""
+        """The bound of multipliers of one LP or of several in the current box."""
         many = len(multipliers.rows)
         boxes = np.tile(self.lower, (many, 1)), np.tile(self.upper, (many, 1))
         return multipliers.bound(self.model.host, self._lined, *boxes, goal)[0]
 
     def _violated(self, x: FloatArray) -> list[LocalRow]:
-        """Rows that a point does not meet, one of each sample at most."""
+        """Rows that a point violates, at most one of each sample."""
         found = []
         for sample in self._samples:
             if sample.cells is not None:
@@ -269,7 +269,7 @@ class Root:
         return found
 
     def _layers(self) -> Iterator[IntArray]:
-        """Columns of one kind: inputs of networks that read few, then open neurons by their place."""
+        """Columns by kind: inputs of networks with few inputs, then open neurons by their place."""
         some = widths(self.model, self.lower, self.upper) > 0.0
         few = [one.inputs[some[one.inputs].sum(1) <= FEW_INPUTS].ravel() for one in self.model.networks]
         inputs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *few]))
@@ -281,7 +281,7 @@ class Root:
             yield columns[self.model.open_neurons(self.lower, self.upper)[columns]]
 
     def _asked(self, lp: TriangleLp, columns: IntArray) -> Generator[bool, None, float]:
-        """The least and the most of some columns; by what part they narrowed, on average."""
+        """Minimise and maximise some columns; their mean relative reduction."""
         lp.load(self.lower, self.upper)
         before, goal = self.upper[columns] - self.lower[columns], self._goal
         asked: dict[tuple[int, float], Multipliers] = {}
@@ -314,7 +314,7 @@ class Root:
             raise NothingLeft
 
     def _apply(self, known: dict[tuple[int, float], Multipliers], goal: float) -> None:
-        """What multipliers say of their columns in the box as it is."""
+        """Apply multipliers to their columns in the current box."""
         if not known:
             return
         for (column, sign), value in zip(
@@ -335,7 +335,7 @@ class Root:
 
 
 def _gains(before: float, after: float, goal: float, part: float) -> bool:
-    """Whether a bound rose by this part of its gap; without a goal, of its size."""
+    """Whether a bound rose by this fraction of its gap; without a goal, of its size."""
     if not math.isfinite(before):
         return math.isfinite(after)
     return after - before > part * (goal - before if math.isfinite(goal) else 1.0 + abs(before))

@@ -118,46 +118,47 @@ class _Part:
     lower: FloatArray
     upper: FloatArray
     lp: Solved
-    """That of the box."""
+    """The LP of the box."""
 
 
 class Tree:
     """The open boxes of one model, and what was proved of the others.
 
-    Whoever runs the loop has a goal: points that cost as much, or more, are of no use.
+    The caller has a goal: points that cost as much or more are of no use.
     """
 
     def __init__(
         self, made: Model, *, seed: int, threads: int, counted: bool = True, record: Record | None = None
     ) -> None:
-        """`counted`: its boxes are nodes of the solve, and not a part of one; a `record` keeps its proof."""
+        """`counted`: its boxes are nodes of the solve; a `record` keeps its proof."""
         self._seed, self._threads, self._counted, self._record = seed, threads, counted, record
         self._heap = [Node(-math.inf, 0, made.lower.copy(), made.upper.copy())]
         self._heap[0].place = None if record is None else record.root
         self._lowest = math.inf
-        """The lowest goal so far: boxes were closed, or made smaller, for goals that were no lower."""
+        """The lowest goal so far, for which boxes were closed or reduced."""
         self.leaves = math.inf
-        """The lowest bound of boxes that nothing can divide."""
+        """The lowest bound of boxes that cannot be divided."""
         self.left: list[FloatArray] = []
-        """Points of these boxes that nobody has looked at."""
+        """Points of these boxes that were not checked yet."""
         self.promise = math.inf
-        """About what the first of the last step's points costs."""
+        """The approximate cost of the first point of the last step."""
         self._numbers, self.boxes = 1, 0
         self._rises, self._parted = [0.0, 0.0], [0.0, 0.0]
-        """Of bounds, from LPs of boxes to those of their parts, and how many; parts, of how many boxes."""
+        """Rises of bounds from boxes to their parts, with their number; parts, with the number of divided
+        boxes."""
         self.tables: Tables | None = None
-        """Rows for open boxes, where there are any."""
+        """Local rows of open boxes, if there are any."""
         self.planes: PlaneBoxes | None = None
-        """The other frontier, if there is one."""
+        """The second frontier, by planes, if there is one."""
         self.first: Root | None = None
-        """Makes the first box smaller, where somebody asks for it."""
+        """Shrinks the first box on request."""
         self.by_planes, self.pace = False, Pace()
-        """Whether the last step was one of planes; the work of LPs."""
+        """Whether the last step was one of planes; the effort of LPs."""
         self.use(made)
 
     def use(self, made: Model, bound: float = -math.inf) -> None:
-        """The same problem with other rows, in a smaller box: open boxes stay; no point costs less than this,
-        unless it costs as much as the goal."""
+        """Continue with other rows, in a smaller box: open boxes stay; no point costs less than this, unless
+        it costs as much as the goal."""
         self.model = made
         for node in self._heap:
             node.bound = max(node.bound, bound)
@@ -170,12 +171,12 @@ class Tree:
 
     @property
     def columns(self) -> int:
-        """Of the problem itself: the first ones."""
+        """Number of the problem's own columns, which come first."""
         return self.model.columns
 
     def __len__(self) -> int:
-        """Open boxes, of the frontier with the better bound; where that has none left but leaves that are
-        better than the goal, of the other one."""
+        """Number of open boxes of the frontier with the better bound; if that has only leaves left, of the
+        other one."""
         planes, mine = self.planes, len(self._heap) if self.model.solvable else 0
         if planes is None:
             return len(self._heap)
@@ -188,24 +189,24 @@ class Tree:
 
     @property
     def seen(self) -> int:
-        """Boxes so far, of both frontiers."""
+        """Number of boxes so far, of both frontiers."""
         return self.boxes + (0 if self.planes is None else self.planes.boxes)
 
     @property
     def empty(self) -> bool:
-        """Whether it is proved that there is no point, but for those that are no better than goals."""
+        """Whether it is proved that there is no point better than the goals."""
         return (not self._heap and self.leaves == math.inf) or (
             self.planes is not None and not len(self.planes) and self.planes.leaves == math.inf
         )
 
     @property
     def root(self) -> Node | None:
-        """The first box, before anything was done."""
+        """The first box."""
         return self._heap[0] if self._numbers == 1 and self._heap else None
 
     @property
     def bound(self) -> float:
-        """What no point is below; infinity: there is none."""
+        """A lower bound; infinity: there is no point."""
         by_planes = -math.inf if self.planes is None else self.planes.bound
         of_first = -math.inf if self.first is None else self.first.bound
         return min(max(self._by_lps, by_planes, of_first), self._lowest)
@@ -216,18 +217,18 @@ class Tree:
 
     @property
     def lowest_leaf(self) -> float:
-        """Of boxes that nothing can divide, in either frontier."""
+        """The lowest bound of boxes that cannot be divided, in either frontier."""
         return min(self.leaves, math.inf if self.planes is None else self.planes.leaves)
 
     def aim(self, goal: float) -> float:
-        """The lowest goal so far, this one included. One that rises again (a steadier point may be worse by a
-        hair) brings no box back."""
+        """The lowest goal so far, including this one. A goal that rises again (a steadier point may be
+        slightly worse) reopens no box."""
         self._lowest = min(self._lowest, goal)
         return self._lowest
 
     def step(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """The lowest boxes of one frontier, after the first box, where that is worth it; the points of their
-        LPs, first those that promise most. A box that is interrupted stays open."""
+        """Process the lowest boxes of one frontier, after shrinking the first box if that pays; returns the
+        points of their LPs, the most promising first. Interrupted boxes stay open."""
         goal, self.promise = self.aim(goal), math.inf
         planes, first = self.planes, self.first
         if first is not None and first.again(goal) and self._worth(first):
@@ -259,8 +260,8 @@ class Tree:
         return mine.effort >= (OTHER if bounds[0] < bounds[1] else 1.0) * other.effort
 
     def _worth(self, first: Root) -> bool:
-        """Whether something that may make the first box much smaller takes less than what is left to do, or
-        than what was done."""
+        """Whether something that may shrink the first box much costs less than the remaining work, or than
+        the work done."""
         effort = self.effort_of_lps(first.lps)
         if self._planes_lead and self.planes is not None:
             return self.planes.pace.effort > effort
@@ -268,7 +269,7 @@ class Tree:
         return max(to_do, self.pace.effort) > effort
 
     def expected(self, goal: float) -> float:
-        """About how many boxes are still to come, if bounds rise and boxes are divided as they were."""
+        """Expected number of remaining boxes, if bounds rise and boxes are divided as before."""
         rise, boxes = self._rises
         if not self._heap:
             return 0.0
@@ -280,11 +281,11 @@ class Tree:
 
     @property
     def effort(self) -> float:
-        """Of both frontiers, in seconds by counts."""
+        """Effort of both frontiers, in seconds by counts."""
         return self.pace.effort + (0.0 if self.planes is None else self.planes.pace.effort)
 
     def _shrink(self, first: Root, goal: float, budget: Budget) -> None:
-        """The first box; what fails there does so once."""
+        """Shrink the first box; a failure there is not repeated."""
         with expendable("first box"):
             first.shrink(goal, budget)
             self.use(first.model, first.bound)
@@ -292,12 +293,12 @@ class Tree:
         self.first = None
 
     def effort_of_lps(self, count: float) -> float:
-        """Seconds that so many LPs take, by counts."""
+        """Effort of so many LPs, in seconds by counts."""
         each = self.lp.effort / self.lp.lps if self.lp.lps else 0.0
         return count * each + self._around_lps(count)
 
     def _around_lps(self, count: float) -> float:
-        """Without what HiGHS takes."""
+        """Effort without HiGHS."""
         return count * (5.3e-4 + 1e-6 * sum(one.samples * one.entries for one in self.model.networks))
 
     @property
@@ -305,7 +306,7 @@ class Tree:
         return TOGETHER if self.tables is None else FEW
 
     def _step_by_lps(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """The same of this one."""
+        """A step of this frontier."""
         nodes = list[Node]()
         while self._heap and len(nodes) < self._together:
             node = heapq.heappop(self._heap)
@@ -354,7 +355,7 @@ class Tree:
         return [one.lp.x for one in solved if one.lp.x is not None]
 
     def _tightened(self, nodes: list[Node], goal: float) -> list[Node]:
-        """Those that are not empty; a part that was tightened for this goal stays as it is."""
+        """The boxes that are not empty; a part that was tightened for this goal stays."""
         moved = [node for node in nodes if node.tightened != (self.model, goal)]
         if not moved:
             return nodes
@@ -368,7 +369,7 @@ class Tree:
         return [node for node in nodes if id(node) not in empty]
 
     def _relaxed(self, nodes: list[Node], goal: float, budget: Budget) -> list[_Solved]:
-        """What is left of boxes when their LPs are solved: those that are not closed."""
+        """The boxes that stay open after their LPs."""
         made, left = self.model, []
         if not nodes:
             return []
@@ -405,7 +406,7 @@ class Tree:
         return self._divisible(kept, goal)
 
     def _divisible(self, nodes: list[tuple[Node, Solved, FloatArray]], goal: float) -> list[_Solved]:
-        """Boxes with their LPs and reduced costs, and where they may be divided; others are left."""
+        """Boxes with their LPs, reduced costs and candidates; others are leaves."""
         made, n, solved = self.model, self.model.host.columns, list[_Solved]()
         if not nodes:
             return solved
@@ -438,7 +439,7 @@ class Tree:
         return solved
 
     def _by_tables(self, node: Node, lp: Solved, cuts: Divisions) -> Divisions:
-        """Where tables of trees would have a box divided, if they have much wrong."""
+        """Divisions proposed by tables of trees, if these have large errors."""
         if self.tables is None or lp.multipliers is None or lp.x is None:
             return cuts
         open_, below, above = self.tables.divided(node, lp.multipliers.rows[0], lp.x)
@@ -447,7 +448,7 @@ class Tree:
         return Divisions(best, below[best], above[best], cuts.wrong, open_) if best.size else cuts
 
     def _look_again(self, node: Node, lp: Solved, goal: float) -> None:
-        """At a box that has one cell left, since reduced costs made it smaller: its trees say more now."""
+        """Tighten a box with a single cell again after reduced costs made it smaller."""
         lower, upper = node.lower[None].copy(), node.upper[None].copy()
         if self.model.tighten(lower, upper, goal)[0]:
             if np.array_equal(lower[0], node.lower) and np.array_equal(upper[0], node.upper):
@@ -460,7 +461,7 @@ class Tree:
     def _shrunk(
         self, node: Node, bound: float, prices: FloatArray, multipliers: Multipliers, goal: float
     ) -> bool:
-        """Whether a box stays open with this bound; its reduced costs leave a part of it."""
+        """Whether a box stays open with this bound; its reduced costs make it smaller."""
         node.bound = max(node.bound, bound)
         if math.isfinite(rise := min(node.bound, goal) - node.outer):
             self._rises[0], self._rises[1] = self._rises[0] + rise, self._rises[1] + 1.0
@@ -481,14 +482,14 @@ class Tree:
         return node.bound < goal and not np.any(node.lower > node.upper)
 
     def _leave(self, node: Node, lp: Solved) -> None:
-        """A box that nothing can divide: it keeps its bound."""
+        """Keep a box that cannot be divided, with its bound."""
         self.leaves = min(self.leaves, node.bound)
         self._close(node, node.bound)
         if lp.x is not None:
             self.left.append(lp.x)
 
     def _divide_anywhere(self, node: Node, lp: Solved) -> None:
-        """A box whose LP proves nothing: its parts have LPs of their own."""
+        """Divide a box whose LP proves nothing."""
         divisions = anywhere(self.model, node.lower, node.upper)
         if not divisions.columns.size:
             self._leave(node, lp)
@@ -496,18 +497,18 @@ class Tree:
         self._push_halves(node, divisions, node.bound)
 
     def _push_halves(self, node: Node, divisions: Divisions, bound: float) -> None:
-        """A box divided by the first of some divisions, without a look at its parts."""
+        """Divide a box by the first of some divisions, without evaluating its parts."""
         lower, upper = divisions.sides(node.lower, node.upper)
         for side, part in zip((0, divisions.columns.size), self._halves(node, divisions, 0), strict=True):
             self._push(part, bound, lower[side], upper[side])
 
     def _close(self, node: Node, bound: float = math.inf) -> None:
-        """In the record, where it should prove the goal or this bound."""
+        """Close a box in the record, at the goal or at this bound."""
         if self._record is not None and node.place is not None:
             self._record.close(node.place, node.shown, bound)
 
     def _halves(self, node: Node, divisions: Divisions, which: int) -> tuple[Node, Node]:
-        """A box divided in the record: for what is pushed or closed of it."""
+        """Divide a box in the record."""
         if self._record is None or node.place is None:
             return node, node
         below, above = float(divisions.below[which]), float(divisions.above[which])
@@ -516,7 +517,7 @@ class Tree:
         return one, other
 
     def _ask_again(self, place: Place, shown: Shown | None) -> None:
-        """A box that a checker does not see closed: first for multipliers of its own, then in two."""
+        """A box that the checker does not see closed: first multipliers of its own, then a division."""
         node = Node(-math.inf, 0, place.lower, place.upper, None, place, shown)
         divisions = widest(self.model, place.lower, place.upper)
         if not place.asked:
@@ -528,7 +529,7 @@ class Tree:
             self._close(node, -math.inf)
 
     def finish(self) -> None:
-        """What is still open ends as it is, in the record."""
+        """End the record; open boxes stay as they are."""
         for node in self._heap:
             self._close(node, -math.inf)
         self._heap.clear()
@@ -536,7 +537,7 @@ class Tree:
             self._record.looked_at()
 
     def _prices(self, reduced: FloatArray, multipliers: Multipliers) -> FloatArray:
-        """What a unit of each column costs at least: of the host's, and of neurons held at a bound."""
+        """The least cost per unit of each column: of variables, and of neurons at a bound."""
         prices = np.zeros(self.model.lower.size)
         prices[: reduced.size] = reduced
         for one, weights in zip(self.model.networks, multipliers.networks, strict=True):
@@ -547,8 +548,8 @@ class Tree:
     def _parts(
         self, solved: list[_Solved], goal: float
     ) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """Of each box: its parts, tightened, their bounds (infinite where they are empty), and what is left
-        in them of what its LP has wrong."""
+        """The parts of each box, tightened, with their bounds (infinite if empty) and the remaining fraction
+        of the LP's errors."""
         made, lps = self.model, [one.lp for one in solved]
         boxes = np.stack([one.node.lower for one in solved]), np.stack([one.node.upper for one in solved])
         sides = [one.divisions.sides(*box) for one, *box in zip(solved, *boxes, strict=True)]
@@ -575,7 +576,7 @@ class Tree:
         still: FloatArray,
         goal: float,
     ) -> list[_Part]:
-        """A box into what its parts show of it: nothing, a smaller box, or two."""
+        """Replace a box by what its parts leave: nothing, a smaller box, or two."""
         node, count = one.node, one.divisions.columns.size
         bound = np.maximum(bound, node.bound)
         dead = (bound >= goal).reshape(2, count)
@@ -610,7 +611,7 @@ class Tree:
         return []
 
     def _open(self, parts: list[_Part], goal: float) -> None:
-        """What is left of boxes, tightened and bounded by the multipliers of the boxes around."""
+        """The open ones of boxes, tightened and bounded by the multipliers of enclosing boxes."""
         if not parts:
             return
         lower, upper = np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts])
@@ -640,7 +641,7 @@ class Tree:
         upper: FloatArray,
         tightened: tuple[Model, float] | None = None,
     ) -> None:
-        """A box that is left of a node."""
+        """Add a part of a node."""
         if np.any(lower > upper):
             self._close(of)
             return
@@ -652,19 +653,18 @@ class Tree:
 
 
 def _around(nodes: Sequence[Node]) -> tuple[FloatArray, FloatArray]:
-    """(N, columns) boxes around nodes that networks were asked about; without end where there is none."""
+    """(N, columns) enclosing boxes for which networks were evaluated; infinite if there are none."""
     endless = np.full_like(nodes[0].lower, np.inf)
     ends = [(-endless, endless) if node.around is None else node.around for node in nodes]
     return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
 
 
 HAIR = 1e-9
-"""Relative: what a quotient and a sum round off, many times over."""
+"""Relative: a multiple of the rounding of a quotient and a sum."""
 
 
 def by_prices(model: Model, lower: FloatArray, upper: FloatArray, room: float, prices: FloatArray) -> None:
-    """In place: a column that costs more than the room that is left, away from its cheaper bound, stays near
-    that one."""
+    """In place: a column whose move from its cheaper bound costs more than the gap stays near that bound."""
     up = np.flatnonzero((prices > 0.0) & np.isfinite(lower))
     down = np.flatnonzero((prices < 0.0) & np.isfinite(upper))
     high = lower[up] + (room / prices[up] * (1.0 + HAIR) + HAIR * np.maximum(1.0, np.abs(lower[up])))

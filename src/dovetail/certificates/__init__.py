@@ -1,1 +1,1 @@
-"""Proofs that can be looked at again: what a bound rests on, kept, saved, and re-verified by other code."""
+"""Certificates: the basis of a bound as arrays, saved, and verified by independent code."""

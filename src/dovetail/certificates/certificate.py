@@ -1,6 +1,6 @@
-"""A bound and what it rests on, to be kept, saved, and looked at again.
+"""A bound and its basis, to be kept, saved and verified.
 
-In a file the arrays are in numpy's own format, with one header in JSON; nothing in it is run.
+A file holds the arrays in numpy's format with a JSON header; nothing in it is run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dovetail.core.files import write_file
 
 FORMAT = 2
 LARGEST = 400_000_000
-"""Bytes of arrays that are read: certificates are not kept above a quarter of that."""
+"""Largest number of bytes of arrays that are read; certificates are not kept above a quarter of that."""
 SHORT = 1e-5
-"""Relative: a certificate is of constraints as loose as the check, a bound often of constraints as written.
-One that falls short of its bound by no more than this still confirms it."""
+"""Relative: a certificate covers constraints relaxed as in the check, a bound often constraints as written.
+A shortfall up to this still confirms the bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,13 @@ class Certificate:
 
     kind: CertificateKind
     problem: str
-    """The fingerprint of the problem it belongs to."""
+    """The fingerprint of its problem."""
     bound: float
     """In minimisation form."""
     source: str
-    """What proved it; of an engine's tree its name and version."""
+    """What proved it; for an engine's tree the engine's name and version."""
     prices: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """(rows,) of the rows that no part has."""
+    """(rows,) prices of the rows outside all parts."""
     parts: tuple[ProofPart, ...] = ()
 
     @property
@@ -56,11 +56,11 @@ class Certificate:
 
     @property
     def leaves(self) -> int:
-        """Of all parts."""
+        """Number of leaves of all parts."""
         return sum(part.tree.used.size for part in self.parts)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file that `dovetail.read_certificate` reads."""
+        """Write a file for `dovetail.read_certificate`."""
         return _written(self, Path(path))
 
     def __repr__(self) -> str:

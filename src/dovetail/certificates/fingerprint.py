@@ -1,8 +1,8 @@
 """A problem as one short text: equal problems have equal ones, on any machine.
 
-The host's arrays, which columns each block ties, and its network as its owner made it: operation by
-operation, before anything is multiplied out (products of weights differ in their last digits between
-machines). A network that is not known so is in it by name only: nothing is proved from it.
+It covers the arrays of the program, the columns of each block, and its network as its owner made it:
+operation by operation, before anything is multiplied out (products of weights differ in their last digits
+between machines).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 
 DIGITS = 32
-"""Of the hash in base 16: 128 bits."""
+"""Number of hexadecimal digits: 128 bits."""
 
 
 def fingerprint(problem: Problem) -> str:
-    """Of the host, the blocks and their networks."""
+    """The fingerprint of the program, the blocks and their networks."""
     digest = hashlib.sha256()
     mip = problem.mip
     for array in (mip.cost, mip.A.data, mip.A.indices, mip.A.indptr, mip.row_lower, mip.row_upper):
@@ -51,7 +51,7 @@ def _enter_network(digest: Any, block: Block) -> None:
 
 
 def _enter(digest: Any, array: np.ndarray) -> None:
-    """Shape and numbers, the same whatever the machine stores them in; -0 is 0."""
+    """Add shape and numbers, independent of the machine; -0 counts as 0."""
     array = np.ascontiguousarray(array)
     kind = "<f8" if array.dtype.kind == "f" else "<i8"
     digest.update(repr((kind, array.shape)).encode())

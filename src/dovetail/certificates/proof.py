@@ -21,18 +21,18 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 
 COST_ROW = -2
-"""In place of a row's number: what the part costs."""
+"""Stands for a row's number: the cost of the part."""
 LARGEST_BYTES = 100_000_000
-"""Beyond it a certificate is not kept."""
+"""Larger certificates are not kept."""
 
 
 class CertificateKind(StrEnum):
-    """Whether somebody else can look at it again."""
+    """Whether a certificate can be verified."""
 
     CHECKED = "checked"
-    """Everything it needs is in it."""
+    """It holds everything needed for verification."""
     SOLVER = "solver"
-    """The proof is the search tree of an engine, which keeps none: its word."""
+    """The proof is the search tree of an engine, which is not recorded."""
 
 
 def nothing() -> FloatArray:
@@ -42,23 +42,23 @@ def nothing() -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Multipliers that close leaves. Arrays without columns stand for zeros, or for the usual rule."""
+    """Multipliers of leaves. Arrays without columns stand for zeros, or for the default rule."""
 
     objective: FloatArray
-    """(K,) weight of the objective: 1, or 0 where the leaf is shown to be empty."""
+    """(K,) weight of the objective: 1, or 0 if the leaf is empty."""
     rows: FloatArray
     """(K, rows of the part)."""
     bounds: FloatArray = field(default_factory=nothing)
-    """(K, outputs of the part's networks) of the ranges of values and logits: where positive of the lower
-    end, where negative of the upper one."""
+    """(K, outputs of the part's networks) multipliers of the ranges of values and logits: of the lower end
+    if positive, of the upper end if negative."""
     conditions: FloatArray = field(default_factory=nothing)
-    """(K, class outputs of the part) of what logits must be. Of a class by one logit: where positive of what
-    holds where the class is 1, where negative of what holds where it is 0; of one by several that of the one
-    that is fixed, never negative."""
+    """(K, class outputs of the part) multipliers of the conditions on logits. For a class by one logit: if
+    positive of the condition for class 1, if negative of that for class 0; for one of several classes of the
+    condition of the fixed class, nonnegative."""
     slopes: FloatArray = field(default_factory=nothing)
-    """(K, neurons of the part) lower lines of ReLUs whose sign is open; NaN: the usual rule."""
+    """(K, neurons of the part) lower lines of ReLUs with open signs; NaN: the default rule."""
     neurons: FloatArray = field(default_factory=nothing)
-    """(K, neurons of the part) of the neurons' ranges, as `bounds`."""
+    """(K, neurons of the part) multipliers of the neurons' ranges, in the form of `bounds`."""
 
     def __len__(self) -> int:
         return len(self.objective)
@@ -66,10 +66,10 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class ProofTree:
-    """Splits, each of one variable at one value, and the leaves that are left; split 0 is the root.
+    """Splits of one variable at one value each, and leaves; split 0 is the root.
 
     A variable is a column (by its index) or, from the number of columns on, a neuron of the part. The first
-    child has what is below, the second what is above; an integer lies in one of them.
+    child has the values below, the second those above; an integer value is in one of them.
     """
 
     variable: IntArray
@@ -78,28 +78,28 @@ class ProofTree:
     """(splits, 2): a later split, or -1 - k for leaf k."""
     leaves: Leaves
     uses: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """(leaves,) which multipliers close each; none: every leaf has its own, in order."""
+    """(leaves,) the multipliers of each leaf; empty: every leaf has its own, in order."""
 
     @property
     def used(self) -> IntArray:
-        """(leaves,) the same, written out."""
+        """(leaves,) the same as explicit numbers."""
         return self.uses if self.uses.size else np.arange(len(self.leaves))
 
 
 @dataclass(frozen=True, eq=False)
 class ProofPart:
-    """Some columns, the rows and samples among them, and what they cost at least."""
+    """Some columns with their rows and samples, and a lower bound of their cost."""
 
     columns: IntArray
     rows: IntArray
     tree: ProofTree
     value: float
-    """What the objective of these columns, less the rows' prices, never falls below."""
+    """A lower bound of the objective of these columns minus the rows' prices."""
     defined: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    """(k, 2) inputs of networks and the equality rows that say what they are in terms of other columns."""
+    """(k, 2) inputs of networks and the equations that define them by other columns."""
     row: int = -1
-    """A row of the part that bounds of neurons take account of, beside the columns' bounds; -1: none;
-    `COST_ROW`: that the part costs no more than its value, since other points need no proof."""
+    """A row of the part for bounds of neurons, beside the columns' bounds; -1: none; `COST_ROW`: the part's
+    cost is at most its value, because other points need no proof."""
 
 
 def arrays_of(part: ProofPart) -> Iterator[np.ndarray]:

@@ -1,1 +1,1 @@
-"""Certificates for bounds that are proved already: made from the problem and the bound alone."""
+"""Makes certificates for bounds that are proved already, from the problem and the bound alone."""

@@ -45,14 +45,14 @@ from dovetail.structure.networks import block_graph
 from dovetail.structure.structure import Structure
 
 TOLERANCE = 1e-3
-"""Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point."""
+"""Relative to what the cheaper class of a component saves: the tolerance of its search."""
 MOST_COMPONENTS = 1000
-"""Beyond it a certificate is larger than is kept."""
+"""Largest number of components, because larger certificates are not kept."""
 BATCH = 1024
 
 
 def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tuple[ProofPart, ...] | None:
-    """At (rows,) multipliers of the rows that couple; None where components are not of this kind."""
+    """Parts at (rows,) multipliers of the coupling rows; None for components of another kind."""
     coupled = CoupledProblem.of(Structure(problem), "cpu")
     if coupled is None or not 2 <= coupled.parts.count <= MOST_COMPONENTS:
         return None
@@ -66,7 +66,7 @@ def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tup
 
 
 def _parts(problem: Problem, group: Priced, budget: Budget) -> list[ProofPart] | None:
-    """Of the components of a group, in their order."""
+    """The parts of a group of components, in order."""
     alone = [_by_moves(problem, group, k) for k in range(len(group.other))]
     if group.targets is None:
         return alone
@@ -83,7 +83,7 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[ProofPart] |
 
 
 def _by_moves(problem: Problem, group: Priced, k: int) -> ProofPart:
-    """Component k without a look at its network."""
+    """The part of component k without its network."""
     one, block = group.group.parts[k], group.group.block
     columns, rows = np.union1d(one.members, block.inputs[one.sample]), np.sort(one.rows)
     leaf = Leaves(np.ones(1), np.zeros((1, rows.size)))
@@ -93,7 +93,7 @@ def _by_moves(problem: Problem, group: Priced, k: int) -> ProofPart:
 
 
 def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves: SignLeaves) -> ProofPart:
-    """The same with leaves of signs; what they do not make up a tree of stays as it was."""
+    """The same with leaves of signs, where they form a tree."""
     tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
     if tree is None:
         return alone
@@ -106,7 +106,7 @@ def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves:
 
 
 def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) -> ProofTree:
-    """A tree of one class's points, beside a single leaf of the other's."""
+    """A tree for one class's points, beside a single leaf for the other class."""
     leaves, count = tree.leaves, len(tree.leaves)
     first = np.where(tree.children >= 0, tree.children + 1, tree.children)
     sides = [-1 - count, -1 - count]
@@ -126,30 +126,29 @@ def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) 
 
 
 HAIR = 1e-9
-"""Relative: a certificate is for so much less than the bound, since the checker computes in another order."""
+"""Relative: a certificate is for so much less than the bound, because the checker computes in another
+order."""
 BOTH = "highspy", "pyscipopt"
 ENGINES = {"exact": BOTH, "tables": BOTH, "splits": BOTH, "tangents": BOTH, "scip": ("pyscipopt",)}
-"""Packages whose search trees stand behind bounds, by who raised them."""
+"""Engines whose search trees prove bounds, by source."""
 MOST_INPUTS = 12
-"""Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
+"""Largest number of free inputs of networks for a tree over columns."""
 HOST_SECONDS = 30.0
-"""For the LP over the rows alone, or as many as there are in all."""
+"""Time limit of the LP without networks, and of all its LPs."""
 SIGNS_SECONDS = 30.0
-"""For branching over signs of neurons."""
+"""Time limit of branching over signs of neurons."""
 LITTLE, FEW = 5e-4, 16
-"""Relative: a part's value may be so much less than its search had, if no leaf has to be halved for it; else
-so many leaves are."""
+"""Relative: the value of a part may be so much less than in its search if no leaf must be halved for it;
+otherwise so many leaves are."""
 SEARCH_SHARE = 0.4
-"""Of the time, for branching over signs in all components; the rest is the checker's, which is slower."""
+"""Share of the time for branching over signs in all components; the rest is for the slower checker."""
 
 
 def certify(
     problem: Problem, bound: float, source: str, seconds: float, prices: FloatArray | None = None
 ) -> Certificate | None:
-    """For `bound`, in minimisation form, which `source` has proved, perhaps at (rows,) prices.
-
-    None where there is none to be had.
-    """
+    """The certificate of `bound`, in minimisation form, which `source` has proved, possibly at (rows,)
+    prices. None if there is none."""
     end = time.perf_counter() + seconds
     graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
     mine = _Making(
@@ -194,7 +193,7 @@ class _Making:
         return self._claiming_what_holds(self._certificate(self.target, prices, ()))
 
     def by_prices(self, prices: FloatArray) -> Certificate | None:
-        """By every component's own tree, at prices of the rows between them."""
+        """By a tree for every component, at prices of the coupling rows."""
         parts = price_parts(self._problem, prices, SEARCH_SHARE * self._seconds)
         if parts is None:
             return None
@@ -221,7 +220,7 @@ class _Making:
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
     def by_tree(self) -> Certificate | None:
-        """By branch and bound over all columns at once, which keeps a record."""
+        """By branch and bound over all columns, with a record."""
         mip, reached = self._loose.mip, self._structure.reached
         if reached is None or reached.why_empty:
             return None
@@ -254,7 +253,7 @@ class _Making:
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
     def _claiming_what_holds(self, tried: Certificate) -> Certificate | None:
-        """By the checker: leaves in other batches may differ in their last digits, and lines with them."""
+        """Claim what the checker proves: leaves in other batches may differ in the last digits."""
         proved = verify(self._problem, tried, self._graphs).bound
         if proved is None:
             return None
@@ -266,7 +265,7 @@ class _Making:
 
 
 def _within_reach(part: ProofPart, proved: FloatArray) -> ProofPart:
-    """With a value that its leaves prove by themselves, or all but a few of them, which are halved."""
+    """Claim a value that the leaves prove by themselves, or all but a few, which are halved."""
     ordered = np.sort(proved)
     alone = min(part.value, float(ordered[0]))
     if alone >= part.value - LITTLE * max(1.0, abs(part.value)):
@@ -281,7 +280,7 @@ def _many_inputs(problem: Problem) -> bool:
 
 
 def _host_prices(mip: Mip, seconds: float) -> np.ndarray | None:
-    """Multipliers of the host's LP."""
+    """Multipliers of the LP without networks."""
     return SafeLp(mip).minimise(mip.cost, mip.offset, Budget(seconds)).multipliers
 
 

@@ -25,28 +25,28 @@ from dovetail.run.budget import Budget
 from dovetail.structure.structure import Structure
 
 MOST_NUMBERS = 1_200_000
-"""Leaves times neurons, beyond which a search ends: the checker takes half a millisecond for 32 of them."""
+"""Largest number of leaves times neurons: the checker takes half a millisecond for 32 of them."""
 AT_ONCE = 4096
-"""Leaves whose conditions are priced at a time."""
+"""Number of leaves whose conditions are priced at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class SignLeaves:
-    """L of them; H neurons side by side."""
+    """L leaves; H neurons side by side."""
 
     target: IntArray
     bound: FloatArray
-    """(L,) what each proves, as its search has it."""
+    """(L,) the bound of each, in the search."""
     sign: FloatArray
-    """(L, H) 1 or -1 where it is decided."""
+    """(L, H) 1 or -1 for decided signs."""
     objective: FloatArray
-    """(L,) 1, or 0 where nothing is there."""
+    """(L,) 1, or 0 for empty leaves."""
     slope: FloatArray
     """(L, H)."""
     multiplier: FloatArray
-    """(L, H) of decided signs."""
+    """(L, H) multipliers of decided signs."""
     price: FloatArray
-    """(L,) of the condition; 0 of targets that have none."""
+    """(L,) multipliers of the condition; 0 for targets without one."""
 
     def __len__(self) -> int:
         return len(self.target)
@@ -57,15 +57,15 @@ class SignLeaves:
 
 
 class _Recorded(ReluSearch):
-    """Keeps the nodes that it closes."""
+    """A search that keeps its closed nodes."""
 
     @property
     def kept(self) -> int:
-        """Leaves so far."""
+        """Number of leaves so far."""
         return len(self._open) + len(self.solved) + sum(len(nodes) for nodes in self.records or [])
 
     def recorded(self) -> SignLeaves | None:
-        """Those, and what is still open; None where they are too many."""
+        """The closed and open nodes; None if there are too many."""
         if self.records is None:
             return None
         plain = self._open
@@ -86,8 +86,8 @@ def searched(
     aim: Tensor | None = None,
     share: float = 1.0,
 ) -> SignLeaves | None:
-    """The leaves of all targets; `aim` (K,): what is enough; `share` of the leaves that may be, at most. None
-    where they cannot be kept."""
+    """The leaves of all targets; `aim` (K,) are sufficient values; `share` is the largest fraction of
+    leaves. None if they cannot be kept."""
     options = SearchOptions(batch=batch, tolerance=tolerance, record_bytes=LARGEST_BYTES, fresh=True)
     search = _Recorded(targets, options)
     if aim is not None:
@@ -127,7 +127,7 @@ def _leaves(nodes: Nodes, price: Tensor, *, condition: bool) -> SignLeaves:
 
 @dataclass(frozen=True, eq=False)
 class SignTree:
-    """The tree, and what of the part a checker has to know."""
+    """The tree, and facts about the part for the checker."""
 
     tree: ProofTree
     defined: IntArray
@@ -135,7 +135,7 @@ class SignTree:
 
 
 def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | None:
-    """For a bound in minimisation form; None where the problem is not one such network."""
+    """The tree of a bound in minimisation form; None if the problem is not one such network."""
     structure = Structure(problem)
     if structure.samples != 1:
         return None
@@ -154,7 +154,7 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
 
 
 def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
-    """From the signs of all leaves of one target; None where they do not make up a tree."""
+    """The tree from the signs of all leaves of one target; None if they form none."""
     signs = found.sign
     variable: list[int] = []
     children: list[list[int]] = []
@@ -186,8 +186,7 @@ def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
 
 
 def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:
-    """Of some rows: inputs that equalities define by other columns, and the row that most of those share, or
-    -1."""
+    """Of some rows: the equations that define inputs, and the row that most of their columns share, or -1."""
     mip = problem.mip
     reads = np.zeros(mip.n_columns, dtype=bool)
     reads[problem.inputs] = True

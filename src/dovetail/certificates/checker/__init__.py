@@ -1,1 +1,1 @@
-"""The checker of certificates: plain numpy, outward rounding, nothing shared with the code that proves."""
+"""The checker of certificates: plain numpy, outward rounding, nothing shared with the provers."""

@@ -33,22 +33,22 @@ class Sample:
     graph: Graph
     number: int
     slack: FloatArray
-    """As `block_slack` gives it, of this sample."""
+    """The result of `block_slack` for this sample."""
 
     @property
     def inputs(self) -> IntArray:
-        """Columns it reads."""
+        """Columns that it reads."""
         return np.asarray(self.block.inputs[self.number])
 
     @property
     def outputs(self) -> IntArray:
-        """Columns it writes."""
+        """Columns that it writes."""
         return np.asarray(self.block.outputs[self.number])
 
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """column = constant + weights' columns + an unknown that is at most `missed` in size."""
+    """column = constant + weights' columns + an unknown of absolute value at most `missed`."""
 
     column: int
     weights: dict[int, float]
@@ -59,10 +59,8 @@ class Definition:
 def samples_of(
     problem: Problem, graphs: dict[str, Graph | None], columns: IntArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[list[Sample], FloatArray, FloatArray]:
-    """Samples that write columns of the part, in the order of chains.
-
-    Bounds are those of all columns; they come back narrowed to what the networks can give.
-    """
+    """Samples that write columns of the part, in the order of evaluation. Bounds of all columns are narrowed
+    to the ranges of the networks."""
     inside = np.zeros(problem.mip.n_columns, dtype=bool)
     inside[columns] = True
     lower, upper = lower.copy(), upper.copy()
@@ -77,7 +75,7 @@ def samples_of(
 
 
 def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper: FloatArray) -> Sample:
-    """One sample; what it can give narrows the bounds of its outputs, which others may read."""
+    """One sample; its range narrows the bounds of its outputs, which other samples may read."""
     if graph is None:
         raise UnsupportedError(f"the network of {block.name} is not known operation by operation")
     low, high = lower[block.inputs[i]][None], upper[block.inputs[i]][None]
@@ -99,7 +97,7 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
 
 
 class JointGraph:
-    """The graph of a part and what its inputs, outputs and neurons are."""
+    """The graph of a part, with its inputs, outputs and neurons."""
 
     def __init__(self, columns: IntArray, samples: list[Sample], definitions: list[Definition]) -> None:
         self.samples = samples
@@ -111,7 +109,7 @@ class JointGraph:
         """Columns that are variables; the unknowns follow them."""
         slacks = [s.slack for s in samples if not s.block.classifies]
         self.unknowns = np.concatenate([*slacks, [d.missed for d in definitions], np.empty(0)])
-        """How large each unknown is at most."""
+        """The largest absolute value of each unknown."""
         self._index = {int(j): k for k, j in enumerate(self.variables)}
         self._missed = {
             d.column: self.variables.size + self.regression.size + k for k, d in enumerate(definitions)
@@ -120,10 +118,10 @@ class JointGraph:
         self.logits: list[tuple[Sample, int]] = []
         """Samples of classes and the places of their logits."""
         self._written: dict[int, tuple[int, int]] = {}
-        """Where a regression output is: place and entry."""
+        """For each regression output its place and entry."""
         self.neurons: list[tuple[int, int]] = []
-        """Place and size of every vector that nonlinear steps read, in the order of samples and places; no
-        inputs."""
+        """Place and size of every vector that nonlinear steps read, without inputs, in the order of samples
+        and places."""
         self.places: dict[int, IntArray] = {}
         """Columns whose values are a vector of the graph, by place."""
         self.ends: list[int] = []
@@ -134,7 +132,7 @@ class JointGraph:
 
     @property
     def graph(self) -> Graph:
-        """From variables and unknowns to outputs."""
+        """The graph from variables and unknowns to outputs."""
         return Graph(self.inputs, tuple(self._steps))
 
     @property
@@ -143,7 +141,8 @@ class JointGraph:
         return int(self.variables.size + self.unknowns.size)
 
     def place_in(self, column: int, weights: FloatArray) -> float:
-        """Add what a column is to a row over variables and unknowns; its constant. No network in between."""
+        """Add a column to a row over variables and unknowns; returns its constant. No network may be in
+        between."""
         if column in self._index:
             weights[self._index[column]] += 1.0
             return 0.0
@@ -180,7 +179,7 @@ class JointGraph:
         self._written.update({int(j): (out, k) for k, j in enumerate(sample.outputs)})
 
     def _gathered(self, columns: IntArray) -> int:
-        """A vector of columns, from variables and from what other networks wrote."""
+        """A vector of columns, from variables and from other networks' outputs."""
         sources = sorted({0} | {self._written[int(j)][0] for j in columns if int(j) in self._written})
         weights = {source: np.zeros((columns.size, self._size(source))) for source in sources}
         bias = np.zeros(columns.size)
@@ -194,7 +193,7 @@ class JointGraph:
         return self._append(operation, tuple(sources), columns.size)
 
     def _finish(self) -> None:
-        """One vector of all outputs: regressions in their order, then logits in theirs."""
+        """One vector of all outputs: regressions in order, then logits."""
         ends = self.ends = [*self.places, *(place for _, place in self.logits)]
         total = sum(self._size(place) for place in ends)
         weights, first = [], 0
@@ -214,12 +213,12 @@ def _columns(arrays: list[IntArray]) -> IntArray:
 
 
 RegionRow = tuple[FloatArray | None, float, float]
-"""What cuts a region: weights, and what they come to at most and at least."""
+"""A row that cuts a region: weights, and its largest and smallest value."""
 NO_ROW: RegionRow = (None, np.inf, -np.inf)
 
 
 class Substitution:
-    """Rows over columns become rows over variables and unknowns; `place` says where the columns are."""
+    """Turns rows over columns into rows over variables and unknowns; `place` are the places of columns."""
 
     def __init__(self, joint: JointGraph, place: dict[int, int], definitions: list[Definition]) -> None:
         self._joint, self._place, self._definitions = joint, place, definitions
@@ -238,7 +237,7 @@ class Substitution:
         return np.hstack([boxes.lower[:, at], -unknown]), np.hstack([boxes.upper[:, at], unknown])
 
     def rows(self, rows: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """(N, variables and unknowns) of rows over columns, regression outputs left out; with `sizes` of
+        """(N, variables and unknowns) from rows over columns, without regression outputs; with `sizes` of
         weights."""
         total = np.zeros((len(rows), self._joint.inputs))
         total[:, : self.variables.size] = rows[:, self.variables]
@@ -247,12 +246,12 @@ class Substitution:
         return total
 
     def noise(self, rows: FloatArray, off: FloatArray, slopes: FloatArray) -> FloatArray:
-        """What those, and slopes that are added, may be off by, where the rows were off by `off`."""
+        """The rounding of those rows and of slopes that are added, for rows with rounding `off`."""
         size = self.rows(np.abs(rows), sizes=True) + np.abs(slopes)
         return self.rows(off, sizes=True) + gamma(2 + len(self._weights)) * size
 
     def constant(self, rows: FloatArray, off: FloatArray) -> FloatArray:
-        """(N,) what constants of definitions come to, at least."""
+        """(N,) the smallest value of the constants of definitions."""
         parts = np.array([rows[:, at] * c for at, _, c in self._weights]).reshape(-1, len(rows))
         loose = np.array([off[:, at] * abs(c) for at, _, c in self._weights]).reshape(-1, len(rows))
         noise = gamma(len(parts)) * np.abs(parts).sum(axis=0) + 2.0 * loose.sum(axis=0)
@@ -301,7 +300,7 @@ class Substitution:
 
 
 def definition(mip: Mip, column: int, row: int) -> Definition:
-    """A column as an equality row has it; the row is as loose as the check already."""
+    """The definition of a column by an equation, relaxed as in the check."""
     start, stop = mip.A.indptr[row], mip.A.indptr[row + 1]
     entries = dict(zip(mip.A.indices[start:stop].tolist(), mip.A.data[start:stop].tolist(), strict=True))
     own = entries.pop(column, 0.0)

@@ -29,21 +29,21 @@ from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 
 ROUNDS = 4
-"""Of all rows for a leaf, before a look at its networks and after."""
+"""Passes over all rows for a leaf, before its networks are evaluated and after."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Of each leaf: the value, and what it hangs on."""
+    """The value of each leaf and its slopes."""
 
     value: FloatArray
-    """(N,) infinity where nothing is there, minus infinity where nothing is known."""
+    """(N,) infinity for an empty leaf, minus infinity if nothing is known."""
     slopes: FloatArray
-    """(N, variables) of the plane; of variables that no network reads, of what they cost."""
+    """(N, variables) slopes of the plane; costs of variables that no network reads."""
 
 
 class PartValues:
-    """One part of a problem, made ready."""
+    """One part of a problem, prepared for the checker."""
 
     def __init__(
         self,
@@ -60,11 +60,9 @@ class PartValues:
         row: int = -1,
         most: float = np.inf,
     ) -> None:
-        """`cost` (and what it may be off by) is that of all columns in minimisation form, prices taken off.
-
-        `lower` and `upper` bound all columns; `problem` has its rows as loose as the check. Only points that
-        cost no more than `most` are looked at.
-        """
+        """`cost`, with its rounding, is that of all columns in minimisation form, minus prices. `lower` and
+        `upper` bound all columns; `problem` has its rows relaxed as in the check. Only points that cost at
+        most `most` are considered."""
         mip = problem.mip
         self.columns, self.rows = columns, rows
         self.integer = mip.integer[columns]
@@ -89,18 +87,18 @@ class PartValues:
         self.neurons = sum(size for _, size in self.joint.neurons)
         self._rows = self._narrowing(most)
         self.variables = self._columns.variables
-        """Of the part's columns, those that are variables."""
+        """The part's columns that are variables."""
         self._reads = self._read()
         self.read = self._reads[: self.variables.size]
-        """Of those, the ones that a network reads."""
+        """Those that a network reads."""
 
     @property
     def root(self) -> Boxes:
-        """All there is."""
+        """The box of the whole part."""
         return Boxes(self.lower[None], self.upper[None])
 
     def _narrowing(self, most: float) -> Narrowing:
-        """The part's rows and what it may cost, with room for what that may be off by."""
+        """The part's rows and its cost limit, with room for rounding."""
         with np.errstate(invalid="ignore"):
             room = np.where(self._noise > 0.0, self._noise * self.root.size[0], 0.0).sum()
         room = most + room + gamma(self._noise.size) * (abs(most) + room)
@@ -111,7 +109,7 @@ class PartValues:
     # ---- values
 
     def prepared(self, boxes: Boxes) -> tuple[Boxes, Ranges]:
-        """Some boxes, as rows and networks narrow them, and the ranges of everything in the networks."""
+        """Boxes narrowed by rows and networks, with the ranges of everything in the networks."""
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             boxes = self._narrowed(boxes)
             empty = (boxes.lower > boxes.upper).any(axis=1)
@@ -133,13 +131,13 @@ class PartValues:
             return boxes, ranges
 
     def _narrowed(self, boxes: Boxes) -> Boxes:
-        """By rows, and by what the part may cost."""
+        """Boxes narrowed by rows and by the cost limit."""
         n, lower, upper = self.columns.size, boxes.lower.copy(), boxes.upper.copy()
         lower[:, :n], upper[:, :n] = self._rows.narrowed(lower[:, :n], upper[:, :n], ROUNDS)
         return Boxes(lower, upper)
 
     def values(self, boxes: Boxes, leaves: Leaves) -> Values:
-        """Of some leaves at a time."""
+        """Values of some leaves at a time."""
         box, ranges = self.prepared(boxes)
         with np.errstate(invalid="ignore", over="ignore"):
             return self._values(box, ranges, leaves)
@@ -165,7 +163,7 @@ class PartValues:
         return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
 
     def _known(self, boxes: Boxes) -> Known:
-        """What is known on the boxes: outputs within their columns' bounds, classes, signs."""
+        """What is known on the boxes: bounds of outputs, classes, signs."""
         known = Known()
         for place, columns in self.joint.places.items():
             at = _places(self._place, columns)
@@ -177,7 +175,7 @@ class PartValues:
         return known
 
     def _chosen(self, leaves: Leaves) -> Known:
-        """What a leaf chooses: lines of ReLUs, and multipliers of the neurons' ranges."""
+        """The choices of a leaf: lines of ReLUs, and multipliers of neurons' ranges."""
         known = Known()
         for place, span in self._spans():
             if leaves.slopes.shape[1]:
@@ -202,7 +200,7 @@ class PartValues:
         return read
 
     def _finite(self, region: Region) -> Region:
-        """For the networks: columns that none of them reads may have no bounds."""
+        """Finite bounds for the networks' inputs; other columns may be unbounded."""
         read = self._reads
         lower = np.where(read | np.isfinite(region.lower), region.lower, np.minimum(region.upper, 0.0))
         lower = np.where(np.isfinite(lower), lower, 0.0)
@@ -210,7 +208,8 @@ class PartValues:
         return Region(lower, upper, region.row, region.side, region.least_side)
 
     def _coefficients(self, leaves: Leaves) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(N, columns) what is left of the objective, (N,) a constant, and what the first may be off by."""
+        """(N, columns) coefficients of the remaining objective, (N,) a constant, and the rounding of the
+        coefficients."""
         y = leaves.rows
         usable = ~(((y > 0.0) & np.isneginf(self._row_lower)) | ((y < 0.0) & np.isposinf(self._row_upper)))
         y = np.where(usable & np.isfinite(y), y, 0.0)
@@ -225,8 +224,8 @@ class PartValues:
     def _outputs(
         self, rows: FloatArray, off: FloatArray, boxes: Boxes, leaves: Leaves, ranges: Ranges
     ) -> tuple[FloatArray, FloatArray]:
-        """(N, outputs of the graph) their coefficients, and (N,) what their bounds and conditions give;
-        conditions may add to `rows`, and to what these are `off` by."""
+        """(N, outputs of the graph) their coefficients, and (N,) the contribution of their bounds and
+        conditions, which may add to `rows` and to their rounding `off`."""
         coefficients = np.zeros((len(rows), self.joint.graph.outputs))
         moved = np.zeros(len(rows))
         coefficients[:, : self._regression.size] = rows[:, self._regression]
@@ -246,7 +245,7 @@ class PartValues:
         return coefficients, moved
 
     def _sizes(self, off: FloatArray, ranges: Ranges) -> FloatArray:
-        """(N,) what inexact coefficients of outputs may make of it."""
+        """(N,) the effect of inexact coefficients of outputs."""
         total = np.zeros(len(off))
         first = 0
         for place, columns in self.joint.places.items():
@@ -257,10 +256,8 @@ class PartValues:
 
 
 def _least(slopes: FloatArray, noise: FloatArray, region: Region, groups: list[IntArray]) -> FloatArray:
-    """(N,) the least of slopes x over the boxes, slopes known up to noise; bounds may be infinite.
-
-    Of the variables of a group, which are classes, one is 1 and the others are 0.
-    """
+    """(N,) the least of slopes x over the boxes, slopes known up to noise; bounds may be infinite. Of a
+    group of class variables one is 1 and the others are 0."""
     parts = np.minimum(
         _product(slopes - noise, region.lower, region.upper),
         _product(slopes + noise, region.lower, region.upper),
@@ -291,7 +288,7 @@ def take(leaves: Leaves, chosen: Chosen) -> Leaves:
 
 
 class ClassOutputs:
-    """The class outputs of a part; `place` says where its columns are."""
+    """The class outputs of a part; `place` are the places of columns."""
 
     def __init__(self, joint: JointGraph, place: dict[int, int]) -> None:
         self._logits = [
@@ -305,10 +302,10 @@ class ClassOutputs:
             for sample, _ in joint.logits
             if sample.outputs.size > 1
         ]
-        """Of several classes one is 1: variables that belong together."""
+        """Groups of variables of which one is 1: classes of one sample."""
 
     def know(self, boxes: Boxes, known: Known) -> None:
-        """A class of one logit that is fixed says on which side of 0 it is."""
+        """Fixed classes of one logit determine the sign of the logit."""
         for sample, place, at in self._logits:
             if at.size == 1:
                 one, zero = boxes.lower[:, at] > 0.5, boxes.upper[:, at] < 0.5
@@ -316,7 +313,7 @@ class ClassOutputs:
                 known.upper[place] = np.where(zero, sample.slack[1], np.inf)
 
     def decided(self, boxes: Boxes, ranges: Ranges) -> Boxes:
-        """Classes whose logits say which they are."""
+        """Classes that are determined by their logits."""
         lower, upper = boxes.lower.copy(), boxes.upper.copy()
         for sample, place, at in self._logits:
             low, high = ranges.lower[place], ranges.upper[place]
@@ -344,8 +341,8 @@ class ClassOutputs:
         coefficients: FloatArray,
         moved: FloatArray,
     ) -> None:
-        """What logits must be, times numbers: added to coefficients of columns (`rows`, which
-        may be `off` by so much) and of logits."""
+        """Add conditions of logits, times multipliers, to coefficients of columns (`rows`, with rounding
+        `off`) and of logits."""
         first, shift = 0, self._first
         for sample, place, at in self._logits:
             one = boxes.lower[:, at] > 0.5
@@ -379,7 +376,7 @@ class ClassOutputs:
         coefficients: FloatArray,
         moved: FloatArray,
     ) -> None:
-        """Of several classes the one that is fixed is not beaten by any other, but for the slack."""
+        """For several classes: the fixed one is not beaten by any other, up to the slack."""
         for k in range(one.shape[1]):
             slack = np.where(np.isfinite(sample.slack[k]), sample.slack[k], 0.0)
             use = np.where(one[:, [k]] & np.isfinite(sample.slack[k]), given, 0.0)

@@ -30,14 +30,14 @@ class Ranges:
     lower: list[FloatArray]
     upper: list[FloatArray]
     empty: BoolArray
-    """(N,) leaves on which some bounds cross: nothing is there."""
+    """(N,) leaves with crossed bounds, which are empty."""
 
     def size(self, place: int) -> FloatArray:
         """(N, size) the largest absolute values."""
         return np.maximum(np.abs(self.lower[place]), np.abs(self.upper[place]))
 
     def take(self, chosen: Chosen) -> Ranges:
-        """Of some of the leaves."""
+        """Ranges of some of the leaves."""
         return Ranges(
             [low[chosen] for low in self.lower], [high[chosen] for high in self.upper], self.empty[chosen]
         )
@@ -45,20 +45,20 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of a leaf beside the box: by place."""
+    """Facts about leaves beside the box, by place."""
 
     lower: dict[int, FloatArray] = field(default_factory=dict)
-    """(N or 1, size) of vectors whose values have bounds of their own."""
+    """(N or 1, size) lower bounds of vectors; `upper` likewise."""
     upper: dict[int, FloatArray] = field(default_factory=dict)
     slopes: dict[int, FloatArray] = field(default_factory=dict)
-    """(N, size) lower lines of ReLUs that read the place; NaN: the usual rule."""
+    """(N, size) lower lines of ReLUs that read the place; NaN: the default rule."""
     multipliers: dict[int, FloatArray] = field(default_factory=dict)
-    """(N, size) of the ranges of nonlinear steps' sources: of the lower ends where positive, else of the
-    upper ones."""
+    """(N, size) multipliers of the ranges of nonlinear steps' sources: of the lower ends if positive,
+    otherwise of the upper ones."""
 
 
 class Planes:
-    """Planes of one graph."""
+    """The planes of one graph."""
 
     def __init__(self, graph: Graph, ends: Collection[int] = ()) -> None:
         """`ends` are places of vectors whose ranges are wanted."""
@@ -73,7 +73,7 @@ class Planes:
     # ---- ranges
 
     def ranges(self, region: Region, known: Known) -> Ranges:
-        """Bounds of every vector: by intervals, and by planes where a nonlinear operation reads them."""
+        """Bounds of every vector: by intervals, and by planes for vectors that nonlinear operations read."""
         ranges = Ranges([region.lower], [region.upper], np.zeros(len(region.lower), dtype=bool))
         for place in range(1, len(self._graph.steps) + 1):
             low, high = self._interval(place, ranges)
@@ -129,10 +129,8 @@ class Planes:
         ]
 
     def _tighten(self, place: int, region: Region, ranges: Ranges) -> None:
-        """By planes: all values, but those of ReLUs only where the sign is open.
-
-        Each leaf by itself: what it proves must not depend on the leaves that are looked at with it.
-        """
+        """Tighten by planes: all values, but those of ReLUs only if the sign is open. Each leaf is treated
+        alone, so that its value does not depend on other leaves of a batch."""
         low, high = ranges.lower[place], ranges.upper[place]
         asked = np.ones(low.shape, dtype=bool)
         if place not in self._ends and self._rectified(place):
@@ -162,7 +160,8 @@ class Planes:
     def backward(
         self, place: int, rows: FloatArray, ranges: Ranges, known: Known
     ) -> tuple[FloatArray, FloatArray]:
-        """(N, S, inputs) and (N, S): rows (N, S, size) of the vector at `place` >= slopes x + offset."""
+        """(N, S, inputs) slopes and (N, S) offsets: rows (N, S, size) of the vector at `place` >= slopes x +
+        offset."""
         waiting: dict[int, FloatArray] = {place: rows}
         offset = np.zeros(rows.shape[:2])
         for here in range(place, 0, -1):
@@ -251,16 +250,16 @@ class Planes:
 
 
 CELLS = 24
-"""Of the grid; what it loses is a 24th squared of the distance of a parabola from its chord."""
+"""Number of cells of the grid; the loss is a 24th squared of the distance of a parabola from its chord."""
 ULPS = 32.0 * UNIT
-"""Relative: what evaluating one of these functions, and a line, may be off by."""
+"""Relative rounding of evaluating one of these functions, and a line."""
 
 Function = Callable[[FloatArray], FloatArray]
 Bend = Callable[[FloatArray, FloatArray], FloatArray]
 
 STEEP = 1.03
-"""The line below a ReLU rises where about as much is above 0 as below. Not quite 1: half of a box is often
-just as large as the other, and lines must not hang on the last digit."""
+"""The line below a ReLU has slope 1 if the positive part of its range is about as large as the negative one.
+Slightly below 1, because both are often equal and lines should not depend on the last digit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +271,7 @@ class Lines:
     above_slope: FloatArray
     above_offset: FloatArray
     least: FloatArray
-    """What f is never below between the bounds."""
+    """The least value of f between the bounds."""
     most: FloatArray
 
 
@@ -295,16 +294,16 @@ BENDS: dict[str, Bend] = {
     "rsqrt": lambda low, high: 0.75 * _positive(low) ** -2.5,
     "reciprocal": lambda low, high: 2.0 * _positive(np.maximum(low, -high)) ** -3.0,
 }
-"""What the second derivative never exceeds in size between two bounds."""
+"""The largest absolute second derivative between two bounds."""
 
 
 def _positive(nearest: FloatArray) -> FloatArray:
-    """Where a function is not defined all over, nothing is known: NaN makes everything after it NaN."""
+    """NaN where a function is not defined everywhere, so that nothing is claimed."""
     return np.where(nearest > 0.0, nearest, np.nan)
 
 
 def lines(kind: str, lower: FloatArray, upper: FloatArray) -> Lines:
-    """Of one function, for values between two bounds of the same shape; they are finite."""
+    """Lines of one function for values between two finite bounds of the same shape."""
     if kind == "relu":
         return _rectified(lower, upper)
     if kind not in BENDS:
@@ -314,7 +313,7 @@ def lines(kind: str, lower: FloatArray, upper: FloatArray) -> Lines:
 
 
 def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
-    """The function is convex: above it is any line that is so at both ends, below it any tangent at 0."""
+    """ReLU: above it the chord, below it any tangent at 0."""
     crossing = (lower < 0.0) & (upper > 0.0)
     sure = np.where(lower >= 0.0, 1.0, 0.0)
     width = np.where(crossing, upper - lower, 1.0)
@@ -353,7 +352,7 @@ def _curved(function: Function, bend: FloatArray, lower: FloatArray, upper: Floa
 
 
 def _slopes(grid: FloatArray, values: FloatArray) -> list[FloatArray]:
-    """The whole chord, and chords of single cells: at the ends, and along the way."""
+    """The whole chord, and chords of single cells."""
     found = []
     for first, last in ((0, CELLS), *((k, k + 1) for k in range(0, CELLS, CELLS // 6)), (CELLS - 1, CELLS)):
         run = grid[..., last] - grid[..., first]

@@ -1,4 +1,4 @@
-"""Where the inputs of a part can be on each leaf of a tree: a box, and perhaps one row more."""
+"""The inputs of a part on each leaf: a box, and possibly one row."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """N boxes, (N, d), cut by least <= row x <= side where there is a row."""
+    """N boxes, (N, d), with least <= row x <= side if there is a row."""
 
     lower: FloatArray
     upper: FloatArray
     row: FloatArray | None = None
     side: float = 0.0
-    """Infinity: none."""
+    """Infinity without a row."""
     least_side: float = -np.inf
 
     @property
@@ -26,7 +26,7 @@ class Region:
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def least(self, slopes: FloatArray, offset: FloatArray) -> FloatArray:
-        """(N, S) what slopes x + offset, (N, S, d) and (N, S), is never below."""
+        """(N, S) lower bounds of slopes x + offset, (N, S, d) and (N, S)."""
         best = self._least_in_box(slopes, offset)
         if self.row is None:
             return best
@@ -36,7 +36,7 @@ class Region:
         return np.asarray(best)
 
     def _least_by(self, row: FloatArray, side: float, slopes: FloatArray, offset: FloatArray) -> FloatArray:
-        """With row x <= side, at the multiplier that proves most."""
+        """With row x <= side, at the best multiplier."""
         weight = self._multiplier(row, side, slopes)
         moved = slopes + weight[:, :, None] * row
         value = self._least_in_box(moved, offset - weight * side)
@@ -50,10 +50,8 @@ class Region:
         return np.asarray(best + offset - gamma(slopes.shape[2]) * size)
 
     def _multiplier(self, row: FloatArray, side: float, slopes: FloatArray) -> FloatArray:
-        """(N, S) of the row, where the bound is best: any number that is not negative gives one.
-
-        With more weight the best corner of the box moves, column by column, until the row holds at it.
-        """
+        """(N, S) the multiplier of the row with the best bound: any nonnegative number is valid. With a
+        larger multiplier the best corner of the box moves, column by column, until it satisfies the row."""
         lower, upper = self.lower[:, None], self.upper[:, None]
         down = (slopes > 0.0) | ((slopes == 0.0) & (row > 0.0))  # what costs nothing helps the row
         corner = np.where(down, lower, upper)
@@ -71,12 +69,12 @@ class Region:
 
 
 Chosen = IntArray | BoolArray | slice
-"""Some of many, by index or by flag."""
+"""Indices or flags of a selection."""
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Where the leaves are: bounds of the part's columns and, where a tree divides some, of its neurons."""
+    """The boxes of leaves: bounds of the part's columns and, if a tree divides some, of its neurons."""
 
     lower: FloatArray
     """(N, columns), or (N, columns and neurons)."""
@@ -94,11 +92,12 @@ class Boxes:
 
 UNIT = 2.0**-53
 MORE = 8
-"""Operations beside a sum itself."""
+"""Number of operations beside a sum itself."""
 
 
 def gamma(terms: int) -> float:
-    """Relative to the sizes that are added up: so many operations in a row; twice that, for its own use."""
+    """Relative to the terms: the rounding of so many operations in sequence; doubled, because it is computed
+    in floats itself."""
     return 2.0 * (terms + MORE) * UNIT / (1.0 - (terms + MORE) * UNIT)
 
 

@@ -1,4 +1,4 @@
-"""Boxes narrowed by rows, many at a time: where the trees of a certificate begin, and all their leaves."""
+"""Boxes narrowed by rows, many at a time: the root boxes of certificates, and their leaves."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dovetail.core.mip import Mip
 from dovetail.core.sparse import row_of_entries
 
 ROUNDS = 10
-"""Of all rows for the first box; what more of them bring is left to the trees."""
+"""Passes over all rows for the first box."""
 PAD = 1e-9
-"""Relative: limits are put a little farther out than computed."""
+"""Relative: limits are relaxed by this."""
 WHOLE = 1e-7
-"""How far beyond a whole number an integer's limit may be and still be it."""
+"""Distance from a whole number within which an integer's limit keeps it."""
 
 Box = tuple[FloatArray, FloatArray]
 
 
 def root_box(mip: Mip) -> Box:
-    """Bounds that hold for every point within rows and bounds, which are as loose as the check's already."""
+    """Bounds of every point within rows and bounds, which are relaxed as in the check."""
     rows = Narrowing(mip.A, mip.row_lower, mip.row_upper, mip.integer)
     lower, upper = rows.narrowed(mip.lower[None], mip.upper[None], ROUNDS)
     return lower[0], upper[0]
 
 
 class Narrowing:
-    """Each row on its own says where a column can be, given where all others are."""
+    """The limits of each column by each row alone, given the ranges of the others."""
 
     def __init__(
         self, A: sp.csr_array, row_lower: FloatArray, row_upper: FloatArray, integer: BoolArray
@@ -45,7 +45,7 @@ class Narrowing:
         self._columns, self._whole = ordered[self._first], np.flatnonzero(integer)
 
     def narrowed(self, lower: FloatArray, upper: FloatArray, rounds: int) -> Box:
-        """N boxes (N, columns); bounds that cross say that nothing is there."""
+        """N boxes (N, columns), narrowed; bounds that cross mean an empty box."""
         for _ in range(rounds if self._a.size else 0):
             before = lower, upper
             lower, upper = self._once(lower, upper)
@@ -74,8 +74,7 @@ class Narrowing:
         return lower, upper
 
     def _rest(self, side: FloatArray, parts: FloatArray, outward: float) -> FloatArray:
-        """(N, entries) what is left for each: the side less all other entries' parts; infinite where one of
-        those is."""
+        """(N, entries) the side minus the parts of all other entries; infinite if one of those is."""
         endless = ~np.isfinite(parts)
         finite = np.where(endless, 0.0, parts)
         total, size, count = (

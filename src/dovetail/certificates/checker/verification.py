@@ -1,4 +1,4 @@
-"""A certificate looked at again: what it proves, by code that shares nothing with what made it."""
+"""Verification of a certificate, by code that shares nothing with the provers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 
 CLOSE = 1e-9
-"""Relative: a value this close below what is claimed is what is claimed, computed in another order."""
+"""Relative: a value this close below the claim equals it, computed in another order."""
 BATCH = 256
-"""Leaves at a time: their arrays stay in the cache."""
+"""Number of leaves at a time."""
 DEPTH = 6
-"""How often a leaf that falls short is halved before it counts as failed: planes differ in small ways."""
+"""Number of times that an insufficient leaf is halved before it fails, because planes differ slightly."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found. The bound is in the user's sense.
+    """The result of a verification. The bound is in the user's sense.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], A=[[1.0, 1.0]], row_lower=[3.0], row_upper=[9.0]))
@@ -42,9 +42,9 @@ class Verification:
     """
 
     bound: float | None
-    """What is proved, if anything is: of a certificate that falls short, less than what it claims."""
+    """The proved bound, if any: below the claim for an insufficient certificate."""
     holds: bool
-    """Whether that is what the certificate claims."""
+    """Whether the claim is proved."""
     message: str
 
     def __str__(self) -> str:
@@ -52,11 +52,11 @@ class Verification:
 
 
 class _Failure(Exception):
-    """What is wrong with a certificate."""
+    """A defect of a certificate."""
 
 
 def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]) -> Verification:
-    """Look at every leaf again; the networks are these graphs, by the blocks' names."""
+    """Verify every leaf; the graphs of networks are given by block name."""
     if certificate.kind is not CertificateKind.CHECKED:
         return Verification(None, False, f"not re-verified (solver: {certificate.source})")
     if certificate.problem != fingerprint(problem):
@@ -77,7 +77,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
 
 
 class Verifier:
-    """At one certificate; the networks are graphs, by the blocks' names."""
+    """Verifies one certificate; the graphs of networks are given by block name."""
 
     def __init__(
         self, problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]
@@ -88,7 +88,7 @@ class Verifier:
         self._lower, self._upper = root_box(self._mip)
 
     def value(self) -> float:
-        """What all parts, prices and free columns come to."""
+        """The total value of all parts, prices and free columns."""
         mip, certificate = self._mip, self._certificate
         prices = certificate.prices if certificate.prices.size else np.zeros(mip.n_rows)
         if prices.shape != (mip.n_rows,) or not np.all(np.isfinite(prices)):
@@ -107,7 +107,7 @@ class Verifier:
         return next_whole(value, mip.cost, mip.offset, self._whole)
 
     def _priced(self, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Prices that mean something, what columns cost at them, and what that may be off by."""
+        """The usable prices, the costs of columns at these, and their rounding."""
         mip = self._mip
         none = ((prices > 0.0) & np.isneginf(mip.row_lower)) | ((prices < 0.0) & np.isposinf(mip.row_upper))
         prices = np.where(none, 0.0, prices)
@@ -116,7 +116,7 @@ class Verifier:
         return prices, mip.cost - mip.A.T @ prices, noise
 
     def one_by_one(self) -> list[FloatArray]:
-        """What each leaf of each part proves by itself, without halving any."""
+        """The value of each leaf of each part, without halving."""
         _, cost, noise = self._priced(self._certificate.prices)
         return [
             np.concatenate(
@@ -138,7 +138,7 @@ class Verifier:
         return whole
 
     def _outside(self, prices: FloatArray) -> BoolArray:
-        """Columns in no part, after a look at how the parts divide columns and rows."""
+        """Columns in no part, after a check of how the parts divide columns and rows."""
         mip = self._mip
         columns, rows = np.zeros(mip.n_columns, dtype=int), np.zeros(mip.n_rows, dtype=int)
         for part in self._certificate.parts:
@@ -188,7 +188,7 @@ class Verifier:
 def looked_at(
     values: PartValues, boxes: Boxes, leaves: Leaves, target: float, depth: int = DEPTH
 ) -> FloatArray:
-    """(N,) what each leaf proves; those that fall short of the target are halved and looked at again."""
+    """(N,) the value of each leaf; insufficient ones are halved and evaluated again."""
     found = values.values(boxes, leaves)
     proved = what_is_proved(leaves, found.value)
     if not np.all((leaves.objective == 1.0) | (leaves.objective == 0.0)):
@@ -210,7 +210,8 @@ def looked_at(
 
 
 def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
-    """(N,) of the objective: of a leaf where it has no weight, that nothing is there, or nothing at all."""
+    """(N,) the proved value of the objective; for leaves with objective weight 0 infinity if empty,
+    otherwise minus infinity."""
     return np.where(leaves.objective == 1.0, value, np.where(value > 0.0, np.inf, -np.inf))
 
 
@@ -237,17 +238,15 @@ def _require_shapes(part: ProofPart, values: PartValues) -> None:
 
 
 def _columns(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """The least that each column can add, its cost between two numbers; nothing times infinity is nothing."""
+    """The least contribution of each column, with its cost between two numbers; 0 times infinity is 0."""
     parts = [np.where(c > 0.0, lower, np.where(c < 0.0, upper, 0.0)) for c in (low, high)]
     products = [np.where(c == 0.0, 0.0, c * p) for c, p in zip((low, high), parts, strict=True)]
     return np.minimum(*products)
 
 
 def next_whole(value: float, cost: FloatArray, offset: float, whole: BoolArray) -> float:
-    """No objective offset + cost'x at or above `value` is below it; in exact arithmetic.
-
-    Steps are known where only columns that are `whole` in every accepted point cost anything.
-    """
+    """The least possible objective offset + cost'x at or above `value`, in exact arithmetic. Steps are known
+    if only columns that are `whole` have costs."""
     paying = cost != 0.0
     if not math.isfinite(value) or not np.any(paying) or np.any(paying & ~whole):
         return value
@@ -260,7 +259,7 @@ def next_whole(value: float, cost: FloatArray, offset: float, whole: BoolArray) 
 
 
 class BrokenTree(ValueError):
-    """The tree does not divide what it should."""
+    """The tree does not cover the problem."""
 
 
 def leaf_boxes(
@@ -272,12 +271,9 @@ def leaf_boxes(
     neurons: int,
     total: int,
 ) -> Boxes:
-    """The boxes of all leaves, in order: together they are all there is, which makes them a proof.
-
-    Columns, whether they are integers, and their bounds are those of the part.
-
-    `total` is the number of columns of the problem: variables from there on are neurons.
-    """
+    """The boxes of all leaves, in order; together they cover the part, which makes them a proof. Columns,
+    integrality and bounds are those of the part. `total` is the number of columns of the problem: variables
+    from there on are neurons."""
     _require_sound(tree)
     place = {int(j): k for k, j in enumerate(columns)}
     if np.any(tree.variable >= total):
@@ -302,7 +298,7 @@ def leaf_boxes(
 
 
 def _require_sound(tree: ProofTree) -> None:
-    """Every split and every leaf is reached once, from a split before it."""
+    """Require that every split and every leaf is reached once, from an earlier split."""
     splits, leaves = len(tree.variable), tree.used.size
     if tree.uses.ndim != 1 or np.any(tree.uses < 0) or np.any(tree.uses >= len(tree.leaves)):
         raise BrokenTree("a leaf has multipliers that are not there")
@@ -327,7 +323,7 @@ def _require_sound(tree: ProofTree) -> None:
 def _cut(
     lower: FloatArray, upper: FloatArray, k: int, at: float, side: float, whole: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """One half of a box: both have what lies on the cut, but a whole number is on one side only."""
+    """One half of a box: both contain the cut itself, but an integer is in one only."""
     if side < 0.0:
         upper = upper.copy()
         upper[k] = min(upper[k], np.floor(at) if whole else at)
@@ -339,7 +335,7 @@ def _cut(
 
 @dataclass(frozen=True, repr=False)
 class CertifiedViolation(Violation):
-    """How far a point is from satisfying a problem, and what a certificate proves of that problem."""
+    """The violation of a point, with the verification of a certificate."""
 
     verification: Verification = field(kw_only=True)
 

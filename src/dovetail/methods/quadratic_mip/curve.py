@@ -153,8 +153,8 @@ class QuadCurve:
 
     @property
     def _own_slack(self) -> float:
-        """What is known of the deployed block without a word of it: one square of one column, or of none, is
-        rounded relative to itself."""
+        """The rounding of the deployed block, without a description of its arithmetic: one square of one
+        column, or of none, is rounded relative to itself."""
         if self.handed_on:
             return 0.0
         if not self.squares or len(self.F) != 1 or self.F.shape[1] > 1:
@@ -163,21 +163,21 @@ class QuadCurve:
         return float(_squared_error(size, relative * size + beside))
 
     def below(self, z: FloatArray) -> Plane | None:
-        """A plane that f is nowhere under, near it at a point of all columns; None where nothing is known."""
+        """A plane below f, close to it at a point of all columns; None if nothing is known."""
         require_time()
         if self.single:
             return self._tangent(float(z[self.inputs[0]]))
         return self._plane(1.0, z)
 
     def above(self, z: FloatArray) -> Plane | None:
-        """A plane that f is nowhere over."""
+        """A plane above f."""
         turned = replace(
             self, F=self.G, e=self.h, G=self.F, h=self.e, linear=-self.linear, constant=-self.constant
         )
         return turned._plane(-1.0, z)
 
     def _tangent(self, x: float) -> Plane:
-        """Of one square (a x + e)^2, where no limits are needed: g t - g^2/4 is below t^2."""
+        """A tangent of one square (a x + e)^2, without limits: g t - g^2/4 is below t^2."""
         a, e = float(self.F[0, 0]), float(self.e[0])
         slope = 2.0 * (a * x + e)
         if abs(slope * a) < SMALLEST:
@@ -202,14 +202,14 @@ class QuadCurve:
         return self._padded(sign, slopes, float(constant), size)
 
     def _padded(self, sign: float, slopes: FloatArray, constant: float, size: float) -> Plane:
-        """Given way to rounding, and to entries that engines drop."""
+        """A plane relaxed by rounding, and by entries that engines drop."""
         dropped = np.abs(slopes) < SMALLEST
         pad = float(np.abs(slopes[dropped]) @ self._most[dropped]) + self.slack
         pad += 8.0 * (ROUNDINGS + len(slopes) + len(self.F) + len(self.G)) * UNIT * size
         return Plane(self.output, self.inputs, sign, np.where(dropped, 0.0, slopes), constant - pad)
 
     def envelope(self) -> list[Plane]:
-        """Planes to begin with: those of a product, or one on either side over the middle of the box."""
+        """First planes: those of a product, or one on either side over the middle of the box."""
         low, high = self.lower, self.upper
         middle = np.zeros(int(np.max(self.inputs, initial=0)) + 1)
         middle[self.inputs] = 0.5 * (low + high) if self._limited else np.clip(0.0, low, high)
@@ -243,5 +243,5 @@ class QuadCurve:
 
 
 def _squared_error(size: FloatArray | float, error: FloatArray | float) -> FloatArray | float:
-    """What squares of numbers of some size are off by, where the numbers are off by `error`."""
+    """The rounding of squares of numbers of some size that are off by `error`."""
     return (2.0 * size + error) * error

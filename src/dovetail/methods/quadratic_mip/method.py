@@ -37,28 +37,29 @@ from dovetail.run.engine import MipAnswer
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
-"""A hundredth of what `optimal` allows: the engine's own gap must not be what is left."""
+"""A hundredth of what `optimal` allows, so that the engine's own gap does not matter."""
 MISSED, MIP_MISSED = 1e-9, 1e-7
-"""Relative to max(1, |y|): a point of an LP, or a MILP, this near to its curve is on it, for HiGHS."""
+"""Relative to max(1, |y|): a point of an LP, or a MILP, this close to its quadratic function counts as on
+it."""
 LP_ROUNDS, MIP_ROUNDS = 200, 50
-"""Of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
+"""Largest number of rounds of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
 WORTH, PATIENCE = 1e-3, 3
-"""LPs before MILPs go on while the bound rises by this part of itself, now and then."""
+"""LPs before MILPs continue while the bound rises by this fraction within so many rounds."""
 FIRST_GAP, NARROWING = 1e-2, 0.1
-"""MILPs before the last are solved to a part of the gap that is left: their points are good for tangents."""
+"""MILPs before the last are solved to a fraction of the remaining gap: their points are good for tangents."""
 LOOK_SHARE = 0.1
-"""Of the time left: what our own tree may use of, when a MILP before the last is looked at again."""
+"""Share of the time left for our own tree that confirms a MILP before the last."""
 KEPT_POINTS = 5
-"""Whose tangents the rows for a bound begin with: the last ones are the best."""
+"""Number of points whose tangents the rows for a bound begin with."""
 PLANES_SHARE = 0.4
-"""Of the time, where SCIP may follow: it is mostly the better one for what planes cannot close."""
+"""Share of the time if SCIP may follow, which is usually better for the remaining gap."""
 POINTS_SHARE = 0.5
-"""Of the time, where points and bounds need rows of their own."""
+"""Share of the time if points and bounds need rows of their own."""
 NONE = "no quadratic functions, or predictors beside them that cannot be written as constraints"
 
 
 ROUNDS = 4
-"""Of passing bounds on, from rows to squares and from squares to what is squared."""
+"""Rounds of propagation, from rows to squares and from squares to their arguments."""
 
 Rows = tuple[sp.csr_array, FloatArray, FloatArray]
 
@@ -70,7 +71,7 @@ class QuadraticMip:
     name = "quadratic-mip"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Planes first; SCIP for what they leave open."""
+        """Planes first; then SCIP for the remaining gap."""
         plan = context.once(quadratic_plan)
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, f"quadratic MIP: {NONE}")
@@ -98,7 +99,7 @@ class _PlanesMip:
         *,
         proves: bool,
     ) -> None:
-        """`looked_at` are points, over the columns of the problem, that are worth a tangent."""
+        """`looked_at` are points, over the columns of the problem, for first tangents."""
         self._context, self._plan, self._written, self._proves = context, plan, written, proves
         self._progress = Progress(context)
         self._cutoff = self._context.incumbent.cutoff
@@ -115,7 +116,7 @@ class _PlanesMip:
         self._best = -np.inf
 
     def _convex_program(self) -> ConvexProgram | None:
-        """Where every curve is a convex cost, and nothing else reads it."""
+        """The convex program, if every quadratic function is a convex cost that nothing else reads."""
         mip, outputs = self._mip, np.array([curve.output for curve in self._curves])
         if np.any(read_elsewhere(self._context.problem)[outputs]) or np.any(mip.cost[outputs] < 0.0):
             return None
@@ -124,7 +125,7 @@ class _PlanesMip:
         return ConvexProgram(mip, self._curves)
 
     def run(self, budget: Budget) -> None:
-        """Until the bound meets the best point, or planes have no more to say and SCIP is through."""
+        """Run until the bound meets the best point, or planes bring nothing and SCIP is done."""
         scip = "scip" in installed()
         part = budget.part(PLANES_SHARE * budget.left) if scip else budget
         with self._context.stopwatch.measure("engine"):
@@ -141,7 +142,8 @@ class _PlanesMip:
     # ---- planes
 
     def _by_lps(self, budget: Budget) -> bool:
-        """Tangents where LPs end; of a program without integers, until its best point is on all curves."""
+        """Tangents at LP solutions; for a program without integers until its best point is on all
+        functions."""
         mip, idle = self._mip, 0
         lp = SafeLp(with_planes(mip, self._planes), seed=self._context.seed, threads=self._context.threads)
         whole, reached = bool(np.any(mip.integer)), -np.inf
@@ -183,14 +185,14 @@ class _PlanesMip:
         return False
 
     def _on_curves(self, z: FloatArray) -> bool:
-        """Whether a point of the planes is one of the curves: then SCIP has no more to say, either."""
+        """Whether a point of the planes is on the functions, so that SCIP is not needed."""
         return all(
             abs(curve.value(z) - z[curve.output]) <= MIP_MISSED * max(1.0, abs(z[curve.output]))
             for curve in self._curves
         )
 
     def _gap(self) -> float:
-        """What the next MILP is solved to: a part of what is left."""
+        """The gap for the next MILP: a fraction of what is left."""
         left = (self._context.incumbent.cutoff - self._best) / (1.0 + abs(self._best))
         return float(np.clip(NARROWING * left, GAP, FIRST_GAP)) if np.isfinite(left) else FIRST_GAP
 
@@ -211,7 +213,7 @@ class _PlanesMip:
         return answer
 
     def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
-        """Planes that a point is on the wrong side of, which are kept."""
+        """The planes that a point violates, which are kept."""
         found = []
         for curve in self._curves:
             for plane in (curve.below(z), curve.above(z)):
@@ -233,20 +235,20 @@ class _PlanesMip:
         self._planes += [plane for curve in self._curves if (plane := curve.below(point)) is not None]
 
     def _polished(self, z: FloatArray | None, budget: Budget) -> FloatArray | None:
-        """The best point with the integers of `z`, or without integrality, where that is a convex program."""
+        """The best point with the integers of `z`, or without integrality, if that is a convex program."""
         return None if self._convex is None or self._over(budget) else self._convex.solve(budget, z)
 
     # ---- what is proved
 
     def _claim(self, bound: float, support: Support = Support.PROOF) -> None:
-        """Of all points, the smaller of this and the cutoff is a bound."""
+        """Claim a bound for all points: the smaller of this and the cutoff."""
         bound = min(bound, self._cutoff)
         if self._proves and np.isfinite(bound):
             self._best = max(self._best, bound)
             self._context.incumbent.raise_bound(Bound(bound, "tangents", Scope.WRITTEN, support))
 
     def _by_scip(self, budget: Budget) -> None:
-        """The functions themselves. As elsewhere, SCIP's bound counts where it is done and has a point."""
+        """SCIP with the functions themselves. Its bound counts if it is complete and has a point."""
         with self._context.stopwatch.measure("engine"):
             known = self._context.incumbent.x
             start = None if known is None else self._written.lift(known)
@@ -288,7 +290,7 @@ def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
 
 
 def given_way(mip: Mip, curves: Sequence[QuadCurve]) -> Mip:
-    """`mip` with room in the rows and bounds of curves' outputs for what the deployed blocks may round."""
+    """`mip` with rows and bounds of quadratic outputs relaxed by the rounding of the deployed blocks."""
     room = np.zeros(mip.n_columns)
     np.maximum.at(room, [curve.output for curve in curves], [curve.slack for curve in curves])
     rows = sp.csr_array(abs(mip.A)) @ room
@@ -302,7 +304,7 @@ def given_way(mip: Mip, curves: Sequence[QuadCurve]) -> Mip:
 
 
 def propagated(mip: Mip, curves: Sequence[QuadCurve]) -> Box:
-    """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
+    """Bounds implied by rows and by squares: a bounded square bounds its argument."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
     squares = np.array([curve.output for curve in curves if curve.squares], dtype=np.int64)
     narrow(lower, upper, squares, np.zeros(squares.size), np.full(squares.size, np.inf))
@@ -319,7 +321,7 @@ def propagated(mip: Mip, curves: Sequence[QuadCurve]) -> Box:
 
 
 def _root(curve: QuadCurve, box: Box) -> None:
-    """|a x + e| is at most the root of what its square is at most."""
+    """|a x + e| is at most the root of the largest square."""
     most = box.upper[curve.output]
     if not np.isfinite(most):
         return
@@ -333,10 +335,8 @@ def _root(curve: QuadCurve, box: Box) -> None:
 
 
 def with_cutoff(mip: Mip, cutoff: float) -> Mip:
-    """A program in minimisation form with cost'x <= cutoff as its last row.
-
-    Costs too small for a row are left out; what they may add up to is added to the limit.
-    """
+    """A program in minimisation form with cost'x <= cutoff as its last row. Costs too small for a row are
+    left out, and the limit is relaxed by their sum."""
     small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
     size = np.maximum(np.abs(mip.lower[small]), np.abs(mip.upper[small]))
     limit = cutoff - mip.offset + float(np.abs(mip.cost[small]) @ size)

@@ -1,4 +1,4 @@
-"""Whether a problem is rows, quadratic functions, and networks or trees that can be written as rows."""
+"""Recognises problems of rows, quadratic functions, and networks or trees that can be written as rows."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import Structure, structure_of
 
 FACTORED = 1e-13
-"""What factors of a matrix may be off by, relative to its largest number: a thousand roundings."""
+"""Relative rounding of factors of a matrix: a thousand roundings."""
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticPlan:
-    """The problem with its networks as rows, and its curves."""
+    """The problem with its networks as rows, and its quadratic functions."""
 
     written: Reformulated
     curves: tuple[QuadCurve, ...]
     unstable: int = 0
-    """Neurons that may change sign."""
+    """Number of neurons that may change sign."""
 
     def point(self, z: FloatArray, *, of_bound: bool) -> FloatArray:
-        """What a point of the MIP means, of that for points or of that for a bound."""
+        """The point of the problem for a point of the MIP, of that for points or of that for a bound."""
         return (self.written.for_bounds if of_bound else self.written).restrict(z)
 
 
 def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
-    """How the problem of a solve is taken apart, or None; made once (see `SolveContext.once`)."""
+    """The plan of a solve's problem, or None; made once (see `SolveContext.once`)."""
     structure = context.once(structure_of)
     if not structure.quadratic:
         return None
@@ -61,7 +61,7 @@ def _without(problem: Problem, names: Collection[str]) -> Problem:
 
 
 def _curves(structure: Structure) -> tuple[QuadCurve, ...]:
-    """All of them, over a box that holds whatever passes the check."""
+    """All quadratic functions, over a box of all points that the check accepts."""
     problem = structure.proved
     box = tightened_box(structure.loose, structure.budget, seed=structure.seed, threads=structure.threads)
     fixed = problem.mip.lower == problem.mip.upper  # the check would let these move by a hair, but every
@@ -82,7 +82,7 @@ def _curves(structure: Structure) -> tuple[QuadCurve, ...]:
 
 
 def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
-    """(samples, outputs) how far samples may be from their functions; infinite where inputs have no bound."""
+    """(samples, outputs) rounding of the samples; infinite if inputs are unbounded."""
     slack = np.full(block.outputs.shape, np.inf)
     finite = np.all(np.isfinite(low) & np.isfinite(high), axis=1)
     if np.any(finite):
@@ -91,7 +91,7 @@ def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _mismatch(function: QuadraticFunction, low: np.ndarray, high: np.ndarray) -> float:
-    """How far the factors of a function may be from it."""
+    """The largest difference of a function from its factors."""
     most = np.maximum(np.abs(low), np.abs(high))[function.places] + np.abs(function.centre)
     largest = float(np.max(np.abs(function.Q), initial=0.0))
     return FACTORED * largest * float(most @ most) if largest > 0.0 else 0.0

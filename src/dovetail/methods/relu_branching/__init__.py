@@ -1,1 +1,1 @@
-"""Branch and bound over the signs of ReLUs, where the inputs lie in closed-form sets."""
+"""Branch and bound over the signs of ReLUs, for inputs in closed-form sets."""

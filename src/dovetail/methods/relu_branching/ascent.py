@@ -23,37 +23,37 @@ from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.networks.graph import Affine
 
 RATE = 0.2
-"""Of Adam's steps, in slopes and in relative multipliers: a few of them cross a slope's range."""
+"""Step size of Adam, in slopes and in relative multipliers."""
 DECAYED = 0.2
-"""The part of the rate that is left at the last step."""
+"""The fraction of the step size at the last step."""
 FIRST, SECOND = 0.7, 0.99
-"""Adam's memories; the second is short, since there are few steps."""
+"""Adam's decay rates; the second is small, because there are few steps."""
 SMALLEST = 1e-12
-"""Below this a size is no size."""
+"""Smaller sizes count as 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What an ascent found for P nodes."""
+    """The result of an ascent for P nodes."""
 
     slope: Tensor
     multiplier: Tensor
     weight: Tensor
-    """(P, H) what arrives at each ReLU."""
+    """(P, H) the weight of each ReLU in the plane."""
     moves: Tensor
-    """(P, m) where the plane is least, at the end."""
+    """(P, m) the minimiser of the plane at the end."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """Of ReLUs between bounds, (P, H) side by side."""
+    """The lines of ReLUs between bounds, (P, H) side by side."""
 
     open_sign: Tensor
     sure: Tensor
-    """The slope where the sign is known."""
+    """The slope if the sign is known."""
     chord: Tensor
     rise: Tensor
-    """Of the chord, where the sign is open; 0 elsewhere."""
+    """The slope of the chord if the sign is open; 0 otherwise."""
 
     @classmethod
     def of(cls, nodes: Nodes) -> _Lines:
@@ -73,12 +73,12 @@ class _At:
     value: Tensor
     weight: Tensor
     read: Tensor
-    """(P, H) what each ReLU reads where the plane is least."""
+    """(P, H) inputs of the ReLUs at the minimiser of the plane."""
     moves: Tensor
 
 
 class Ascent:
-    """Passes of one network."""
+    """Forward and backward passes of one network."""
 
     def __init__(self, targets: Targets, neurons: Neurons, *, single: bool = False) -> None:
         self._graph, self._neurons = targets.planes.graph, neurons
@@ -95,7 +95,7 @@ class Ascent:
         return torch.as_tensor(array, dtype=self._kind, device=device)
 
     def run(self, nodes: Nodes, limit: Tensor, steps: int) -> Choice:
-        """Steps for those that do not come to `limit` (P,) at once."""
+        """Steps for nodes that do not reach `limit` (P,) at once."""
         exact = nodes.slope.dtype
         found = self._run(nodes.of_kind(self._kind), limit.to(self._kind), steps)
         return Choice(*(getattr(found, field.name).to(exact) for field in fields(found)))
@@ -154,7 +154,7 @@ class Ascent:
     def _backwards(
         self, below: Tensor, signed: Tensor, lines: _Lines, rows: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Slopes and offset of the plane, and what arrives at ReLUs."""
+        """Slopes and offset of the plane, and the weights at ReLUs."""
         graph, split = self._graph, self._neurons.cut
         below_at, chord_at, rise_at = split(below), split(lines.chord), split(lines.rise)
         signed_at, arriving = split(signed), dict[int, Tensor]()
@@ -182,7 +182,7 @@ class Ascent:
         return slopes, offset, joined
 
     def _forwards(self, x: Tensor, weight: Tensor, below: Tensor, lines: _Lines) -> Tensor:
-        """What ReLUs read at x, where each one before is the line that its weight asks for."""
+        """Inputs of ReLUs at x, with each ReLU before replaced by the line for its weight."""
         slope = torch.where(weight < 0.0, lines.chord, below)
         rise = torch.where(weight < 0.0, lines.rise, 0.0)
         slope_at, rise_at = self._neurons.cut(slope), self._neurons.cut(rise)

@@ -1,7 +1,7 @@
-"""Best-first branching for all targets side by side, whatever a node is.
+"""Best-first branching for all targets together, independent of what a node is.
 
-Every round takes the nodes with the lowest bounds, of each target in turn, and expands them in one batch. A
-target's bound is the least over its open nodes and over all that were put aside, at their own bounds.
+Every round takes the nodes with the lowest bounds, of each target in turn, and expands them in one batch.
+The bound of a target is the lowest of its open nodes and of all closed ones, at their own bounds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class AnyNodes:
     """P nodes, as tensors."""
 
     target: Tensor
-    """(P,) whose tree each belongs to."""
+    """(P,) the target of each."""
     bound: Tensor
-    """(P,) no point of the node has a lower value."""
+    """(P,) a lower bound of the node's points."""
 
     def __len__(self) -> int:
         return len(self.target)
@@ -44,56 +44,56 @@ N = TypeVar("N", bound=AnyNodes)
 
 
 class BestFirst(ABC, Generic[N]):
-    """One search; `run` may be called again to go on."""
+    """One search; `run` continues it."""
 
     def __init__(self, targets: Targets, batch: int, most_nodes: int, tolerance: float) -> None:
         self.targets = targets
         self.tolerance: float | Tensor = tolerance
-        """How far below the best value met a node may be put aside; one for all targets, or (K,)."""
+        """How far below the best value a node may be closed; one for all targets, or (K,)."""
         self._batch, self._most_nodes = batch, most_nodes
         like = targets.shift
         self.best = torch.full_like(like, torch.inf)
-        """(K,) the least value of a point met."""
+        """(K,) the best value found."""
         self.best_moves = torch.zeros_like(targets.costs)
         self.met = torch.zeros_like(like, dtype=torch.bool)
-        """(K,) whether the best value is one of `best_moves`, not one that others have met."""
+        """(K,) whether the best value belongs to `best_moves`, not to a point found elsewhere."""
         self._aside = torch.full_like(like, torch.inf)
         self.nodes = 0
         self.left_out = 0
-        """Targets that were given up for the others, since there were too many nodes."""
+        """Targets that were given up because there were too many nodes."""
         self._open = self._roots()
         self._unseen: list[N] = []
-        """Nodes of an earlier search, a batch each, that have no bounds yet."""
+        """Batches of nodes of an earlier search, without bounds yet."""
 
     @abstractmethod
     def _roots(self) -> N:
-        """The first nodes, with their bounds."""
+        """The root nodes with their bounds."""
 
     def _seen(self, nodes: N) -> N:
-        """What is open of nodes of an earlier search."""
+        """Open nodes of an earlier search, bounded."""
         return nodes
 
     @abstractmethod
     def _expanded(self, taken: N, budget: Budget) -> N:
-        """What is open of some nodes when they have been split."""
+        """The open children of some nodes."""
 
     def know(self, values: Tensor) -> None:
-        """(K,) values of points that others have met; infinity for none."""
+        """(K,) values of points found elsewhere; infinity for none."""
         self.best = torch.minimum(self.best, values.to(self.best))
 
     @property
     def reachable(self) -> Tensor:
-        """(K,) the most that `lower` can come to."""
+        """(K,) the largest possible `lower`."""
         return torch.minimum(self.targets.cutoff, self.best)
 
     @property
     def limit(self) -> Tensor:
-        """(K,) what a node's bound has to reach."""
+        """(K,) the bound at which a node is closed."""
         return torch.minimum(self.targets.cutoff, self.best - self.tolerance)
 
     @property
     def lower(self) -> Tensor:
-        """(K,) no point has a lower value: proved; or the cutoff, where it is at least that."""
+        """(K,) proved lower bounds; or the cutoff, if they reach it."""
         least = torch.minimum(self._aside, self.targets.cutoff)
         for nodes in (self._open, *self._unseen):
             least = least.scatter_reduce(0, nodes.target, nodes.bound, "amin")
@@ -105,7 +105,7 @@ class BestFirst(ABC, Generic[N]):
         return len(self._open) == 0 and not self._unseen
 
     def run(self, budget: Budget, enough: Callable[[Self], bool] = lambda search: False) -> str:
-        """Until nothing is open, the time is over, or it is `enough`; what ended it."""
+        """Run until nothing is open, the time is over, or it is `enough`; why it ended."""
         while True:
             self._prune()
             if self.done:
@@ -129,7 +129,7 @@ class BestFirst(ABC, Generic[N]):
         return f"{self._most_nodes:,} open nodes"
 
     def _relieved(self) -> bool:
-        """The target that has most open nodes stays at what is proved; False where there is no other one."""
+        """Give up the target with most open nodes at its current bound; False if it is the only one."""
         nodes = self._open
         count = torch.bincount(nodes.target, minlength=self.targets.count)
         if int((count > 0).sum()) < 2:
@@ -142,7 +142,7 @@ class BestFirst(ABC, Generic[N]):
         return True
 
     def _try(self, target: Tensor, moves: Tensor) -> None:
-        """Keep the best value met of each target."""
+        """Keep the best value of each target."""
         value = self.targets.take(target).reached(moves)
         least = self.best.scatter_reduce(0, target, value, "amin")
         winner = (value == least[target]) & (value < self.best[target])
@@ -154,7 +154,7 @@ class BestFirst(ABC, Generic[N]):
         self._aside = self._aside.scatter_reduce(0, target, bound, "amin")
 
     def _prune(self) -> None:
-        """Put aside what reaches the limit, at its own bound."""
+        """Close nodes that reach the limit, at their own bounds."""
         nodes = self._open
         done = nodes.bound >= self.limit[nodes.target]
         self._put_aside(nodes.target[done], nodes.bound[done])
@@ -162,18 +162,18 @@ class BestFirst(ABC, Generic[N]):
         self._open = nodes.take(~done)
 
     def _keep(self, nodes: N, done: Tensor) -> None:
-        """Some nodes are put aside: for searches that keep a record of what they have proved."""
+        """Called with closed nodes, for searches that keep a record."""
 
     def _at_once(self) -> int:
-        """How many nodes to split: their halves are a batch."""
+        """Number of nodes to divide at once."""
         return self._batch // 2
 
     def _highest(self) -> Tensor:
-        """The nodes to split where there is no room for more: those that are closed soonest."""
+        """The nodes to divide if memory is full: those that are closed soonest."""
         return self._open.bound.topk(min(len(self._open), self._at_once())).indices
 
     def _lowest(self) -> Tensor:
-        """The nodes to split: the lowest of each target first, then the second lowest, ..."""
+        """The nodes to divide: the lowest of each target first, then the second lowest, ..."""
         nodes, count = self._open, self._at_once()
         if len(nodes) <= count:
             return torch.arange(len(nodes), device=nodes.target.device)

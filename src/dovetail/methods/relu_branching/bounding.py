@@ -1,4 +1,4 @@
-"""Bounds of a batch of nodes: planes over the sets that their signs leave, at the slopes that pay most."""
+"""Bounds of a batch of nodes: planes over the sets of their signs, with optimised slopes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
 LEAF_STEPS = 30
-"""Adam's, before the LP of a leaf is solved: two leaves of three are closed then (wine)."""
+"""Steps of Adam before the LP of a leaf: two leaves of three are closed then (wine)."""
 LOWER_WEIGHT = 0.01
-"""What the gap below a ReLU counts for in a score, against the one above: slopes are chosen, chords are not
-(measured on adversarial examples: 83 nodes where 0.1 took 435, and with 0.5 several trees did not close)."""
+"""Weight of the gap below a ReLU in a score, against the one above: slopes are chosen, chords are not
+(adversarial examples: 83 nodes, 435 with 0.1; with 0.5 several trees did not close)."""
 ANY = 1e-12
-"""Score of a neuron that nothing seems to depend on: it may still have to be split, or no leaf is exact."""
+"""Score of a neuron without influence, which must be divided before a leaf is exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Nodes with their bounds, and the moves that looked best in each."""
+    """Nodes with their bounds, and the best moves of each."""
 
     nodes: Nodes
     moves: Tensor
@@ -42,14 +42,14 @@ class Bounding:
         known: KnownNeurons | None = None,
         fresh: bool = False,
     ) -> None:
-        """`fresh`: nothing is known of a node's neurons but their signs."""
+        """`fresh`: only the signs of a node's neurons are known."""
         self.targets, self._steps, self._known, self._fresh = targets, steps, known, fresh
         self.neurons = Neurons(targets.planes.graph)
         self._ascent = Ascent(targets, self.neurons, single=single)
         self._single = single
 
     def roots(self) -> Nodes:
-        """One per target; of neurons what was known before."""
+        """One root per target, with the ranges of neurons known before."""
         count, width = self.targets.count, self.neurons.count
         like = self.targets.shift
         nothing = torch.zeros(count, width, dtype=like.dtype, device=like.device)
@@ -67,7 +67,7 @@ class Bounding:
         )
 
     def children(self, nodes: Nodes) -> Nodes:
-        """Both sides of the neurons chosen, all of one vector; with what that says of others."""
+        """Both sides of the chosen neurons, all of one vector, with the effect on other neurons."""
         found = nodes.children()
         if self._fresh:
             endless = torch.full_like(found.lower, torch.inf)
@@ -79,10 +79,8 @@ class Bounding:
         return pairs.applied(found)
 
     def bounded(self, nodes: Nodes, limit: Tensor, steps: int | None = None, settled: int = 0) -> Bounded:
-        """With ranges, bounds and the next split; what comes to `limit` (P,) at once is not made better.
-
-        Up to the place `settled` the ranges of the nodes are as good as planes make them.
-        """
+        """Nodes with ranges, bounds and the next division; those that reach `limit` (P,) are not optimised.
+        Up to the place `settled` the ranges are as tight as planes make them."""
         targets = self.targets.take(nodes.target)
         nodes, ranges = self.ranged(nodes, targets, 0 if self._fresh else settled)
         found = self._ascent.run(nodes, limit, self._steps if steps is None else steps)
@@ -98,7 +96,7 @@ class Bounding:
         return Bounded(replace(nodes, bound=bound, choice=choice, arriving=arriving), moves)
 
     def with_multipliers(self, nodes: Nodes, multiplier: Tensor) -> Nodes:
-        """Nodes with these multipliers, and the bounds that they prove."""
+        """Nodes with these multipliers, and their bounds."""
         targets = self.targets.take(nodes.target)
         nodes, ranges = self.ranged(replace(nodes, multiplier=multiplier), targets)
         value = targets.value_of(*self._plane(nodes, targets, ranges))
@@ -116,7 +114,7 @@ class Bounding:
         return planes.slopes[:, 0], planes.offset[:, 0]
 
     def prices(self, nodes: Nodes) -> Tensor:
-        """(P,) of the condition, as bounds of nodes have it; 0 where there is none."""
+        """(P,) multipliers of the condition in the bounds of nodes; 0 without one."""
         targets = self.targets.take(nodes.target)
         if not targets.condition:
             return torch.zeros_like(nodes.bound)
@@ -125,7 +123,7 @@ class Bounding:
         return targets.domain.condition_price(slopes, offset + targets.shift, targets.costs).price
 
     def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
-        """The ranges of all vectors, in the nodes as well."""
+        """The ranges of all vectors, also stored in the nodes."""
         sizes = targets.planes.graph.sizes
         endless = torch.tensor(torch.inf, dtype=nodes.bound.dtype, device=nodes.bound.device)
         known = Ranges([-endless] * len(sizes), [endless] * len(sizes))
@@ -141,7 +139,7 @@ class Bounding:
 
 
 def _choice(nodes: Nodes, weight: Tensor) -> Tensor:
-    """(P,) the unstable neuron whose two lines are farthest apart where it counts; -1 where there is none."""
+    """(P,) the open neuron whose two lines are farthest apart, weighted; -1 if there is none."""
     low, high = nodes.lower, nodes.upper
     open_sign = unstable(nodes)
     above = -low * high / torch.where(open_sign, high - low, 1.0)

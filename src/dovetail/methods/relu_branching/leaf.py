@@ -1,7 +1,7 @@
-"""Leaves: no ReLU can change sign any more, so that the network is linear there and an LP answers exactly.
+"""Leaves: no ReLU can change sign, so the network is linear and an LP is exact.
 
-Multipliers of many leaves are found at a time; most leaves are closed by them. One that is not is solved as
-an LP of its own.
+Multipliers of many leaves are computed together and close most of them. Others are solved as LPs of their
+own.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ Plane = tuple[Tensor, Tensor]
 """(S, d) slopes and (S,) offsets."""
 
 AT_ONCE = 1 << 22
-"""Numbers in the LPs of the leaves that are solved together: 32 MB."""
+"""Numbers in the LPs of leaves that are solved together: 32 MB."""
 STEPS = 20
 TINY_PRICE = 1e-12
-"""Of a condition: nothing is divided by less."""
+"""Smallest divisor for the multiplier of a condition."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeafProof:
-    """The least value of a single leaf, and the multipliers that prove it."""
+    """The least value of a single leaf, and its multipliers."""
 
     bound: float
     moves: FloatArray | None
-    """That have it."""
+    """The moves that attain it."""
     objective: float
-    """Weight of the value: 0 where the multipliers show that nothing is there."""
+    """Weight of the value: 0 if the multipliers prove emptiness."""
     signs: FloatArray
-    """(H,) of the signs that the node holds, never negative; zeros where the LP gave none."""
+    """(H,) nonnegative multipliers of the node's signs; zeros if the LP gave none."""
     price: float
-    """Of the condition, the same."""
+    """Multiplier of the condition."""
 
 
 def settled(leaves: Nodes, bounding: Bounding) -> tuple[Nodes, Tensor]:
-    """Leaves with the multipliers of their LPs and the bounds that these prove, and the (P, m) points of the
+    """Leaves with the multipliers of their LPs and the bounds from these, and the (P, m) points of the
     LPs."""
     count, moves = bounding.neurons.count, bounding.targets.domain.limit.shape[1]
     together = max(1, AT_ONCE // ((count + 2) * (count + moves + 2)))
@@ -95,7 +95,7 @@ def _settled(leaves: Nodes, bounding: Bounding) -> tuple[Nodes, Tensor]:
 
 
 def _linear(leaves: Nodes, targets: Targets, neurons: Neurons) -> tuple[Tensor, Tensor]:
-    """(P, H, m + 1) what ReLUs read, as affine functions of the moves, and (P, outputs, m + 1)."""
+    """(P, H, m + 1) inputs of ReLUs as affine functions of the moves, and (P, outputs, m + 1) outputs."""
     domain = targets.domain
     on = neurons.cut((leaves.lower >= 0.0).to(domain.origin.dtype))
     directions = domain.directions.expand(len(leaves), -1, -1)
@@ -114,7 +114,7 @@ def _linear(leaves: Nodes, targets: Targets, neurons: Neurons) -> tuple[Tensor, 
 
 
 def leaf_proof(node: Nodes, bounding: Bounding, budget: Budget) -> LeafProof:
-    """By an LP."""
+    """The exact solution of a leaf by an LP."""
     targets, neurons = bounding.targets.take(node.target), bounding.neurons
     node, ranges = bounding.ranged(node, targets)
     assert not unstable(node).any(), "a leaf has no neuron that may change sign"
@@ -144,7 +144,7 @@ def leaf_proof(node: Nodes, bounding: Bounding, budget: Budget) -> LeafProof:
 
 
 def _signs(node: Nodes, targets: Targets, ranges: Ranges, neurons: Neurons) -> list[Plane]:
-    """Planes below -sign z for the neurons that the node holds: they are at most 0 in it."""
+    """Planes below -sign z for the decided neurons, at most 0 in the node."""
     found = []
     for place, part in neurons.cut(node.sign).items():
         held = torch.nonzero(part[0]).ravel()
@@ -157,7 +157,7 @@ def _signs(node: Nodes, targets: Targets, ranges: Ranges, neurons: Neurons) -> l
 
 
 def _over_moves(targets: Targets, plane: Plane) -> tuple[FloatArray, FloatArray]:
-    """(S, m) slopes along moves, and (S,) offsets with what rounding and `give` can do taken off."""
+    """(S, m) slopes along moves, and (S,) offsets minus rounding and `give`."""
     domain = targets.domain
     slopes, offset = plane
     along = slopes @ domain.directions
@@ -168,7 +168,7 @@ def _over_moves(targets: Targets, plane: Plane) -> tuple[FloatArray, FloatArray]
 
 
 def _program(targets: Targets, conditions: list[Plane], cost: FloatArray) -> Mip:
-    """min cost't where every plane is at most 0, over the set's moves."""
+    """min cost't with every plane at most 0, over the set's moves."""
     domain = targets.domain
     limit = domain.limit[0].cpu().numpy()
     rows, sides = [domain.weights[0].cpu().numpy()[None]], [domain.most[:1].cpu().numpy()]

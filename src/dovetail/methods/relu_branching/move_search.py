@@ -22,38 +22,37 @@ from dovetail.run import work
 from dovetail.run.budget import Budget
 
 TINY = 1e-9
-"""Widest number of a cell that is not split any more: it ends on its own bound."""
+"""Cells with no wider number are not divided."""
 MOST_CELLS = 20_000_000
-"""Open ones in memory, without a GPU."""
+"""Largest number of open cells in memory, without a GPU."""
 OPEN_SHARE, COPIES = 0.5, 3
-"""Of a GPU's memory, for open cells; how many times each is there while some of them leave."""
+"""Share of a GPU's memory for open cells; number of copies while some leave."""
 SPLIT_SHARE, WORK_SHARE = 1 / 16, 0.25
-"""Of all open cells, split at a time on a GPU: choosing some copies all. And of its memory, at most, for what
-is computed of these."""
+"""Fraction of the open cells divided at a time on a GPU, and share of its memory for their computation."""
 NUMBERS = 8
-"""Of float64, per value of the network, while a cell is bounded: ranges, rounding, lines."""
+"""Float64 numbers per value of the network while a cell is bounded."""
 TRIED = 4096
-"""Cells of a batch whose points are asked of the network: that takes as long as a quarter of their bounds."""
+"""Number of cells of a batch whose points are evaluated: this takes a quarter of the time of their bounds."""
 WIDTH = 64
-"""Of matrices that show how a device multiplies."""
+"""Size of matrices that test how a device multiplies."""
 WIDER = 1e-9
-"""Relative, and absolute: cuts leave so much more than they have to."""
+"""Relative, and absolute: margin of cuts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells(AnyNodes):
-    """P of them."""
+    """P cells."""
 
     low: Tensor
-    """(P, k) of signed moves."""
+    """(P, k) lower limits of signed moves."""
     high: Tensor
     choice: Tensor
-    """(P,) the signed move to split next."""
+    """(P,) the signed move to divide next."""
     sign: Tensor
-    """(P, H) of all values that ReLUs read: 1 or -1 where it is known, else 0."""
+    """(P, H) for all inputs of ReLUs: 1 or -1 if the sign is known, else 0."""
 
     def children(self) -> Cells:
-        """The lower half of the first cell, its upper one, the lower half of the second, ..."""
+        """Lower and upper half of the first cell, then of the second, ..."""
         halves = self.take(torch.arange(len(self), device=self.target.device).repeat_interleave(2))
         rows = torch.arange(len(halves), device=self.target.device)
         middle = 0.5 * (halves.low[rows, halves.choice] + halves.high[rows, halves.choice])
@@ -64,7 +63,7 @@ class Cells(AnyNodes):
 
 
 class SignedMoves:
-    """Moves as signed numbers: pairs in opposite directions, and single ones."""
+    """Moves as signed numbers: pairs of opposite directions, and single ones."""
 
     def __init__(self, domain: Moves, costs: Tensor) -> None:
         D, m = domain.directions, domain.directions.shape[1]
@@ -146,7 +145,7 @@ class MoveSearch(BestFirst[Cells]):
         return self._bounded(taken.take(~tiny).children())
 
     def _bounded(self, cells: Cells) -> Cells:
-        """With bounds, cut, and the next split; points are tried as well."""
+        """Cells with bounds, cut, and the next division; points are tried too."""
         self.nodes += len(cells)
         work.count(nodes=len(cells), effort=3.5e-2 + 6e-6 * len(cells))
         if not len(cells):
@@ -173,7 +172,7 @@ class MoveSearch(BestFirst[Cells]):
     def _try_points(
         self, target: Tensor, least: Tensor, local: Targets, slopes: Tensor, offset: Tensor
     ) -> None:
-        """Where planes are least, in the first cells: their parents had the lowest bounds."""
+        """Evaluate the minimisers of planes, in the first cells, whose parents had the lowest bounds."""
         some = torch.arange(min(len(target), TRIED), device=target.device)
         local, slopes, offset = local.take(some), slopes[some], offset[some]
         self._try(target[some], least[some] + local.guess(slopes, offset)[1])
@@ -181,7 +180,7 @@ class MoveSearch(BestFirst[Cells]):
             self._try(target[some], least[some] + local.domain.minimiser(slopes))
 
     def _known(self, sign: Tensor) -> Ranges:
-        """What the signs of a cell's parent say of its neurons."""
+        """What the signs of a cell's parent imply for its neurons."""
         endless = torch.tensor(torch.inf, dtype=torch.float64, device=sign.device)
         sizes = self.targets.planes.graph.sizes
         known = Ranges([-endless] * len(sizes), [endless] * len(sizes))
@@ -204,7 +203,7 @@ class MoveSearch(BestFirst[Cells]):
         most: Tensor,
         spent: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """By reduced costs: what is cut off has at least the limit's value, and is put aside at that."""
+        """Cut by reduced costs: what is cut off reaches the limit, and is closed at it."""
         limit = self.limit[cells.target]
         domain = local.domain
         free = replace(domain, least=domain.least - torch.inf, most=domain.most + torch.inf)
@@ -228,15 +227,13 @@ class MoveSearch(BestFirst[Cells]):
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes of a GPU; 0 where there is none."""
+    """Memory of a GPU in bytes; 0 without one."""
     return int(torch.cuda.get_device_properties(device).total_memory) if device.type == "cuda" else 0
 
 
 def multiplies_in_single(device: torch.device) -> bool:
-    """Whether products of float32 matrices are float32's there: a process may allow coarser ones (TF32).
-
-    Asked whenever a search begins: by the setting, and of the device itself.
-    """
+    """Whether products of float32 matrices have float32 accuracy there (not TF32). Tested whenever a search
+    begins, by the setting and on the device."""
     try:
         if torch.get_float32_matmul_precision() != "highest":
             return False
