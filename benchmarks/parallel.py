@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from typing import TypeVar
 
-from dovetail.run.processes import Lost, pooled
+from dovetail.run.processes import WorkerLost, pooled
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -23,7 +23,7 @@ def each(work: Callable[[Task], Answer], tasks: Sequence[Task], jobs: int) -> li
     take = partial(next, enumerate(tasks), None)
     with closing(pooled(partial(_numbered, work), take, jobs, program=True)) as answers:
         for (number, task), answer in answers:
-            if isinstance(answer, Lost):
+            if isinstance(answer, WorkerLost):
                 raise RuntimeError(f"the process of {task} {answer}")
             found[number] = answer
     return [found[number] for number in range(len(tasks))]
@@ -45,7 +45,7 @@ def ended(
     patient = partial(_patient, work, patience, end)
     with closing(pooled(patient, take, jobs, alone=lambda task: True, program=True)) as answers:
         for task, answer in answers:
-            if not isinstance(answer, Lost):
+            if not isinstance(answer, WorkerLost):
                 yield task, answer
             elif time.time() < end:
                 yield task, None

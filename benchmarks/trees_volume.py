@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.differential.test_trees import Judged, judged
 
-from dovetail.run.processes import Lost, pooled
+from dovetail.run.processes import WorkerLost, pooled
 
 CHUNK = 10
 """Problems of a task: seconds."""
@@ -62,7 +62,7 @@ def main() -> int:
     take = partial(next, (todo[k : k + CHUNK] for k in range(0, len(todo), CHUNK)), None)
     with closing(pooled(work, take, options.jobs, program=True)) as answers:
         for number, (seeds, found) in enumerate(answers, start=1):
-            if isinstance(found, Lost):
+            if isinstance(found, WorkerLost):
                 raise RuntimeError(f"the process of the problems from {seeds[0]} on {found}")
             for one in found:
                 every[one.seed] = one

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Column
 
 import dovetail as dt
-from dovetail.run.processes import Lost, pooled
+from dovetail.run.processes import WorkerLost, pooled
 from dovetail_study import EXPERIMENTS
 from dovetail_study.contestants import AUTO, BASELINES, seconds
 from dovetail_study.experiment import Experiment
@@ -102,7 +102,7 @@ def results(
 
     with closing(pooled(partial(execute, settings=settings), take, jobs, alone=alone)) as outcomes:
         for run, outcome in outcomes:
-            yield KILLED.format(run=run.key, end=outcome) if isinstance(outcome, Lost) else outcome
+            yield KILLED.format(run=run.key, end=outcome) if isinstance(outcome, WorkerLost) else outcome
 
 
 def _together(planned: Sequence[Run]) -> list[Run]:

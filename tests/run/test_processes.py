@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dovetail.run.budget import Budget
-from dovetail.run.processes import CannotTravel, Process, pooled, process_workers
+from dovetail.run.processes import NotPicklable, Process, pooled, process_workers
 from tests.conftest import volume
 from tests.processes import gone
 
@@ -55,7 +55,7 @@ def test_a_busy_process_ends_with_the_one_who_started_it():
 
 
 def test_what_cannot_be_pickled_is_said():
-    with pytest.raises(CannotTravel, match="lambda"):
+    with pytest.raises(NotPicklable, match="lambda"):
         process_workers([[lambda: 0]], Budget())
 
 
@@ -93,7 +93,7 @@ def test_what_is_raised_over_a_task_is_raised_here_and_ends_the_processes(monkey
     with pytest.raises(ValueError, match="no"):
         next(answers)
     assert [process._process.poll() for process in begun] == [-signal.SIGKILL]
-    with pytest.raises(CannotTravel, match="lambda"):
+    with pytest.raises(NotPicklable, match="lambda"):
         next(pooled(lambda task: task, lambda: 1, 1))
 
 

@@ -9,7 +9,7 @@ import torch
 from dovetail.core.errors import EngineError
 from dovetail.run import processes
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.processes import CannotTravel, Lost, RemoteWorkers
+from dovetail.run.processes import NotPicklable, RemoteWorkers, WorkerLost
 
 from .clusters import DeskLine
 
@@ -25,12 +25,12 @@ class Fragile(DeskLine):
     def send(self, letter):
         self._left -= 1
         if self._left == 0:
-            raise Lost("signal 9")
+            raise WorkerLost("signal 9")
         super().send(letter)
 
     def receive(self, seconds):
         if self._left == 1:  # the worker dies over its last letter
-            raise Lost("signal 9")
+            raise WorkerLost("signal 9")
         return super().receive(seconds)
 
     def end(self):
@@ -93,7 +93,7 @@ def test_without_anybody_to_replace_it_the_loss_is_said():
     crew = workers(2)
 
     def nobody():
-        raise Lost("no machine is left")
+        raise WorkerLost("no machine is left")
 
     crew._open = [nobody, nobody]
     with pytest.raises(EngineError, match=r"worker 2 of 2 was lost \(signal 9\), .*no machine is left"):
@@ -108,7 +108,7 @@ def test_trouble_in_a_worker_is_raised_here_with_its_number():
 
 
 def test_recipes_that_cannot_be_carried_out_end_all_workers():
-    with pytest.raises(CannotTravel, match="ValueError"):
+    with pytest.raises(NotPicklable, match="ValueError"):
         workers(recipes=(list, list, partial(int, "x")))
 
 

@@ -20,7 +20,7 @@ from dovetail.run.budget import StopReason
 from dovetail.run.completion import Completion
 from dovetail.run.context import MethodOutcome
 from dovetail.run.failures import Failure, counted, mark
-from dovetail.run.processes import Lost
+from dovetail.run.processes import WorkerLost
 from dovetail.solving import concurrent
 from dovetail.solving.concurrent import ConcurrentSolve, ConcurrentSolves
 from dovetail.solving.job import solved_apart
@@ -200,7 +200,9 @@ def failed(error, *, users):
 
 
 @pytest.mark.parametrize(
-    "reply", [Lost("signal 9"), failed(ValueError("a network's own"), users=True)], ids=["killed", "failed"]
+    "reply",
+    [WorkerLost("signal 9"), failed(ValueError("a network's own"), users=True)],
+    ids=["killed", "failed"],
 )
 def test_one_that_is_gone_is_one_less(reply):
     gone, there, said = Told(READY, reply), Told(READY, None, answer(POINT)), []

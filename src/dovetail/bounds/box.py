@@ -31,7 +31,7 @@ ROUNDING = 8.0 * UNIT
 ranges."""
 
 
-class Crossed(NamedTuple):
+class CrossedBounds(NamedTuple):
     """A column whose computed bounds cross."""
 
     column: int
@@ -47,7 +47,7 @@ class Box:
     upper: FloatArray
     complete: bool = True
     """False if time ran out before every open input was bounded."""
-    empty: Crossed | None = None
+    empty: CrossedBounds | None = None
     """Proves that no point satisfies the rows and bounds that the box was made of. Points within the check's
     tolerance are excluded only if rows and bounds were relaxed before (`Mip.loosened`)."""
 
@@ -76,7 +76,7 @@ def common(
 
 def narrow(
     lower: FloatArray, upper: FloatArray, columns: IntArray, least: FloatArray, most: FloatArray
-) -> Crossed | None:
+) -> CrossedBounds | None:
     """Tighten the bounds of some columns by computed ones, in place; returns a column without any value, if
     there is one."""
     low, high, apart = common(lower[columns], upper[columns], least, most)
@@ -85,17 +85,17 @@ def narrow(
     return found
 
 
-def _first(columns: IntArray, apart: BoolArray, least: FloatArray, most: FloatArray) -> Crossed | None:
+def _first(columns: IntArray, apart: BoolArray, least: FloatArray, most: FloatArray) -> CrossedBounds | None:
     if not np.any(apart):
         return None
     at = np.unravel_index(int(np.argmax(apart)), apart.shape)
-    return Crossed(int(columns[at]), float(least[at]), float(most[at]))
+    return CrossedBounds(int(columns[at]), float(least[at]), float(most[at]))
 
 
 def propagate(mip: Mip) -> Box:
     """Bounds implied by single rows, propagated for a few rounds."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
-    empty: Crossed | None = None
+    empty: CrossedBounds | None = None
     row_lower, row_upper = mip.sides_as_checked
     says = (np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper))
     rows = whole = RowEntries.of(mip.A, np.flatnonzero(says))
@@ -326,7 +326,7 @@ def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
     return total - 2.0 * UNIT * abs(total)
 
 
-def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> Crossed | None:
+def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> CrossedBounds | None:
     """Round bounds of integers; no bound is looser than the program's, and none cross. Where they crossed,
     the program's own are restored; returns a column without any value, if there is one."""
     whole = mip.integer

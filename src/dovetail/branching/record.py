@@ -38,7 +38,7 @@ INSIDE = 1e-6
 
 
 @dataclass(eq=False)
-class Shown:
+class LpMultipliers:
     """Multipliers of one LP, with the reduced costs of columns."""
 
     multipliers: Multipliers
@@ -77,7 +77,7 @@ class Record:
         self._number = {int(j): self._columns + k for k, j in enumerate(self._inner)}
         self._variable, self._at, self._children = list[int](), list[float](), list[list[int]]()
         self._kept, self._uses = [self._translation.leaves(None)], list[int]()
-        self._waiting: list[tuple[Place, Shown | None, float]] = []
+        self._waiting: list[tuple[Place, LpMultipliers | None, float]] = []
         endless = np.full(model.lower.size - self._columns, np.inf)
         self.root = Place(-1, 0, np.append(values.lower, -endless), np.append(values.upper, endless))
 
@@ -104,7 +104,7 @@ class Record:
         place: Place,
         box: tuple[FloatArray, FloatArray],
         ends: tuple[FloatArray, FloatArray],
-        shown: Shown,
+        shown: LpMultipliers,
     ) -> Place | None:
         """The rest of a place after pieces of its box beyond these ends, if worth it, were closed; the box
         becomes smaller in place. None: nothing is left."""
@@ -136,7 +136,7 @@ class Record:
     def _whole(self, column: int) -> bool:
         return bool(column < self._columns and self._values.integer[column])
 
-    def close(self, place: Place, shown: Shown | None, bound: float = math.inf) -> None:
+    def close(self, place: Place, shown: LpMultipliers | None, bound: float = math.inf) -> None:
         """Close a place by these multipliers, if they prove the goal, or this bound, to the checker."""
         place.done = True
         self._waiting.append((place, shown, self._required(bound)))
@@ -148,7 +148,7 @@ class Record:
         without = bound - self._offset
         return without - CLOSE * (1.0 + abs(without)) - 8.0 * UNIT * (abs(bound) + abs(self._offset))
 
-    def closes(self, boxes: Sequence[tuple[Place, Shown]]) -> list[bool]:
+    def closes(self, boxes: Sequence[tuple[Place, LpMultipliers]]) -> list[bool]:
         """The places that their multipliers close, divided by the checker a few times."""
         numbers = [self._numbered(shown) for _, shown in boxes]
         found = self._proved([place for place, _ in boxes], numbers)
@@ -158,7 +158,7 @@ class Record:
                 self._leaf(place, number, proved)
         return [bool(proved >= self.aim) for proved in found]
 
-    def looked_at(self) -> list[tuple[Place, Shown | None]]:
+    def looked_at(self) -> list[tuple[Place, LpMultipliers | None]]:
         """The pieces that the checker does not see closed, which are open again."""
         waiting, self._waiting, failed = self._waiting, [], []
         if not waiting:
@@ -196,7 +196,7 @@ class Record:
         self.value = min(self.value, proved)
         self.aim = min(self.aim, self.value)  # no other leaf has to prove more
 
-    def _numbered(self, shown: Shown | None) -> int:
+    def _numbered(self, shown: LpMultipliers | None) -> int:
         if shown is None:
             return 0
         if shown.number < 0:
@@ -252,7 +252,7 @@ class _Translation:
             for one, _ in joint.logits
         ]
 
-    def leaves(self, shown: Shown | None) -> Leaves:
+    def leaves(self, shown: LpMultipliers | None) -> Leaves:
         """A leaf with what closes it; without multipliers it has the costs alone."""
         size = self.neurons.size
         if shown is None:

@@ -31,7 +31,7 @@ from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
 from dovetail.branching.pace import Pace
 from dovetail.branching.plane_boxes import PlaneBoxes
-from dovetail.branching.record import Place, Record, Shown
+from dovetail.branching.record import LpMultipliers, Place, Record
 from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
 from dovetail.branching.root import Root
 from dovetail.core.arrays import FloatArray
@@ -90,7 +90,7 @@ class Node:
     """By what rows, and for which goal, as one of the parts of its parent."""
     place: Place | None = field(default=None, compare=False)
     """In the tree's record, if it keeps one."""
-    shown: Shown | None = field(default=None, compare=False)
+    shown: LpMultipliers | None = field(default=None, compare=False)
     """The multipliers that its bound is by."""
     basis: Start = field(default=None, compare=False)
     """Where the LP of a box around it ended."""
@@ -395,7 +395,7 @@ class Tree:
         kept = []
         for (node, lp, own), bound, prices in zip(left, bounds, reduced, strict=True):
             if self._record is not None:
-                node.shown = Shown(own, prices, 0.0 if lp.infeasible else 1.0)
+                node.shown = LpMultipliers(own, prices, 0.0 if lp.infeasible else 1.0)
             if lp.infeasible:
                 if bound > 0.0:
                     self._close(node)
@@ -516,7 +516,7 @@ class Tree:
         one, other = (replace(node, place=place) for place in places)
         return one, other
 
-    def _ask_again(self, place: Place, shown: Shown | None) -> None:
+    def _ask_again(self, place: Place, shown: LpMultipliers | None) -> None:
         """A box that the checker does not see closed: first multipliers of its own, then a division."""
         node = Node(-math.inf, 0, place.lower, place.upper, None, place, shown)
         divisions = widest(self.model, place.lower, place.upper)

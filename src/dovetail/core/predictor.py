@@ -62,7 +62,7 @@ class Predictor(Protocol):
 
 
 @runtime_checkable
-class Limited(Protocol):
+class LimitedPredictor(Protocol):
     """A predictor with a limited number of evaluations (optional)."""
 
     @property
@@ -203,7 +203,7 @@ class Outer:
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class Composition:
     """The inner and the outer predictor."""
 
     inner: Predictor
@@ -215,9 +215,9 @@ class Apart:
 
 
 @runtime_checkable
-class MadeOfTwo(Protocol):
+class ComposedPredictor(Protocol):
     """A predictor that is a function of another predictor's answers."""
 
-    def apart(self) -> Apart | None:
+    def apart(self) -> Composition | None:
         """The inner and the outer predictor; None if there is no inner one."""
         ...

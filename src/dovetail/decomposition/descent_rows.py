@@ -66,7 +66,7 @@ class DescentRows:
 
 
 @dataclass(eq=False)
-class Stand:
+class RowValues:
     """The values of rows at some moves."""
 
     moves: Tensor
@@ -82,14 +82,14 @@ class Stand:
 
 
 @dataclass(eq=False)
-class Looked(Stand):
+class RowValuesAndSlopes(RowValues):
     """Values with a function for the slopes of the rows that stay there."""
 
     slopes: Slopes
 
 
 @dataclass(eq=False)
-class DescentState(Stand):
+class DescentState(RowValues):
     """The current position of each row, and the networks to first order there."""
 
     gain: Tensor
@@ -98,12 +98,12 @@ class DescentState(Stand):
     """(n, k) slope of the cost of outputs."""
 
     @classmethod
-    def at(cls, new: Looked, *, slopes: bool) -> DescentState:
+    def at(cls, new: RowValuesAndSlopes, *, slopes: bool) -> DescentState:
         """The initial state; without `slopes` the rows end here."""
         gain, slope = new.slopes(None) if slopes else (new.moves, None)
         return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
 
-    def update(self, new: Looked, kept: Tensor, *, slopes: bool) -> None:
+    def update(self, new: RowValuesAndSlopes, kept: Tensor, *, slopes: bool) -> None:
         """Move rows to new positions; after the last step no `slopes` are needed."""
         column = kept[:, None]
         self.moves = torch.where(column, new.moves, self.moves)

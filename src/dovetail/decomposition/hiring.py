@@ -19,7 +19,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
 from dovetail.run.guard import unguarded
-from dovetail.run.processes import CannotTravel, Cluster, LocalWorkers, Recipe, Workers, process_workers
+from dovetail.run.processes import Cluster, LocalWorkers, NotPicklable, Recipe, Workers, process_workers
 
 WORTH_SPREADING = 20_000
 """Number of blocks below which processes take longer to start than they save (water: three seconds, against
@@ -70,7 +70,7 @@ def _hired(
     try:
         workers = workers_of(made, cluster, on_gpu=there == "cuda", budget=context.budget)
         return workers, [r for mine in where for r in mine]
-    except CannotTravel as reason:
+    except NotPicklable as reason:
         if cluster is not None:
             with users_code():  # to be put right by the user, who asked for the cluster
                 raise OptionError(

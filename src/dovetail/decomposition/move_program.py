@@ -88,11 +88,11 @@ class MoveProgram:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickled broadcast arrays would have their full size."""
-        return {name: Spread.of(value) for name, value in vars(self).items()}
+        return {name: RepeatedArray.of(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            sent = np.broadcast_to(value.row, value.shape) if isinstance(value, Spread) else value
+            sent = np.broadcast_to(value.row, value.shape) if isinstance(value, RepeatedArray) else value
             object.__setattr__(self, name, sent)
 
     @property
@@ -124,7 +124,7 @@ class MoveProgram:
         )
 
 
-class Spread(NamedTuple):
+class RepeatedArray(NamedTuple):
     """An array of equal rows for transport: one row, and the shape."""
 
     row: FloatArray

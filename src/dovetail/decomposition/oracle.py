@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dovetail.decomposition.block_data import BlockData, Target, of, repeated, stored
-from dovetail.decomposition.descent_rows import Batch, DescentRows, DescentState, Looked
+from dovetail.decomposition.descent_rows import Batch, DescentRows, DescentState, RowValuesAndSlopes
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
@@ -246,7 +246,7 @@ class Oracle:
         *,
         slopes: bool,
         rough: bool = False,
-    ) -> Looked:
+    ) -> RowValuesAndSlopes:
         """The values of rows at moves with these costs; whether `slopes` will be needed there."""
         data = self._data
         values, pull = self._networks.linearised(rows.rests, moves, gradients=slopes, rough=rough)
@@ -272,10 +272,10 @@ class Oracle:
 
         if on_values.shape[1] == 0:
             nothing = torch.zeros_like(cost)
-            return Looked(moves, outputs, spent, cost, nothing, nothing - 1.0, slopes_of)
+            return RowValuesAndSlopes(moves, outputs, spent, cost, nothing, nothing - 1.0, slopes_of)
         lack = (-slack - rows.slip).clamp(min=0.0).sum(dim=1)
         short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
-        return Looked(moves, outputs, spent, cost, lack, short, slopes_of)
+        return RowValuesAndSlopes(moves, outputs, spent, cost, lack, short, slopes_of)
 
 
 def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:

@@ -95,7 +95,7 @@ def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _V:
+class _AbsoluteValue:
     """value >= corner + rises (x - at), value >= corner + falls (at - x)."""
 
     value: int
@@ -197,7 +197,7 @@ class _Assembly:
                 pairs[one] = other
         return pairs
 
-    def _absolute_values(self) -> Iterator[_V]:
+    def _absolute_values(self) -> Iterator[_AbsoluteValue]:
         """Columns that two rows keep above an absolute value of a coordinate, and that are never better
         larger."""
         template, taken = self._template, set[int]()
@@ -231,7 +231,7 @@ class _Assembly:
             least, most = (one_row(limit[:, value]) for limit in (template.lower, template.upper))
             if np.all(inside) and np.all((least <= corner) & (corner <= most)):
                 taken |= {value, x}
-                yield _V(value, x, tuple(rows), one_row(at), one_row(corner), rises, -falls)
+                yield _AbsoluteValue(value, x, tuple(rows), one_row(at), one_row(corner), rises, -falls)
 
     def _line(self, row: int, value: int, x: int) -> tuple[FloatArray, FloatArray] | None:
         """value >= constant + slope x, if a row says only that."""

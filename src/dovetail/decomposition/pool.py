@@ -15,7 +15,7 @@ by less in total, in usual moves."""
 
 
 @dataclass(frozen=True, eq=False)
-class SomeColumns:
+class BlockColumns:
     """A copy of the columns of some blocks."""
 
     use: Tensor
@@ -40,9 +40,9 @@ class BlockPool:
         priced: Tensor = cost + use @ prices.to(use.dtype)
         return priced
 
-    def some(self, which: Tensor) -> SomeColumns:
+    def some(self, which: Tensor) -> BlockColumns:
         """A copy of the data of some blocks that prices need."""
-        return SomeColumns(self.use[which], self.cost[which])
+        return BlockColumns(self.use[which], self.cost[which])
 
     @property
     def contested(self) -> Tensor:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.decomposition.pool import BlockPool, SomeColumns
+from dovetail.decomposition.pool import BlockColumns, BlockPool
 
 SMOOTHING = (0.08, 0.02, 0.005)
 """tau in units of a usual column's cost: the first converges from far away in a few steps, the last is
@@ -55,7 +55,7 @@ class Smoothed:
         return Smoothed(self.value + other.value, self.use + other.use, spread)
 
 
-def smoothed(columns: BlockPool | SomeColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
+def smoothed(columns: BlockPool | BlockColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
     """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
     uses, costs = columns.use, columns.cost
     price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)

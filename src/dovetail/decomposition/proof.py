@@ -411,7 +411,7 @@ class _Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class _Below:
+class _FormBounds:
     """Lower bounds of S forms in a network's outputs: slopes of moves, and a constant."""
 
     slopes: Tensor
@@ -444,7 +444,7 @@ class _ReadingTrees:
         """Boxes narrower than this are not divided."""
         self._leaves, self._low, self._high, self._first = _leaf_boxes(ensemble)
 
-    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
+    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
         """As `_ReadingPlanes.below`, with slopes 0."""
         lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
         some = max(1, LEAVES // max(1, len(self._leaves)))
@@ -456,14 +456,14 @@ class _ReadingTrees:
         if not self.classifies:
             least = torch.minimum(rows * low[:, None], rows * high[:, None]).sum(dim=2)
             most = torch.maximum(low.abs(), high.abs())
-            return _Below(nothing, nothing, least, (rows.abs() * most[:, None]).sum(dim=2), most)
+            return _FormBounds(nothing, nothing, least, (rows.abs() * most[:, None]).sum(dim=2), most)
         if len(self.outputs) == 1:
             possible = torch.cat([low < self._block.threshold, high >= self._block.threshold], dim=1)
             costs = torch.cat([torch.zeros_like(rows), rows], dim=2)
         else:
             possible, costs = high >= low.amax(dim=1, keepdim=True), rows
         value = torch.where(possible[:, None], costs, torch.inf).amin(dim=2)
-        return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
+        return _FormBounds(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
 
     def _ranges(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, outputs) output ranges of boxes, rounding included."""
@@ -544,7 +544,7 @@ class _ReadingPlanes:
         """(d,) approximate weight of each input."""
         self.narrow = 0.0
 
-    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _Below:
+    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
         """Lower bounds of (n, S, q) forms of its outputs over boxes of its inputs."""
         planes, off = self._planes, self._rough.expand(len(which), -1)
         if (deployed := planes.deployed) is not None:
@@ -568,9 +568,11 @@ class _ReadingPlanes:
         slip = (steep @ off[..., None] + rows.abs() @ slack[..., None])[..., 0]
         size = found.offset.abs() + (steep @ at.abs()[..., None])[..., 0] + slip
         most = ranges.size(len(planes.graph.steps)) + slack
-        return _Below(found.slopes @ self.by_moves, steep @ self.by_moves.abs(), constant - slip, size, most)
+        return _FormBounds(
+            found.slopes @ self.by_moves, steep @ self.by_moves.abs(), constant - slip, size, most
+        )
 
-    def _of_classes(self, box: Boxes, ranges: Ranges, rows: Tensor, slack: Tensor) -> _Below:
+    def _of_classes(self, box: Boxes, ranges: Ranges, rows: Tensor, slack: Tensor) -> _FormBounds:
         """Lower bounds over the classes that are possible in a box."""
         planes, q = self._planes, len(self.outputs)
         one = torch.eye(planes.graph.outputs, dtype=torch.float64, device=rows.device)
@@ -589,7 +591,7 @@ class _ReadingPlanes:
         possible = possible | torch.isnan(least).flatten(1).any(dim=1, keepdim=True)
         value = torch.where(possible[:, None], costs, torch.inf).amin(dim=2)
         nothing = rows.new_zeros((*rows.shape[:2], self.by_moves.shape[1]))
-        return _Below(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
+        return _FormBounds(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
 
     def classes(self, values: Tensor) -> Tensor:
         """The classes of decision values."""

@@ -19,7 +19,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.decomposition.block_data import of
 from dovetail.decomposition.move_program import MoveProgram
-from dovetail.decomposition.pool import SomeColumns
+from dovetail.decomposition.pool import BlockColumns
 from dovetail.decomposition.prices import Smoothed, exact_value, smoothed
 from dovetail.decomposition.shard import PricingOptions, Shard
 from dovetail.run.budget import Budget
@@ -43,7 +43,7 @@ CHOICE = ("_lasting", "_priced", "_place", "_moves", "_outputs", "_own_use", "_f
 
 
 @dataclass(frozen=True)
-class Usual:
+class UsualSizes:
     """Usual sizes in a share, before pricing."""
 
     count: int
@@ -144,13 +144,13 @@ class Share:
     def __init__(self, shard: Shard, where: Range) -> None:
         self._shard, self._where = shard, where
         self._sampled = cache(lambda sample: sample.within(where))
-        self._sampled_columns: tuple[BlockSample, SomeColumns] | None = None
+        self._sampled_columns: tuple[BlockSample, BlockColumns] | None = None
         """The columns of the last sample, until they change."""
 
-    def usual(self) -> Usual:
+    def usual(self) -> UsualSizes:
         """Usual sizes, for the first prices."""
         shard = self._shard
-        return Usual(
+        return UsualSizes(
             shard.count, shard.stake, shard.usual_use, int(shard.pool.cost.shape[1]), shard.steerable
         )
 
@@ -173,7 +173,7 @@ class Share:
         pool = self._shard.pool
         return smoothed(pool if sample is None else self._columns_of(sample), prices, tau, second=second)
 
-    def _columns_of(self, sample: BlockSample) -> SomeColumns:
+    def _columns_of(self, sample: BlockSample) -> BlockColumns:
         """The columns of a sample, copied once for all steps of the price search."""
         if self._sampled_columns is None or self._sampled_columns[0] != sample:
             which = torch.as_tensor(self._sampled(sample), device=self._shard.data.device)

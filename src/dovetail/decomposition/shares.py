@@ -26,7 +26,7 @@ from dovetail.decomposition.share import (
     Range,
     ShareProof,
     Slopes,
-    Usual,
+    UsualSizes,
     Which,
     make_share,
 )
@@ -72,7 +72,7 @@ class Shares:
     def __init__(self, workers: Workers, size: int, patience: Budget) -> None:
         """`size` of them; `patience` says how long to wait for answers."""
         self.workers, self._size, self._patience = workers, size, patience
-        self._usual: list[Usual] = self._same("usual")
+        self._usual: list[UsualSizes] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
         self.places = max(usual.places for usual in self._usual)
         self.steerable = np.any([usual.steerable for usual in self._usual], axis=0)

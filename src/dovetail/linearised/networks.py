@@ -47,7 +47,7 @@ class Linearisation:
     """(m,) values of the linearisation at x = 0."""
 
 
-class _Together(Protocol):
+class _BlockBatch(Protocol):
     """K blocks with equally many samples, evaluated in one call."""
 
     def values(self, X: FloatArray) -> FloatArray:
@@ -221,10 +221,10 @@ class _Group:
     """Blocks, by their places, that are evaluated together."""
 
     blocks: tuple[int, ...]
-    networks: _Together
+    networks: _BlockBatch
 
 
-def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_Together]]:
+def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_BlockBatch]]:
     """All blocks in groups, and each by itself."""
     alike: dict[Hashable, list[int]] = {}
     graphs = dict[int, Graph]()
@@ -233,7 +233,7 @@ def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_T
         alike.setdefault(b if graph is None else (shape_of(graph), block.samples), []).append(b)
         if graph is not None:
             graphs[b] = graph
-    groups, alone = list[_Group](), dict[int, _Together]()
+    groups, alone = list[_Group](), dict[int, _BlockBatch]()
     for places in alike.values():
         blocks = [problem.blocks[b] for b in places]
         if places[0] in graphs:

@@ -23,7 +23,7 @@ LEVEL_EFFORT = 5e-5
 
 
 @dataclass(frozen=True, eq=False)
-class _Defined:
+class _DefinedColumns:
     """Columns that equations determine: z[columns] = constant + matrix z."""
 
     columns: IntArray
@@ -35,7 +35,7 @@ class _Defined:
 
 
 @dataclass(frozen=True, eq=False)
-class _Predicted:
+class _NetworkStage:
     """One stage of the networks."""
 
     networks: Networks
@@ -46,7 +46,7 @@ class _Predicted:
 
 
 @dataclass(frozen=True, eq=False)
-class Pushed:
+class PushedColumn:
     """A column that is set as far as its rows and bounds allow, in the direction of its cost."""
 
     column: int
@@ -79,8 +79,8 @@ class Propagation:
         self._scaled, host = scaled, scaled.host
         known = host.integer | (host.lower == host.upper)
         known[scaled.networks.outputs] = False
-        self._levels: list[_Defined | _Predicted] = []
-        self.pushed_levels: list[Pushed] = []
+        self._levels: list[_DefinedColumns | _NetworkStage] = []
+        self.pushed_levels: list[PushedColumn] = []
         """The last levels: pushed columns."""
         self._equal = np.flatnonzero(host.row_lower == host.row_upper)
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
@@ -93,7 +93,7 @@ class Propagation:
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
             self.holds_inputs |= not np.all(known[inputs])
             known[inputs] = True
-            self._levels.append(_Predicted(scaled.networks, number))
+            self._levels.append(_NetworkStage(scaled.networks, number))
             for block, samples in stage:
                 known[block.outputs[samples].ravel()] = True
         self._define(known, is_output)
@@ -119,7 +119,7 @@ class Propagation:
                 matrix[k, j] = 0.0
             scaled = sp.csr_array(sp.diags_array(-1.0 / scale) @ sp.csr_array(matrix))
             scaled.eliminate_zeros()
-            self._levels.append(_Defined(np.array(columns), scaled, host.row_lower[rows] / scale))
+            self._levels.append(_DefinedColumns(np.array(columns), scaled, host.row_lower[rows] / scale))
             known[columns] = True
 
     def _push(self, known: BoolArray) -> None:
@@ -130,7 +130,7 @@ class Propagation:
             alone = (abs(host.A[rows]) > 0).astype(np.float64) @ (~known).astype(np.float64) == 1.0
             if rows.size and np.all(alone):
                 self.pushed_levels.append(
-                    Pushed(
+                    PushedColumn(
                         int(j),
                         np.asarray(rows),
                         sp.csr_array(host.A[rows]),

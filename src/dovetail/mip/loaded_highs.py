@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.mip import highs_threads
-from dovetail.mip.own_thread import Mailbox, OwnThread, Rests
+from dovetail.mip.own_thread import Mailbox, OwnThread, TurnTaker
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget
@@ -93,7 +93,7 @@ class _Callback:
     def __init__(self) -> None:
         self._budget = Budget()
         self._heard: Heard = _nobody
-        self._rests: Rests | None = None
+        self._rests: TurnTaker | None = None
         """Lets others have a turn during the run."""
         self._ended = False
         self._point: FloatArray | None = None
@@ -105,9 +105,9 @@ class _Callback:
         self._ended = False
         self._point, self._bound = None, -math.inf
 
-    def in_turns(self, mailbox: Mailbox) -> Rests:
+    def in_turns(self, mailbox: Mailbox) -> TurnTaker:
         """Let others have a turn while the thread waits for the run."""
-        self._rests = Rests(mailbox, self._rest)
+        self._rests = TurnTaker(mailbox, self._rest)
         return self._rests
 
     def count(self) -> None:

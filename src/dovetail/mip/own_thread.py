@@ -42,7 +42,7 @@ class Mailbox:
             pass
 
 
-class Rests:
+class TurnTaker:
     """Lets others have a turn in the middle of the work, and counts the work until then.
 
     Made on the thread that works. Processor seconds are counted: nothing that HiGHS counts tells its work

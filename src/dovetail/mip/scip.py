@@ -18,7 +18,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
-from dovetail.mip.own_thread import Mailbox, OwnThread, Rests
+from dovetail.mip.own_thread import Mailbox, OwnThread, TurnTaker
 from dovetail.mip.program import Program
 from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
@@ -118,7 +118,7 @@ def _places_to_rest(scip: Any) -> Any:
     events = scip.SCIP_EVENTTYPE.PRESOLVEROUND, scip.SCIP_EVENTTYPE.LPSOLVED, scip.SCIP_EVENTTYPE.NODESOLVED
 
     class Places(scip.Eventhdlr):  # type: ignore[misc]
-        rests: Rests | None = None
+        rests: TurnTaker | None = None
         """Let others have turns during the solve."""
 
         def eventinit(self) -> None:
@@ -175,10 +175,10 @@ def run_to_the_end(
         if budget.over:
             end()
 
-    looks: list[Rests] = []
+    looks: list[TurnTaker] = []
 
     def run(mailbox: Mailbox) -> str:
-        looks.extend((Rests(mailbox, rest),) if in_turns else ())
+        looks.extend((TurnTaker(mailbox, rest),) if in_turns else ())
         model.places.rests = looks[0] if looks else None
         try:
             return final_status(model)

@@ -18,7 +18,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.predictor import Apart, Outer, Predictor, as_predictor
+from dovetail.core.predictor import Composition, Outer, Predictor, as_predictor
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.networks.arithmetic import FLOAT64
 from dovetail.networks.program import Program, Recording
@@ -62,9 +62,9 @@ class DerivedOutputs(ABC):
     def _outer(self) -> Outer:
         """The new columns as a predictor of its own."""
 
-    def apart(self) -> Apart | None:
+    def apart(self) -> Composition | None:
         """The inner predictor and the function of its answers; None if there is no inner one."""
-        return None if self.inner is None else Apart(self.inner, self._extra, self._keep, self._outer())
+        return None if self.inner is None else Composition(self.inner, self._extra, self._keep, self._outer())
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The predictor's answers and the new columns, in float64."""

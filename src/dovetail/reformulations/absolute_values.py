@@ -39,7 +39,7 @@ class AbsoluteValues:
 
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem with the parts as new columns; the rows of the absolute values stay without limits."""
-        vs = _Vs.of(given.problem)
+        vs = _AbsoluteValues.of(given.problem)
         if vs is None:
             return None
         written = given.problem.derived(_split(given, vs), given.problem.blocks)
@@ -48,7 +48,7 @@ class AbsoluteValues:
 
 
 @dataclass(frozen=True, eq=False)
-class _Vs:
+class _AbsoluteValues:
     """a >= corner + rising (x - at) and a >= corner + falling (at - x), one entry for each absolute value."""
 
     value: IntArray
@@ -65,7 +65,7 @@ class _Vs:
     """All rows of these absolute values."""
 
     @classmethod
-    def of(cls, problem: Problem) -> _Vs | None:
+    def of(cls, problem: Problem) -> _AbsoluteValues | None:
         """The absolute values of a problem, at most one for each input and each a; None if there are none."""
         mip = problem.mip
         read = np.zeros(mip.n_columns, dtype=bool)
@@ -171,7 +171,7 @@ def _with_parts(
     return None if names is None else distinct([*names, *(f"{j} {part}" for part in parts for j in columns)])
 
 
-def _split(given: Reformulated, vs: _Vs) -> Mip:
+def _split(given: Reformulated, vs: _AbsoluteValues) -> Mip:
     """The program with p, q and r appended, and each a and x replaced by them."""
     mip, box, count = given.problem.mip, given.box, vs.value.size
     ones, zeros, n = np.ones(count), np.zeros(count), mip.n_columns

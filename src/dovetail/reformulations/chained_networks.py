@@ -18,7 +18,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import DovetailError
 from dovetail.core.mip import Mip
-from dovetail.core.predictor import Apart, MadeOfTwo, as_predictor
+from dovetail.core.predictor import ComposedPredictor, Composition, as_predictor
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
 from dovetail.core.words import several
@@ -27,7 +27,7 @@ from dovetail.reformulations.reformulated import Reformulated, picked
 
 
 @runtime_checkable
-class OfModule(Protocol):
+class ModulePredictor(Protocol):
     """A predictor made of a torch module."""
 
     @property
@@ -103,7 +103,7 @@ def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
 def _whole(before: Block, after: Block, box: Box) -> Block | None:
     """Both networks as one, if the layers of each are known."""
     one, two = before.predictor, after.predictor
-    if not isinstance(one, OfModule) or not isinstance(two, OfModule):
+    if not isinstance(one, ModulePredictor) or not isinstance(two, ModulePredictor):
         return None
     if before.description.dtypes != after.description.dtypes:
         return None
@@ -156,7 +156,7 @@ class TakenApart:
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem with two blocks for each of these; None if there are none."""
         problem, box = given.problem, given.box
-        blocks, made = list[Block](), list[_Made]()
+        blocks, made = list[Block](), list[_SplitBlock]()
         first = problem.mip.n_columns
         for block in problem.blocks:
             one = _made(block, box, first)
@@ -180,7 +180,7 @@ class TakenApart:
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
+class _SplitBlock:
     """A block split into two."""
 
     inner: Block
@@ -195,9 +195,9 @@ class _Made:
         return self.inner.predictor.predict(self.inner.read(z)).ravel()
 
 
-def _made(block: Block, box: Box, first: int) -> _Made | None:
+def _made(block: Block, box: Box, first: int) -> _SplitBlock | None:
     """The split block, with new columns from `first` on; None for other blocks."""
-    apart = block.predictor.apart() if isinstance(block.predictor, MadeOfTwo) else None
+    apart = block.predictor.apart() if isinstance(block.predictor, ComposedPredictor) else None
     if apart is None or block.classifies:
         return None
     seen = block.inputs[:, : block.inputs.shape[1] - apart.extra]
@@ -221,10 +221,10 @@ def _made(block: Block, box: Box, first: int) -> _Made | None:
         training_range=None,
     )
     ends = np.full(new.size, np.inf)
-    return _Made(inner, _outer(block, apart, written, rest), new, -ends, ends)
+    return _SplitBlock(inner, _outer(block, apart, written, rest), new, -ends, ends)
 
 
-def _outer(block: Block, apart: Apart, written: IntArray, rest: IntArray) -> Block:
+def _outer(block: Block, apart: Composition, written: IntArray, rest: IntArray) -> Block:
     """The function of the inner predictor's answers."""
     outer = apart.outer
     inputs = np.hstack([written[:, outer.answers], block.inputs[:, outer.inputs]])

@@ -24,7 +24,7 @@ from dovetail.core.errors import ModelError
 from dovetail.core.mip import HAIR, INFINITY, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.special_constraints import Indicator
-from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.reformulated import FillColumns, Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.run.budget import Budget
 
@@ -67,7 +67,7 @@ def with_indicators(
     mip: Mip, indicators: Sequence[Indicator], box: Box, budget: Budget
 ) -> tuple[Mip, tuple[Indicator, ...]]:
     """`mip` with the indicators as rows at its end, and the indicators without a finite M."""
-    sides = OneSided.of(mip, indicators, box)
+    sides = OneSidedRows.of(mip, indicators, box)
     M = np.where(sides.always, 0.0, _big_m(sides.most(box) - sides.limit))
     small = M <= FAIR_M
     mip = _appended(mip, indicators, sides.some(small), M[small])
@@ -87,7 +87,7 @@ def _big_m(excess: FloatArray | float) -> FloatArray:
     return np.where(excess <= TOLERANCE + HAIR, 0.0, excess)
 
 
-def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSided, M: FloatArray) -> Mip:
+def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSidedRows, M: FloatArray) -> Mip:
     """`mip` with C x <= limit + M [switched off] for each side."""
     if not sides.count:
         return mip
@@ -112,7 +112,7 @@ class _Relaxation:
         self._box = box
         self._lp = SafeLp(replace(mip.minimised().loosened(), lower=box.lower, upper=box.upper))
 
-    def most(self, sides: OneSided, k: int, budget: Budget) -> float:
+    def most(self, sides: OneSidedRows, k: int, budget: Budget) -> float:
         """The largest C x of side k while it is switched off; infinite if unbounded or if the time is
         over."""
         lower, upper = self._box.lower.copy(), self._box.upper.copy()
@@ -155,7 +155,7 @@ class IndicatorViolation(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class OneSided:
+class OneSidedRows:
     """Rows C x <= limit that hold if their binary is `active`."""
 
     C: sp.csr_array
@@ -168,7 +168,7 @@ class OneSided:
     """The indicator of each row."""
 
     @classmethod
-    def of(cls, mip: Mip, indicators: Sequence[Indicator], box: Box) -> OneSided:
+    def of(cls, mip: Mip, indicators: Sequence[Indicator], box: Box) -> OneSidedRows:
         """The rows of indicators; a `ModelError` if no binary switches one."""
         binary = np.array([indicator.binary for indicator in indicators], dtype=np.int64)
         active = np.array([indicator.active for indicator in indicators], dtype=np.float64)
@@ -190,9 +190,9 @@ class OneSided:
         )
         return both.some(np.flatnonzero((both.limit < np.inf) & ~np.tile(never, 2)))
 
-    def some(self, which: IntArray | BoolArray) -> OneSided:
+    def some(self, which: IntArray | BoolArray) -> OneSidedRows:
         """Some of the rows."""
-        return OneSided(
+        return OneSidedRows(
             self.C[which],
             self.limit[which],
             self.binary[which],
@@ -303,7 +303,7 @@ class IndicatorProducts:
         return Reformulated(problem, given, (_fill(pairs),))
 
 
-def _fill(pairs: list[Pair]) -> Fill:
+def _fill(pairs: list[Pair]) -> FillColumns:
     p, z = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return lambda known: np.asarray(np.round(known[p]) * known[z])
 

@@ -32,7 +32,7 @@ from dovetail.core.words import several
 from dovetail.networks.arithmetic import FLOAT64
 from dovetail.networks.functions import LAYERS
 from dovetail.networks.layers import Activation, Dense, Layer, evaluate, program_of
-from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.reformulated import FillColumns, Reformulated
 from dovetail.reformulations.writer import Writer
 
 INSIDE = 5e-9
@@ -217,7 +217,7 @@ def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits
             _network(part.layers), part.block.inputs, columns, name=f"{part.block.name} logit"
         )
         first += side.size
-    fills: tuple[Fill, ...] = tuple(part.fill for part in parts)
+    fills: tuple[FillColumns, ...] = tuple(part.fill for part in parts)
     return Reformulated(written, given, fills, slack=slack)
 
 

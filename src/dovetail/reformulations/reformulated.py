@@ -22,7 +22,7 @@ from dovetail.run.context import SolveContext, Start
 from dovetail.run.incumbent import LiftedIncumbent
 from dovetail.structure.structure import structure_of
 
-Fill = Callable[[FloatArray], FloatArray]
+FillColumns = Callable[[FloatArray], FloatArray]
 """Computes the values of some new columns from all columns before them."""
 
 
@@ -33,8 +33,8 @@ class Reformulated:
     problem: Problem
     previous: Reformulated | None = None
     """The problem before the last reformulation; None: nothing was rewritten."""
-    fills: tuple[Fill, ...] = ()
-    settled: Fill | None = None
+    fills: tuple[FillColumns, ...] = ()
+    settled: FillColumns | None = None
     """Moves a point to the values that its new columns mean; None: unchanged."""
     relaxed: Reformulated | None = None
     """The problem that bounds are proved for, if not `problem`."""
@@ -46,7 +46,7 @@ class Reformulated:
     known_box: Box | None = None
     into: sp.csr_array | None = None
     """The first columns here, each a sum of earlier columns (see `picked`); None: all of them unchanged."""
-    back: Fill | None = None
+    back: FillColumns | None = None
     """All earlier columns from these first ones; None if they are the same."""
 
     @classmethod

@@ -23,7 +23,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.networks.layers import Dense, Layer
-from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.reformulated import FillColumns, Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import limits_within
 from dovetail.structure.relu_layers import Piece, ReluLayers, relu_layers
@@ -202,7 +202,7 @@ def rows_of_samples(
     low, high, integer = limits_within(problem, held.lower, held.upper)
     offset = problem.mip.offset - (0.0 if margin else problem.mip.sign * below)
     host = replace(problem.mip, lower=low, upper=high, integer=integer, offset=offset)
-    fills: tuple[Fill, ...] = tuple(rows.fill for rows in written)
+    fills: tuple[FillColumns, ...] = tuple(rows.fill for rows in written)
     return Reformulated(problem.derived(writer.extend(host), ()), given, fills), tuple(written)
 
 

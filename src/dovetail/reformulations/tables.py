@@ -35,11 +35,11 @@ from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.description import Description
 from dovetail.core.mip import LARGEST, Mip
-from dovetail.core.predictor import Limited, Predictor
+from dovetail.core.predictor import LimitedPredictor, Predictor
 from dovetail.core.problem import Problem
 from dovetail.core.words import several
 from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
-from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.reformulated import FillColumns, Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import grid, limits_within
 
@@ -239,7 +239,7 @@ def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...
     """The problem with the tables written, and a relaxed one if answers may change."""
     problem = given.problem
     writer = Writer(problem.mip.n_columns)
-    fills: list[Fill] = []
+    fills: list[FillColumns] = []
     for one in kept:
         fills += _write(writer, one.table, one.outputs, one.seen, one.seen)
     note = (
@@ -258,7 +258,7 @@ def _relaxed(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...
     if not np.any(slack) and all(np.array_equal(one.least, one.most) for one in kept):
         return None
     writer = Writer(problem.mip.n_columns)
-    fills: list[Fill] = []
+    fills: list[FillColumns] = []
     for one in kept:
         fills += _write(writer, one.table, one.outputs, one.least, one.most)
     relaxed = problem.derived(writer.extend(_loosened(problem.mip, slack)), blocks)
@@ -310,7 +310,7 @@ def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int) ->
 
 def _write(
     writer: Writer, table: _Table, outputs: IntArray, least: FloatArray, most: FloatArray
-) -> list[Fill]:
+) -> list[FillColumns]:
     """Rows that keep each output between the two, for the chosen row of the table."""
     if table.weights == 0:
         for o, y in enumerate(outputs):
@@ -351,7 +351,7 @@ def _sides(least: FloatArray, most: FloatArray) -> list[tuple[FloatArray, Sides]
 
 def longest_table(block: Block, seconds: float) -> int:
     """The largest number of table rows for this block in the given seconds. Trees have better methods."""
-    left = block.predictor.evaluations_left if isinstance(block.predictor, Limited) else None
+    left = block.predictor.evaluations_left if isinstance(block.predictor, LimitedPredictor) else None
     longest = _longest(block.description, seconds)
     return longest if left is None else min(longest, left)
 

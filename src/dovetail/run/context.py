@@ -188,7 +188,7 @@ class Method(Protocol):
 
 
 @runtime_checkable
-class Prepared(Protocol):
+class PreparedMethod(Protocol):
     """A method that imports libraries of its own before the clock starts (optional)."""
 
     def prepare(self) -> None:

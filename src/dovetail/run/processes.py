@@ -6,7 +6,7 @@ one who started the process. The process makes objects of recipes and answers le
 holds the other end of its pipe.
 
 A process imports the caller's program only where `program` says so. Without the program nothing that the
-program itself defines can travel, and `CannotTravel` says so; with the program everything that the program
+program itself defines can travel, and `NotPicklable` says so; with the program everything that the program
 does must be under `if __name__ == "__main__":`.
 
 Workers: objects that live as long as a run, here or elsewhere, and are asked all at once.
@@ -55,20 +55,20 @@ LOOK_SECONDS = 1.0
 holds its pipe."""
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """The worker is gone; the text says how it ended."""
 
     begun = True
     """Whether the worker had made its objects before."""
 
 
-class CannotTravel(Exception):
+class NotPicklable(Exception):
     """Recipes that cannot be pickled here, or read there."""
 
 
 class Line(Protocol):
-    """The connection to one worker, for one message at a time. All methods except `end` raise `Lost` if the
-    worker is gone."""
+    """The connection to one worker, for one message at a time. All methods except `end` raise `WorkerLost` if
+    the worker is gone."""
 
     def begin(self) -> None:
         """Send the recipes; the reply comes from `Desk.make`."""
@@ -92,7 +92,7 @@ def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
     try:
         return dumps(recipes)
     except Exception as reason:
-        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
+        raise NotPicklable(f"{type(reason).__name__}: {reason}") from None
 
 
 def read_reply(reply: bytes) -> tuple[bool, Any]:
@@ -118,7 +118,7 @@ def made_there(reply: bytes) -> tuple[int, str]:
         return pid, version
     if isinstance(answer, MemoryError):
         raise answer
-    raise CannotTravel(f"{type(answer).__name__}: {answer}")
+    raise NotPicklable(f"{type(answer).__name__}: {answer}")
 
 
 class Process:
@@ -126,7 +126,7 @@ class Process:
 
     def __init__(self, recipes: Sequence[Recipe], *, program: bool = False) -> None:
         if not sys.executable:
-            raise CannotTravel("nobody knows where Python is")
+            raise NotPicklable("nobody knows where Python is")
         self._recipes, self.begun = recipes, False
         self._program = spawn.get_preparation_data("dovetail") if program else {}
         self._program.pop("authkey", None)  # of multiprocessing's own: it does not travel by pickle
@@ -178,8 +178,8 @@ class Process:
         self._process.wait()
         self.pipe.close()
 
-    def _lost(self) -> Lost:
-        lost = Lost(self._how_it_ended())
+    def _lost(self) -> WorkerLost:
+        lost = WorkerLost(self._how_it_ended())
         lost.begun = self.begun
         return lost
 
@@ -200,7 +200,7 @@ def pooled(
     *,
     alone: Callable[[Task], bool] = lambda task: False,
     program: bool = False,
-) -> Generator[tuple[Task, Answer | Lost], None, None]:
+) -> Generator[tuple[Task, Answer | WorkerLost], None, None]:
     """Tasks with the answers of `work` as these come, `jobs` at a time, each in some other process.
 
     `take` gives the next task; None: none for now, and `take` is asked again after the next answer. A process
@@ -230,7 +230,7 @@ def pooled(
                 is_ready = process.begun
                 try:
                     reply = process.receive(0.0)
-                except Lost as lost:
+                except WorkerLost as lost:
                     del working[process]
                     process.end()
                     yield task, lost
@@ -252,12 +252,12 @@ def pooled(
 
 def begin(line: Line) -> None:
     """A worker that is gone by now is noticed when its reply is awaited."""
-    with suppress(Lost):
+    with suppress(WorkerLost):
         line.begin()
 
 
 def _give(process: Process, task: object) -> None:
-    with suppress(Lost):  # missed when its answer is waited for
+    with suppress(WorkerLost):  # missed when its answer is waited for
         process.send(pickle.dumps(("__call__", [(task,)])))
 
 
@@ -456,11 +456,11 @@ class RemoteWorkers:
         """What the method `call` of every object answers; `OutOfTime` where they do not answer in time."""
         letters = self._letters(call, arguments)
         self.traffic.calls[call] += 1
-        gone = dict[int, Lost]()
+        gone = dict[int, WorkerLost]()
         for number, letter in letters.items():
             try:
                 self._send(number, call, letter)
-            except Lost as reason:
+            except WorkerLost as reason:
                 gone[number] = reason
         answers: list[Any] = []
         for number, size in enumerate(self._sizes):
@@ -489,7 +489,9 @@ class RemoteWorkers:
         self.traffic.sent[call] += len(letter)
         self._lines[number].send(letter)
 
-    def _answer(self, number: int, call: str, letter: bytes, gone: Lost | None, budget: Budget) -> list[Any]:
+    def _answer(
+        self, number: int, call: str, letter: bytes, gone: WorkerLost | None, budget: Budget
+    ) -> list[Any]:
         """The answer of one worker, which is replaced whenever it is lost."""
         while True:
             try:
@@ -499,10 +501,12 @@ class RemoteWorkers:
                 self.traffic.received[call] += len(reply)
                 answers: list[Any] = self._read(number, reply)
                 return answers
-            except Lost as reason:
+            except WorkerLost as reason:
                 gone = self._replaced(number, call, letter, reason, budget)
 
-    def _replaced(self, number: int, call: str, letter: bytes, why: Lost, budget: Budget) -> Lost | None:
+    def _replaced(
+        self, number: int, call: str, letter: bytes, why: WorkerLost, budget: Budget
+    ) -> WorkerLost | None:
         """Replace a lost worker and ask it the same; returns the reason if the new one is lost, too."""
         self._reopen(number, why)
         self._ready(number, budget)
@@ -512,7 +516,7 @@ class RemoteWorkers:
                 self._send(number, "renewal", renewal)
                 self._read(number, self._wait(number, budget))
             self._send(number, call, letter)
-        except Lost as again:
+        except WorkerLost as again:
             return again
         return None
 
@@ -521,10 +525,10 @@ class RemoteWorkers:
         while True:
             try:
                 return self._settle(number, self._wait(number, budget))
-            except Lost as reason:
+            except WorkerLost as reason:
                 self._reopen(number, reason)
 
-    def _reopen(self, number: int, why: Lost) -> None:
+    def _reopen(self, number: int, why: WorkerLost) -> None:
         self._lost[number] += 1
         if self._lost[number] > MOST_LOSSES:
             raise EngineError(
@@ -534,7 +538,7 @@ class RemoteWorkers:
         self._lines[number].end()
         try:
             self._lines[number] = self._open[number]()
-        except Lost as nobody:
+        except WorkerLost as nobody:
             raise EngineError(
                 f"worker {number + 1} of {self.count} was lost ({why}), and there is nobody to replace it "
                 f"({nobody})."

@@ -19,7 +19,7 @@ from typing import Any
 
 from dovetail.core.errors import MissingDependencyError, OptionError
 from dovetail.run.budget import Budget
-from dovetail.run.processes import Desk, Lost, Recipe, RemoteWorkers, pickled
+from dovetail.run.processes import Desk, Recipe, RemoteWorkers, WorkerLost, pickled
 from dovetail.version import __version__
 
 try:
@@ -137,7 +137,7 @@ def _actor_death_as_lost() -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayError as reason:
-        raise Lost(_last_line(reason)) from None
+        raise WorkerLost(_last_line(reason)) from None
 
 
 def _version() -> str:

@@ -27,7 +27,7 @@ from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
-from dovetail.run.processes import CannotTravel, Cluster, Recipe, Workers
+from dovetail.run.processes import Cluster, NotPicklable, Recipe, Workers
 from dovetail.run.work import Stopwatch
 from dovetail.sharding.own_share import OwnShare, ShardAnswer, ShardFacts, ShardSource
 from dovetail.solving.cluster import opened, require_cluster
@@ -273,7 +273,7 @@ def _hired(
     on_gpu = device is not None and device.startswith("cuda")
     try:
         workers = workers_of(mine, cluster, on_gpu=on_gpu, budget=Budget(FOREVER))
-    except CannotTravel as reason:
+    except NotPicklable as reason:
         raise OptionError(
             f"build cannot be sent to other processes ({reason}); def it at the top of a module that they "
             "can import, or give n_jobs=1."

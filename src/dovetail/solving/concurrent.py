@@ -31,7 +31,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.environment import threads
 from dovetail.run.failures import expendable, is_users
 from dovetail.run.monitor import Event, Monitor
-from dovetail.run.processes import CannotTravel, Line, Lost, Process, Recipe, pickled, read_reply
+from dovetail.run.processes import Line, NotPicklable, Process, Recipe, WorkerLost, pickled, read_reply
 from dovetail.run.result import BoundKind, Result
 from dovetail.solving.options import SolveOptions
 
@@ -104,7 +104,7 @@ def _begun(
     ]  # fmt: skip
     try:
         others = ConcurrentSolves(process_lines(recipes), monitor.say)
-    except CannotTravel as reason:
+    except NotPicklable as reason:
         monitor.fact(
             "n_jobs",
             f"one solve with {jobs} threads: the problem cannot be sent to other processes ({reason})",
@@ -163,7 +163,7 @@ class ConcurrentSolves:
         for number in sorted(numbers):
             try:
                 work(number, self._lines[number])
-            except Lost as reason:
+            except WorkerLost as reason:
                 self._say(f"concurrent solve {number} has ended ({reason})")
                 self._asked.discard(number)
                 self._lines.pop(number).end()
@@ -177,7 +177,7 @@ def _news(reply: bytes) -> list[News]:
     """The news in an answer; None in the first one."""
     answered, answer = read_reply(reply)
     if not answered:
-        raise Lost(f"{type(answer).__name__}: {answer}") from answer
+        raise WorkerLost(f"{type(answer).__name__}: {answer}") from answer
     found = answer if isinstance(answer, list) else []
     return [(x, bound) for x, bound in found if x is not None or math.isfinite(bound.value)]
 

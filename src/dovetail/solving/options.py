@@ -14,7 +14,7 @@ from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count, require_methods, require_number, time_limit_of
 from dovetail.methods import METHODS
 from dovetail.run.bound import DEFAULT_GAP, GapLimit
-from dovetail.run.context import Method, Prepared
+from dovetail.run.context import Method, PreparedMethod
 from dovetail.run.environment import cores
 from dovetail.run.monitor import Callback
 from dovetail.solving.cluster import require_cluster
@@ -102,7 +102,7 @@ class SolveOptions:
         import threadpoolctl  # noqa: F401
         import torch  # noqa: F401
 
-        if isinstance(self.method, Prepared):
+        if isinstance(self.method, PreparedMethod):
             self.method.prepare()
 
     @property

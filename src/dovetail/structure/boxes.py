@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from dovetail.bounds.box import PAD, Box, Crossed, common, narrow, propagate, tidy
+from dovetail.bounds.box import PAD, Box, CrossedBounds, common, narrow, propagate, tidy
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.bounds.safe_lp import SafeLp
@@ -180,7 +180,7 @@ def _bound_outputs(
     lower: FloatArray,
     upper: FloatArray,
     ensembles: Mapping[str, TreeEnsemble],
-) -> Crossed | None:
+) -> CrossedBounds | None:
     """Tighten the output bounds of some samples in place; returns an output without any possible value, if
     there is one."""
     read, outputs = block.inputs[samples], block.outputs[samples]

@@ -23,7 +23,7 @@ from dovetail.core.words import several
 from dovetail.run.budget import Budget
 from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
-from dovetail.run.processes import CannotTravel, Lost, pooled
+from dovetail.run.processes import NotPicklable, WorkerLost, pooled
 from dovetail.solving.options import log_stream
 from dovetail.sweeping.sweep_result import COLUMNS, Case, SweepResult, SweepRow, cases_of, key_of
 
@@ -189,13 +189,13 @@ def solved_cases(
     try:
         with closing(pooled(work, take, jobs, program=True)) as answers:
             for case, row in answers:
-                if not isinstance(row, Lost):
+                if not isinstance(row, WorkerLost):
                     yield row
                 elif row.begun:
                     yield SweepRow(case, name, error=f"its process {row}")
                 else:
                     raise OptionError(NOT_BEGUN.format(name=name, end=row))
-    except CannotTravel as reason:
+    except NotPicklable as reason:
         raise OptionError(f"build {name!r} cannot be imported by another process: {reason}") from None
 
 

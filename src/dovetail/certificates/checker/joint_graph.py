@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.certificates.checker.planes import Known, Planes
+from dovetail.certificates.checker.planes import KnownRanges, Planes
 from dovetail.certificates.checker.region import Boxes, Region, down, gamma, up
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
@@ -89,7 +89,7 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
         if not np.all(np.isfinite(slack)):
             raise UnsupportedError(f"the rounding of {block.name} has no bound")
         with np.errstate(invalid="ignore", over="ignore"):  # what is not known is infinite
-            ranges = Planes(graph, (len(graph.steps),)).ranges(Region(low, high), Known())
+            ranges = Planes(graph, (len(graph.steps),)).ranges(Region(low, high), KnownRanges())
         least, most = down(ranges.lower[-1][0] - slack), up(ranges.upper[-1][0] + slack)
     lower[outputs] = np.maximum(lower[outputs], least)
     upper[outputs] = np.minimum(upper[outputs], most)

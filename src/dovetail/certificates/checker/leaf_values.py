@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.certificates.checker.joint_graph import JointGraph, Sample, Substitution, definition, samples_of
-from dovetail.certificates.checker.planes import Known, Planes, Ranges
+from dovetail.certificates.checker.planes import KnownRanges, Planes, Ranges
 from dovetail.certificates.checker.region import Boxes, Chosen, Region, down, gamma, up
 from dovetail.certificates.checker.root_box import Narrowing
 from dovetail.certificates.proof import COST_ROW, Leaves
@@ -162,9 +162,9 @@ class PartValues:
         n = self.variables.size
         return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
 
-    def _known(self, boxes: Boxes) -> Known:
+    def _known(self, boxes: Boxes) -> KnownRanges:
         """What is known on the boxes: bounds of outputs, classes, signs."""
-        known = Known()
+        known = KnownRanges()
         for place, columns in self.joint.places.items():
             at = _places(self._place, columns)
             known.lower[place], known.upper[place] = boxes.lower[:, at], boxes.upper[:, at]
@@ -174,9 +174,9 @@ class PartValues:
             known.lower[place], known.upper[place] = boxes.lower[:, n:][:, span], boxes.upper[:, n:][:, span]
         return known
 
-    def _chosen(self, leaves: Leaves) -> Known:
+    def _chosen(self, leaves: Leaves) -> KnownRanges:
         """The choices of a leaf: lines of ReLUs, and multipliers of neurons' ranges."""
-        known = Known()
+        known = KnownRanges()
         for place, span in self._spans():
             if leaves.slopes.shape[1]:
                 known.slopes[place] = leaves.slopes[:, span]
@@ -304,7 +304,7 @@ class ClassOutputs:
         ]
         """Groups of variables of which one is 1: classes of one sample."""
 
-    def know(self, boxes: Boxes, known: Known) -> None:
+    def know(self, boxes: Boxes, known: KnownRanges) -> None:
         """Fixed classes of one logit determine the sign of the logit."""
         for sample, place, at in self._logits:
             if at.size == 1:

@@ -44,7 +44,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownRanges:
     """Facts about leaves beside the box, by place."""
 
     lower: dict[int, FloatArray] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Planes:
 
     # ---- ranges
 
-    def ranges(self, region: Region, known: Known) -> Ranges:
+    def ranges(self, region: Region, known: KnownRanges) -> Ranges:
         """Bounds of every vector: by intervals, and by planes for vectors that nonlinear operations read."""
         ranges = Ranges([region.lower], [region.upper], np.zeros(len(region.lower), dtype=bool))
         for place in range(1, len(self._graph.steps) + 1):
@@ -87,7 +87,7 @@ class Planes:
         return ranges
 
     @staticmethod
-    def _intersect(place: int, ranges: Ranges, known: Known) -> None:
+    def _intersect(place: int, ranges: Ranges, known: KnownRanges) -> None:
         low, high = ranges.lower[place], ranges.upper[place]
         if place in known.lower:
             low = np.maximum(low, known.lower[place])
@@ -141,7 +141,7 @@ class Planes:
         chosen = np.zeros((rows.size, low.shape[1]))
         chosen[np.arange(rows.size), rows] = 1.0
         both = np.broadcast_to(np.concatenate([chosen, -chosen]), (len(low), 2 * rows.size, low.shape[1]))
-        least = region.least(*self.backward(place, both, ranges, Known()))
+        least = region.least(*self.backward(place, both, ranges, KnownRanges()))
         below, above = low.copy(), high.copy()
         below[:, rows] = np.fmax(low[:, rows], least[:, : rows.size])
         above[:, rows] = np.fmin(high[:, rows], -least[:, rows.size :])
@@ -158,7 +158,7 @@ class Planes:
     # ---- planes
 
     def backward(
-        self, place: int, rows: FloatArray, ranges: Ranges, known: Known
+        self, place: int, rows: FloatArray, ranges: Ranges, known: KnownRanges
     ) -> tuple[FloatArray, FloatArray]:
         """(N, S, inputs) slopes and (N, S) offsets: rows (N, S, size) of the vector at `place` >= slopes x +
         offset."""
@@ -190,7 +190,7 @@ class Planes:
         return slopes, offset
 
     def _through(
-        self, here: int, A: FloatArray, ranges: Ranges, known: Known
+        self, here: int, A: FloatArray, ranges: Ranges, known: KnownRanges
     ) -> tuple[list[FloatArray], FloatArray]:
         operation = self._graph.steps[here - 1].operation
         if isinstance(operation, Affine):
@@ -211,7 +211,7 @@ class Planes:
         return [A @ weight for weight in operation.weights], A @ operation.bias - noise
 
     def _through_lines(
-        self, here: int, A: FloatArray, ranges: Ranges, known: Known
+        self, here: int, A: FloatArray, ranges: Ranges, known: KnownRanges
     ) -> tuple[list[FloatArray], FloatArray]:
         (source,) = self._graph.steps[here - 1].sources
         found = self._lines(here, ranges)

@@ -67,7 +67,7 @@ class _Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class _At:
+class _Evaluation:
     """One evaluation."""
 
     value: Tensor
@@ -120,9 +120,9 @@ class Ascent:
         )
 
     def _climbed(
-        self, nodes: Nodes, targets: Targets, lines: _Lines, first: _At, where: Tensor, steps: int
+        self, nodes: Nodes, targets: Targets, lines: _Lines, first: _Evaluation, where: Tensor, steps: int
     ) -> Choice:
-        at = _At(first.value[where], first.weight[where], first.read[where], first.moves[where])
+        at = _Evaluation(first.value[where], first.weight[where], first.read[where], first.moves[where])
         scale = at.weight.abs().mean(1, keepdim=True).clamp(min=SMALLEST)
         x = torch.stack([nodes.slope, nodes.multiplier / scale])
         best, best_x, weight = at.value.nan_to_num(-torch.inf), x, at.weight
@@ -144,12 +144,12 @@ class Ascent:
             weight = torch.where(better[:, None], at.weight, weight)
         return Choice(best_x[0], best_x[1] * scale, weight, at.moves)
 
-    def _evaluated(self, slope: Tensor, signed: Tensor, lines: _Lines, targets: Targets) -> _At:
+    def _evaluated(self, slope: Tensor, signed: Tensor, lines: _Lines, targets: Targets) -> _Evaluation:
         below = torch.where(lines.open_sign, slope, lines.sure)
         slopes, offset, weight = self._backwards(below, signed, lines, targets.rows)
         value, moves = targets.guess(slopes, offset)
         read = self._forwards(targets.domain.at(moves), weight, below, lines)
-        return _At(value, weight, read, moves)
+        return _Evaluation(value, weight, read, moves)
 
     def _backwards(
         self, below: Tensor, signed: Tensor, lines: _Lines, rows: Tensor

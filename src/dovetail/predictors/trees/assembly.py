@@ -24,7 +24,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 
-Fold = Callable[[FloatArray], FloatArray]
+FoldThreshold = Callable[[FloatArray], FloatArray]
 """Makes of a library's thresholds the largest float64 that it sends left."""
 
 
@@ -73,7 +73,7 @@ def assembled(
     link: Link = "identity",
     dtype: Literal["float64", "float32"] = "float64",
     in_order: bool = False,
-    fold: Fold = lambda thresholds: thresholds,
+    fold: FoldThreshold = lambda thresholds: thresholds,
     categories: Iterable[int] = (),
 ) -> TreeEnsemble:
     """All trees in one list of nodes; `categories` are features, beside those that splits show to be such."""
@@ -120,7 +120,7 @@ def assembled(
     )
 
 
-def _thresholds_alone(tree: ReadTree, fold: Fold) -> ReadTree:
+def _thresholds_alone(tree: ReadTree, fold: FoldThreshold) -> ReadTree:
     splits = np.setdiff1d(np.flatnonzero(tree.left >= 0), [*tree.pieces])
     folded = fold(np.asarray(tree.threshold, dtype=np.float64)[splits])
     pieces = {int(node): threshold_piece(cut) for node, cut in zip(splits, folded, strict=True)}
