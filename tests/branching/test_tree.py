@@ -234,8 +234,8 @@ def test_boxes_are_looked_at_together_as_one_by_one():
 def test_the_first_box_is_made_smaller_where_that_takes_fewer_lps_than_boxes_to_come(
     expected, smaller, monkeypatch
 ):
-    asked, shrink = [], Root.shrink
-    monkeypatch.setattr(Root, "shrink", lambda root, *rest: asked.append(root) or shrink(root, *rest))
+    asked, step = [], Root.step
+    monkeypatch.setattr(Root, "step", lambda root, *rest: asked.append(root) or step(root, *rest))
     monkeypatch.setattr(Tree, "expected", lambda tree, goal: expected)
     monkeypatch.setattr(trees, "FIRST", 0)
     monkeypatch.setattr(PlaneBoxes, "of", lambda *_: None)

@@ -87,7 +87,7 @@ class Root:
         self.lower, self.upper = model.lower.copy(), model.upper.copy()
         self.bound = -math.inf
         """A lower bound of all points that cost less than the goal."""
-        self.done = False
+        self.begun = self.done = False
         self._goal, self._budget = math.inf, Budget()
         self._samples: list[_Sample] = []
         self._rows: list[LocalRow] = []
@@ -107,19 +107,34 @@ class Root:
     def shrink(self, goal: float, budget: Budget) -> None:
         """Run until nothing helps any more; continues where its time was over. If nothing is left, the bound
         is the goal."""
-        self._goal, self._budget = goal, budget
+        while not self.done and not budget.over:
+            self.step(goal, budget)
+        self.use(self.model)
+
+    def step(self, goal: float, budget: Budget) -> None:
+        """Run a part of a round, without a rest."""
+        self._goal, self._budget, self.begun = goal, budget, True
         try:
-            while not self.done and not budget.over:
-                with budget.undivided():
-                    self.done = next(self._rounds, True)
+            with budget.undivided():
+                self.done = next(self._rounds, True)
         except NothingLeft:
             self.done, self.bound = True, goal
-        self.model = replace(self.model, lower=self.lower.copy(), upper=self.upper.copy())
+        if self.done:
+            self.use(self.model)
+
+    def use(self, model: Model) -> None:
+        """Continue with other limits of the rows, in a smaller box."""
+        np.maximum(self.lower, model.lower, out=self.lower)
+        np.minimum(self.upper, model.upper, out=self.upper)
+        self._host = model.host
+        self.model = replace(model, lower=self.lower.copy(), upper=self.upper.copy())
+        self._write()
 
     def again(self, goal: float) -> bool:
         """Whether to run again, because the goal is lower."""
-        if self.done and self._goal - goal > WORTH * (self._goal - self.bound):
-            self.done, self._rounds = False, self._once_more()
+        first, far = math.isinf(self._goal), WORTH * (self._goal - self.bound)
+        if self.done and math.isfinite(goal) and (first or self._goal - goal > far):
+            self.done, self._rounds = False, self._all_rounds() if first else self._once_more()
         return not self.done
 
     def _once_more(self) -> Iterator[bool]:
@@ -153,10 +168,11 @@ class Root:
         self._networks = tuple(some)
 
     def _round(self) -> Iterator[bool]:
-        """A round of cells, rows and boxes: columns of one kind, then of the next kind if that paid."""
+        """A round of cells, rows and, if there is a goal, boxes: columns of one kind, then of the next if
+        that paid."""
         yield from self._cut()
         lp = yield from self._cut_off()
-        for columns in self._layers():
+        for columns in self._layers() if math.isfinite(self._goal) else ():
             if columns.size and (yield from self._asked(lp, columns)) < WORTH:
                 return
             self._tighten(self._goal)

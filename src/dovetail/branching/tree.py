@@ -156,12 +156,18 @@ class Tree:
         """Whether the last step was one of planes; the effort of LPs."""
         self.use(made)
 
+    def shrink_first(self) -> None:
+        """Shrink the first box, too, when that pays."""
+        self.first = Root(self.model, seed=self._seed, threads=self._threads)
+
     def use(self, made: Model, bound: float = -math.inf) -> None:
         """Continue with other rows, in a smaller box: open boxes stay; no point costs less than this, unless
         it costs as much as the goal."""
         self.model = made
         for node in self._heap:
             node.bound = max(node.bound, bound)
+        if self.first is not None and self.first.model is not made:
+            self.first.use(made)
         if self.planes is not None:
             self.planes.use(made, bound, self._lowest)
         if made.solvable:
@@ -231,7 +237,7 @@ class Tree:
         points of their LPs, the most promising first. Interrupted boxes stay open."""
         goal, self.promise = self.aim(goal), math.inf
         planes, first = self.planes, self.first
-        if first is not None and first.again(goal) and self._worth(first):
+        if first is not None and first.again(goal) and (first.begun or self._worth(first)):
             self._shrink(first, goal, budget)
             return []
         self.by_planes = planes is not None and len(planes) > 0 and (not self._heap or self._planes_lead)
@@ -260,8 +266,10 @@ class Tree:
         return mine.effort >= (OTHER if bounds[0] < bounds[1] else 1.0) * other.effort
 
     def _worth(self, first: Root) -> bool:
-        """Whether something that may shrink the first box much costs less than the remaining work, or than
-        the work done."""
+        """Whether shrinking the first box takes less effort than what is left to do, or than what was done.
+        Without a goal no box is closed, so that it does."""
+        if not math.isfinite(self._lowest):
+            return self.boxes > 0
         effort = self.effort_of_lps(first.lps)
         if self._planes_lead and self.planes is not None:
             return self.planes.pace.effort > effort
@@ -287,8 +295,10 @@ class Tree:
     def _shrink(self, first: Root, goal: float, budget: Budget) -> None:
         """Shrink the first box; a failure there is not repeated."""
         with expendable("first box"):
-            first.shrink(goal, budget)
-            self.use(first.model, first.bound)
+            first.step(goal, budget)
+            if first.done:
+                first.begun = False
+                self.use(first.model, first.bound)
             return
         self.first = None
 

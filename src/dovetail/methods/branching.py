@@ -14,7 +14,6 @@ import torch
 
 from dovetail.branching.model import MOST_ENTRIES, Model
 from dovetail.branching.plane_boxes import PlaneBoxes
-from dovetail.branching.root import Root
 from dovetail.branching.table_rows import TableRows
 from dovetail.branching.tree import Tree
 from dovetail.core.arrays import FloatArray
@@ -36,6 +35,8 @@ HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
 MOST_BOXES = 4_000_000
 """Open boxes: beyond that memory is short and the end is not near."""
+THOROUGH = 8.0
+"""Work of boxes for each search from there, after three searches in vain."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 NO_POINT = (
@@ -132,6 +133,8 @@ class _Run:
         context, tree = self._context, self._tree
         if tree.root is not None and tree.seen == 0:
             self._begin_planes()
+            if tree.model.solvable:
+                tree.shrink_first()
         if self._scope is Scope.CHECKED and context.incumbent.x is not None:
             self._write()
 
@@ -153,8 +156,6 @@ class _Run:
         context, tree = self._context, self._tree
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
         self._begin_planes()
-        if tree.model.solvable:
-            tree.first = Root(tree.model, seed=context.seed, threads=context.threads)
 
 
 class _Points:
@@ -203,7 +204,8 @@ class _Points:
             self._descend(context, point)
 
     def _descend(self, context: SolveContext, point: FloatArray) -> None:
-        """With integers held; where no point is known, with all that a descent can do."""
+        """With integers held; where no point is known, and three such descents brought none, with all that a
+        descent can do: beside searches a point is known by then (heat 2: the first one took 8 s)."""
         if self._trees:
             self._in_cells(context, point, descend=True)
             return
@@ -211,7 +213,7 @@ class _Points:
             scaled = context.once(scaled_problem)
             if self._descent is None:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())
-            thorough = context.incumbent.x is None
+            thorough = context.incumbent.x is None and self._share >= THOROUGH
             self._descent.from_box(point, context.budget, SOURCE, thorough=thorough)
 
     @staticmethod
