@@ -111,7 +111,7 @@ def test_where_it_does_not_apply_it_says_so():
     problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
     context = context_of(problem, 5.0)
     assert not applies(context)
-    assert "no rows tie" in CertifiedPrices().solve(context).message
+    assert "no constraints connect" in CertifiedPrices().solve(context).message
 
 
 def test_whether_it_applies_is_seen_from_the_first_components(monkeypatch):

@@ -8,10 +8,13 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.component_prices import prices as method
-from dovetail.methods.component_prices.kinds import ComponentKind, component_kinds
+from dovetail.methods.component_prices.kinds import ComponentKind, KindProof, component_kinds
 from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.shared_rows import SharedRows
 from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.run.budget import Budget
 from dovetail.structure.components import alike, components
+from dovetail.structure.structure import structure_of
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -124,7 +127,8 @@ def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
 
     result = dt.solve(distances(), CertifiedPrices(), callback=twelve_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
-    assert "the sets leave out the integrality of 1 column, which cheaper points violate" in result.message
+    said = "the sets of the blocks leave out the integrality of 1 column, which the points found violate"
+    assert said in result.message
 
 
 def test_signs_are_enough_where_they_leave_nothing_out(monkeypatch):
@@ -172,4 +176,15 @@ def test_a_problem_of_one_piece_has_no_prices():
     problem.add_predictor(random_mlp(2, width=3, layers=1, seed=0), [0, 1], [2])
     context = context_of(problem)
     assert not context.once(component_kinds)
-    assert "no rows" in CertifiedPrices().solve(context).message
+    assert "no constraints connect" in CertifiedPrices().solve(context).message
+
+
+def test_points_that_trees_meet_lower_their_goal():
+    """What is known may be far above the least cost: boxes that are no better than a point met are closed."""
+    problem = coupled(0, integer=True)
+    context = context_of(problem)
+    kinds, rows = context.once(component_kinds), SharedRows.of_structure(context.once(structure_of))
+    prices, known = np.zeros(rows.sides.count), np.full(rows.parts.count, 1e3)
+    proof = KindProof(context, rows, kinds, prices, known)
+    assert proof.run(1e-6, Budget(60.0), lambda: False, 100_000) == "closed"
+    assert proof.current - 1e-4 <= proof.lower <= proof.current + 1e-9 < 1e3

@@ -6,7 +6,7 @@ alike, since they cost the same at any prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.methods.branching_model import model_of
 from dovetail.methods.component_prices.shared_rows import SharedRows, total
@@ -111,7 +112,9 @@ class KindProof:
         prices: FloatArray,
         known: FloatArray,
     ) -> None:
-        self._context, self._kinds, self._known = context, kinds, known
+        self._context, self._kinds, self._known = context, kinds, known.copy()
+        for kind in kinds:  # a point of one component is one of all that are like it
+            self._known[kind.owners] = known[kind.owners].min()
         self._constant, self._cost = rows.constant(prices), rows.cost_at(prices)
         self._least = np.full(known.size, -np.inf)
         self._trees: list[Tree | None] = [None] * len(kinds)
@@ -125,7 +128,7 @@ class KindProof:
 
     @property
     def reachable(self) -> float:
-        """What can be."""
+        """The most that can be proved, by the points met so far."""
         return total(self._constant, self._known)
 
     current = reachable
@@ -151,21 +154,32 @@ class KindProof:
         most: int,
     ) -> bool:
         """Whether there is more to do."""
-        goal = float(self._known[kind.owners].min()) - tolerance
-        tree = self._trees[turn]
+        tree, first = self._trees[turn], kind.owners[0]
         if tree is None:
-            tree = self._trees[turn] = kind.tree(self._cost[kind.columns[0]], goal, self._context, budget)
+            goal, cost = float(self._known[first]) - tolerance, self._cost[kind.columns[0]]
+            tree = self._trees[turn] = kind.tree(cost, goal, self._context, budget)
         last, done = tree.boxes + most, False
         while len(tree) and not budget.over and not done:
-            points = tree.step(min(goal, tree.leaves), budget)
-            for x in (*points[:1], *tree.left):
-                self._point[kind.columns] = x[: kind.columns.shape[1]]
+            points = tree.step(min(float(self._known[first]) - tolerance, tree.leaves), budget)
+            self._meet(kind, (*points[:1], *tree.left))
             tree.left.clear()
             self._least[kind.owners] = tree.bound
             done = tree.boxes >= last or enough()
         self._least[kind.owners] = tree.bound
         self.nodes = sum(tree.boxes for tree in self._trees if tree is not None)
         return len(tree) > 0
+
+    def _meet(self, kind: ComponentKind, points: Sequence[FloatArray]) -> None:
+        """Points of boxes: with what the networks say there they may cost less than all before, and boxes
+        that are no better are closed."""
+        cost, loose = self._cost[kind.columns[0]], kind.problem.mip.loosened()
+        for point in points:
+            self._point[kind.columns] = point[: cost.size]
+            x = kind.problem.predict(point[: cost.size])
+            apart = np.abs(x - np.round(x))[loose.integer]
+            missed = np.concatenate([loose.row_violation(x), loose.bound_violation(x), apart])
+            if missed.max() <= TOLERANCE and float(cost @ x) < self._known[kind.owners[0]]:
+                self._known[kind.owners] = float(cost @ x)
 
     def point(self) -> FloatArray:
         """The last one that the trees have met, of all components at once."""
