@@ -1,7 +1,8 @@
-"""Boxes: bounds for every column that hold for every feasible point, by propagation of rows.
+"""Bound propagation: bounds on every variable that hold for every feasible solution.
 
-Bounds that a user gives must be in order. *Computed* bounds may cross for an infeasible problem, and be
-infinite or NaN for large numbers. `common` alone decides what they mean.
+Lower bounds that a user gives must not exceed the upper bounds. *Computed* bounds may cross when a problem
+is infeasible, and large numbers may make them infinite or NaN. `common` alone decides how such computed
+bounds are treated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""LPs whose bounds and infeasibility we prove ourselves.
+"""Linear programs whose bounds and infeasibility dovetail proves itself.
 
-HiGHS finds multipliers, and `dual_value` computes what they prove. Primal values are never bounds.
-`least_cost` uses the bounds of columns alone, part by part, for very large problems.
+HiGHS finds the dual multipliers, and `dual_value` computes the bound that the multipliers prove. Primal
+values are never used as bounds. For very large problems `least_cost` uses the bounds of the variables alone,
+part by part.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Where a box may be divided: at an integer, an input, a neuron or a cut of trees, all columns of the box.
+"""The candidates for branching in a box: an integer, an input, a neuron or a split value of trees.
 
-A network that reads few free inputs is linear soon when these are cut; one that reads many, when the signs of
-its neurons are known. The LP of the box says which are worth a look: integers that it leaves fractional,
-inputs and neurons of networks whose value it has wrong, cuts of trees whose value it has wrong.
+A network with few free inputs is nearly linear soon after branching on the inputs; a network with many free
+inputs, after the signs of its neurons are fixed. The LP of the box selects the candidates: integers with
+fractional values, inputs and neurons of networks whose LP value differs from the true value, and split
+values of trees whose LP value differs.
 """
 
 from __future__ import annotations

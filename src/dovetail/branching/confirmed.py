@@ -1,9 +1,12 @@
-"""A MIP solved by an engine, and what of the engine's word stands when it is looked at.
+"""A MIP solved by an external engine, and which of the engine's claims dovetail accepts.
 
-Bound: of LPs our own (`dual_value`); of MIPs that of our own tree (`branch_and_bound`) where it closes, else
-the engine's less what its tolerances may hide, unless a point contradicts it or a relaxation falls for ever.
-Infeasible: our own tree over the rows and bounds as far out as the check accepts; where that is too large,
-all engines at hand have to say so, HiGHS a second time without presolving. Nothing else is said.
+Bound: for an LP, dovetail computes the bound itself (`dual_value`). For a MIP, the bound comes from
+dovetail's own tree (`branch_and_bound`) if that tree closes. Otherwise the engine's bound counts, reduced by
+what the engine's tolerances may hide, unless a known solution contradicts it or a relaxation is unbounded.
+
+Infeasible: dovetail's own tree proves infeasibility over constraints and bounds loosened by the check's
+tolerance. Where that tree would be too large, all available engines must report infeasibility, and HiGHS a
+second time without presolve. No other claim is accepted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Branch and bound of a MIP without predictors, whose bounds are our own.
+"""Branch and bound of a MIP without predictors, whose bounds dovetail proves itself.
 
-An engine's tree is faster by far, but its word rests on tolerances and on presolving that nobody sees. This
-one confirms an engine's word on small programs, corrects the word where it is wrong, and gives what it has
-proved so far where the program is too large for it.
+An engine's tree is much faster, but the engine's claims depend on tolerances and on a presolve that nobody
+can inspect. This tree confirms the engine's claim on small programs, corrects a wrong claim, and returns the
+bound proved so far where the program is too large.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The networks of a problem, as branch and bound sees them: ranges of their vectors, and planes below them.
+"""The networks of a problem during branch and bound: ranges of their vectors, and planes below the vectors.
 
-A *column* is a number that a box bounds. The host's columns come first, then the logits of classes, then what
-the nonlinear steps of each sample read (the pre-activations of its neurons). So an input, an integer and the
-sign of a neuron are bounded, and branched on, in the same way.
+A *column* here is a number that a box bounds. The variables of the linear part come first, then the logits
+of classes, then the inputs of each sample's nonlinear steps (the pre-activations of its neurons). An input,
+an integer and the sign of a neuron are therefore bounded, and branched on, in the same way.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a tree of boxes leaves behind for somebody who looks at it again: its divisions, its leaves, and the
-multipliers that close each.
+"""The record of a branch-and-bound tree: its branchings, its leaves, and the multipliers that close each
+leaf.
 
-A *place* is where a box of the tree is, as its divisions alone have made it. Whatever else has made the box
-smaller (rows, networks, the goal) the checker finds out for itself; what reduced costs cut off is a leaf of
-its own. The checker looks at every leaf as soon as the tree closes it. One that it does not see closed is
-open again: for an LP of its own, and then for a division.
+A *place* is the position of a box in the tree, as given by the branchings alone. The checker recomputes
+every other reduction of the box (by constraints, networks or the objective limit); a part cut off by reduced
+costs is recorded as a leaf. The checker examines every leaf as soon as the tree closes the leaf. If the
+checker cannot confirm the leaf, the leaf is reopened: first for an LP of its own, then for branching.
 """
 
 from __future__ import annotations

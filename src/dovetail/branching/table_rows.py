@@ -1,9 +1,10 @@
-"""Rows of tables of trees, in a tree's LP: those that the open boxes need.
+"""Cutting planes from tables of tree outputs, for the LPs of the open boxes of a tree.
 
-A row that cuts off the point of a box's LP is found among the cells of that box (`tree_tables.py`). It holds
-in this box and in all within it, each with a right-hand side of its own; elsewhere it says nothing. The
-multipliers of the rows of one table, together, say of each cell what points in it cost at least: cells that
-cost as much as the goal go, and a box is divided where the cells that cost least are far apart.
+A cutting plane that cuts off the LP solution of a box is found among the cells of the box
+(`tree_tables.py`). The plane holds in this box and in all boxes within it, each with its own right-hand
+side; outside it says nothing. The multipliers of all planes of one table together give a lower bound on the
+cost of each cell. Cells whose bound reaches the objective limit are removed, and a box is branched on where
+its cheapest cells are far apart.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The tree ensembles of a problem, as branch and bound sees them: ranges of outputs by the leaves in reach.
+"""The tree ensembles of a problem during branch and bound: ranges of outputs from the leaves within reach.
 
-Of each tree the least and the largest leaf that a box can reach bound the ensemble's outputs, and nothing
-else of an ensemble is in the LP. A box reaches the cells of its ends and those between: what is at most a cut
-goes left, and the next number above the cut goes right, so that the two parts of a division at a cut have no
-cell in common, and no point is lost between them.
+The least and the largest leaf value that a box can reach in each tree bound the outputs of the ensemble. The
+LP contains nothing else about an ensemble. A box reaches the cells of its two ends and all cells between. A
+value at most equal to a split value goes left, and the next larger number goes right. The two parts of a
+branching at a split value therefore share no cell, and no solution is lost between them.
 
-An output is a sum over trees. Where it has to be at least `lower`, and all trees together reach `most`, no
-tree can be at a leaf that is more than most - lower below its own best one; from above likewise. What is left
-of a tree's leaves covers less of the box: every input lies within the hull of what is left of each tree.
+An output is a sum over trees. If the output must be at least `lower` and all trees together reach at most
+`most`, no tree can be at a leaf whose value is more than `most - lower` below the tree's best leaf; the same
+holds from above. The remaining leaves of a tree cover less of the box, and every input lies within the hull
+of each tree's remaining leaves.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A certificate for a bound that a solve has proved: by the host's LP, or by a tree over networks' inputs.
+"""A certificate for a bound that a solve has proved: from the linear part, or from a tree over network
+inputs.
 
-What proved the bound is not asked. Where no such certificate can be made, an engine's tree is named as what
-it is: the engine's word.
+The certificate is made without the method that proved the bound. Where no certificate can be made, the bound
+is labelled as an engine's claim.
 
-Parts of a certificate for components that rows tie together: at the rows' prices, by signs of neurons.
-
-Branching over signs is run once more at the prices that the bound was proved at, all components in a batch,
-and the nodes that it closes are the leaves of each component's tree; a class is split first. What is still
-open when the time is over is a leaf as well, and proves less.
+For components that share constraints, the certificate uses the prices of these constraints and branching on
+signs of neurons. The branching runs once more at the prices of the proved bound, with all components in a
+batch; the nodes that it closes are the leaves of each component's tree. A class is branched on first. Nodes
+still open at the time limit become leaves too and make the certified bound weaker.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
-"""The judge: is this point what it claims to be?
+"""The check of a solution: is it feasible, and are its outputs the predictors' answers?
 
-Plain numpy on the user's arrays and the user's own predictors. Nothing here is
-shared with a solver, an engine or a method, so that no mistake there can hide here.
+The check uses plain numpy on the user's arrays and the user's own predictors. No code is shared with a
+solver, an engine or a method, so that no mistake there can hide here.
 
-**"Its outputs are what your predictor says"** means: each output column is what the predictor, as its owner
-deploys it, answers for that sample in one batch of all samples of its block, on this machine, now. A
-predictor that computes in less than float64 gives other last digits for the same row in another batch, with
-another number of threads, on another processor. They are its own rounding, and no other point would be
-free of it: an answer within it counts as the predictor's. What it may do to the rows of the problem
-is reported as `Violation.rounding`. A class must be the same in the batch, alone and in float64, or the
-point does not count. docs/claims.md says the same to users.
+**"Its outputs are what your predictor says"** means: each output variable equals the answer of the
+predictor, as its owner deploys it, for that sample in one batch of all samples of its block, on this
+machine, now.
+
+A predictor that computes in less than float64 gives other last digits for the same row in another batch,
+with another number of threads, or on another processor. These differences are the predictor's own rounding,
+and no other solution would be free of them: a value within the rounding counts as the predictor's. The
+effect of the rounding on the constraints of the problem is reported as `Violation.rounding`. A class must be
+the same in the batch, alone and in float64; otherwise the solution does not count. docs/claims.md says the
+same to users.
 """
 
 from __future__ import annotations

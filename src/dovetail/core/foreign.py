@@ -1,8 +1,8 @@
 """A model of another modelling tool, as dovetail sees it.
 
-Each tool has one file in `models/` that says how its models are read into a `Mip`, how its variables are
-identified, how new ones are made, and how a solution is handed back. Reading never changes the owner's
-model; loading a solution changes only what the tool's ways of reading a solution return.
+Each tool has one file in `models/`. The file says how the tool's models are read into a `Mip`, how its
+variables are identified, how new variables are made, and how a solution is written back. Reading never
+changes the owner's model. Writing a solution changes only the values that the tool returns as its solution.
 """
 
 from __future__ import annotations

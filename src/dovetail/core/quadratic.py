@@ -1,8 +1,8 @@
-"""Quadratic functions: the quadratic terms of a model, and what a block of them computes.
+"""Quadratic functions: the quadratic terms of a model, and the block that computes them.
 
-A `Mip` is linear. Quadratic terms of another tool's model are read as `QuadraticTerms`; blocks compute them
-(`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` describes each: its curvature and its
-tangents.
+A `Mip` is linear. Quadratic terms of another tool's model are read as `QuadraticTerms`. Blocks compute these
+terms (`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` gives the curvature and the tangents
+of each block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The program of a problem as it was stated: a `Mip`, and templates that are not written out.
+"""The program of a problem as the user stated it: a `Mip`, and templates that are not written out.
 
-A solve of many blocks works on this form, part by part, on the user's own arrays. The matrix over all
-columns is made when `mip` is asked for.
+A solve of many blocks works on this form, part by part, with the user's own arrays. The matrix over all
+variables is built only when `mip` is read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A table of parts: all methods, engines, predictors, ..., one line for each.
+"""A table of parts (methods, engines, predictors, ...), with one line for each part.
 
-A line has the name of the part, its place and its purpose. A part is imported only when it is asked for, so
-that listing is cheap and a missing library affects only its users. `dovetail list`, the public names, shell
-completion, docs/parts.md and messages about unknown names are derived from the tables; registering a part
+A line has the name of the part, its module and its purpose. A part is imported only on first use, so that
+listing is fast and a missing library affects only the users of that part. `dovetail list`, the public names,
+shell completion, docs/parts.md and messages about unknown names come from the tables. Registering a part
 adds a line.
 """
 

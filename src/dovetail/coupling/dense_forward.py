@@ -1,8 +1,9 @@
-"""Dense networks of ReLUs, forward and backward by hand; for network steps on a GPU in float64, recorded.
+"""Forward and backward passes of dense ReLU networks without autograd, for network steps on a GPU in
+float64.
 
-A step asks a few hundred rows, so that a deep network takes as long as its kernels take to start; by hand
-they are fewer, and nobody writes down how they hang together. What is asked for again and again with as many
-rows is recorded as a CUDA graph, which starts all its kernels at once.
+A step evaluates a few hundred rows, so that the launch of kernels takes most of the time of a deep network.
+Without autograd there are fewer kernels and no graph to record. A pass that is repeated with the same number
+of rows is recorded as a CUDA graph, which launches all its kernels at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A block program as tensors: what blocks cost at prices, use of the coupling rows, and must satisfy.
+"""The data of block programs as tensors: costs at given prices, use of the coupling constraints, own
+constraints.
 
-Tensors have one row per block, or per descent. Where all rows are the same, one is stored and expanded: its
-first stride is 0, and its length is still the number of rows. The stride, never the length, says whether rows
-are repeated: a batch that has shrunk to one row is no special case.
+Tensors have one row per block, or one per descent. Where all rows are equal, one row is stored and expanded:
+the first stride is 0, and the length is still the number of rows. The stride, never the length, says whether
+rows are repeated, so that a batch of a single row needs no special case.
 """
 
 from __future__ import annotations

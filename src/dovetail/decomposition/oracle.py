@@ -1,9 +1,10 @@
-"""Pricing: all blocks at once look for their cheapest points at given prices, by sequential linear steps.
+"""Pricing: for all blocks at once, a search for the cheapest solutions at given prices by sequential linear
+steps.
 
-One step: the networks are linearised, the condition that is missed most (or met with least to spare) is kept,
-and the block's linear program within the trust region has a closed form: every coordinate goes to where it is
-cheapest, and what the condition still lacks is bought coordinate by coordinate, the cheapest per unit first
-(a fractional knapsack). Steps that neither mend conditions nor save cost are taken back.
+In each step the networks are linearised. The most violated constraint (or the tightest, if none is violated)
+is kept. The block's linear program within the trust region then has a closed form: every variable moves to
+its cheaper end, and the missing amount of the constraint is made up variable by variable, cheapest per unit
+first (a fractional knapsack). A step that neither reduces a violation nor the cost is undone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the owners of blocks say of points: outputs by their own predictors, and the columns of the host.
+"""Evaluation of block solutions by the predictors themselves: outputs, and the variables of the linear part.
 
-The search computes in float32; what it found has to hold here, in float64 and by the predictors as they are
-deployed. Where these live on the device of the search, points are asked there and need not travel.
+The search computes in float32. Its solutions must hold here, in float64 and with the predictors as deployed.
+Predictors on the device of the search are evaluated there, without a transfer.
 """
 
 from __future__ import annotations

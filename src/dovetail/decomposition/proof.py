@@ -1,14 +1,14 @@
-"""The least that blocks can cost at prices, proved by branch and bound over boxes of many blocks at once.
+"""Lower bounds on the cost of blocks at given prices, by branch and bound over boxes of many blocks at once.
 
-A box of a block is an interval for every number, and the levels that are left for every digit (`modes`).
-Planes below the networks over a box (`bounds.planes`) make the priced cost a sum of terms in one number or
-one digit each, so that its least value is found term by term. It holds for the networks as they are
-deployed, and all rounding is taken off. The point where it is least is a candidate. A box is done where its
-bound is within the tolerance of the block's best point, or where a condition cannot be met in it; all others
-are halved.
+A box of a block is an interval for every continuous variable and the remaining values of every discrete
+variable (`modes`). Planes below the networks over a box (`bounds.planes`) make the priced cost a sum of
+terms in one variable each, so that its minimum is found term by term. The bound holds for the networks as
+deployed; rounding is deducted. The minimiser is a candidate solution.
 
-With one or two numbers and a few digits this costs no more than the search. With nine numbers it does not
-end: what is proved then is true, and weak.
+A box is closed if its bound is within the tolerance of the block's best solution, or if a constraint cannot
+be met in the box. All other boxes are halved. With one or two continuous variables and a few discrete ones
+the proof costs no more than the search. With nine continuous variables the proof does not finish; the bound
+reached by then is valid but weak.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rounds over all shares: columns, prices, columns again, and finally a choice.
+"""The rounds of pricing over all shares: columns, prices, new columns, and a final choice.
 
-This file knows neither where blocks come from nor what becomes of the answer.
+This module depends neither on the source of the blocks nor on the use of the answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The closed form of a pricing step in one kernel, for GPUs (see `oracle`): thirty passes over memory less.
+"""The closed form of a pricing step as one Triton kernel, for GPUs (see `oracle`): thirty passes over memory
+fewer.
 
-Who has no Triton, or no compiler that it could use, prices by torch alone. The fractional knapsack needs no
-sort: what is bought before a coordinate is the sum over all that are cheaper, k times k comparisons per row.
+Without Triton, or without a compiler that Triton can use, torch computes the step. The fractional knapsack
+needs no sort: the amount bought before a variable is the sum over all cheaper variables, with k times k
+comparisons per row.
 """
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,valid-type,misc,unused-ignore"
 

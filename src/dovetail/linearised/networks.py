@@ -1,7 +1,7 @@
-"""All networks of a problem at once: values at many points, the linearisation at one.
+"""All networks of a problem together: values at many inputs, and the linearisation at one solution.
 
-Outputs of all blocks are laid end to end: block by block, sample by sample. A regression's value is
-its output; a class output's value is its logit relative to the threshold (with k classes, k logits), and
+The outputs of all blocks are concatenated, block by block and sample by sample. The value of a regression is
+its output. The value of a class output is its logit minus the threshold (with k classes: k logits), and
 `conditions` says which combinations of logits make a class.
 """
 

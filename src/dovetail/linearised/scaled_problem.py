@@ -1,11 +1,10 @@
-"""What methods that linearise know about a problem before they start: box, lengths, networks, penalties.
+"""Data about a problem that all linearising methods share: box, lengths, networks, penalties.
 
-Methods of one solve share it: `context.once(scaled_problem)`.
+The methods of one solve share the data through `context.once(scaled_problem)`.
 
-Merit functions: one number for a point that misses something, to choose by and never to judge by.
-
-A descent keeps the host's rows and may miss the networks: `l1_merit`. A completed point has true outputs and
-may miss rows: `CompletedMerit`.
+A merit function is one number for a solution with violations; methods choose by it and never judge by it. A
+descent satisfies the linear constraints and may miss the network equations: `l1_merit`. A completed solution
+has true outputs and may violate constraints: `CompletedMerit`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The last step of every solve: away from rows that hold only as this machine rounds.
+"""The last step of every solve: move away from constraints that hold only up to this machine's rounding.
 
-Solves end on the rows that limit them. A network in float32 is no smooth function there: evaluated one by
-one, the same samples may miss the row by what the network rounds. From such a point a short descent goes
-to the same problem with its limits moved in by that much. What it costs is as small as the rounding; a
-point that would cost more, or lose its proof, is not taken, and the result says what may be missed.
+Solves end with constraints active. A float32 network is not a smooth function at that scale: evaluated one
+by one, the same samples may violate the constraint by the network's rounding. From such a solution a short
+descent solves the problem with its limits tightened by that amount. The change of the objective is as small
+as the rounding. A solution that costs more, or that would lose its proof, is not taken, and the result
+reports the possible violation.
 """
 
 from __future__ import annotations

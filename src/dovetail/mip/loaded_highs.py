@@ -1,18 +1,17 @@
-"""One live HiGHS object: every return code looked at, time limits that mean what they say.
+"""One live HiGHS object, with every return code checked and reliable time limits.
 
-Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
-code and leave old values readable; a time limit counts from the object's birth for an LP
-but from the start of the run for a MIP; the thread count is fixed for each thread by its
-first run (`highs_threads`); Ctrl-C waits for the end of a solve unless a callback lets Python look; an
-interrupted object stays interrupted until a callback says otherwise;
-the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
-issue 3262, mended after 1.15.1).
+Pitfalls handled here, all measured on highspy 1.15.1: `run` and `passModel` return an error code and leave
+old values readable. A time limit counts from the creation of the object for an LP, but from the start of the
+run for a MIP. The thread count is fixed for each thread by its first run (`highs_threads`). Ctrl-C waits for
+the end of a solve unless a callback gives control to Python. An interrupted object stays interrupted until a
+callback resets it. The feasibility-jump heuristic crashes the process on programs with free variables (HiGHS
+issue 3262, fixed after 1.15.1).
 
-HiGHS is the house LP. Users choose among MIP engines; the LPs inside bounds, trust regions and column
-generation are always solved here, directly. They replace rows and keep the basis, append columns, read
-duals and rays, and round a dual value outward: a protocol for all that would have one implementation and
-describe HiGHS anyway. What needs less (a fixed program, other costs) asks `HighsEngine` or an engine of
-the user's choice. tests/test_imports.py lists the files that may import this one.
+Users choose among MIP engines; the LPs inside bounds, trust regions and column generation are always solved
+here by HiGHS. These LPs replace constraints and keep the basis, append variables, read duals and rays, and
+round a dual value outward. An interface for all that would have a single implementation. A caller that needs
+less (a fixed program, other costs) uses `HighsEngine` or the engine of the user's choice.
+tests/test_imports.py lists the modules that may import this one.
 """
 
 from __future__ import annotations

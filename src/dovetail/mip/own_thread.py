@@ -1,9 +1,9 @@
-"""Work on a thread of its own, for libraries that hear nobody while they work.
+"""Work on a thread of its own, for libraries that do not react to signals while they compute.
 
-Python handles signals between two of its own steps on the main thread, and SCIP may compute for half a
-minute without one. So the thread that called waits here: it hears signals, looks at the clock, asks the work
-to end, and after a moment of grace goes on without it. What the work has to tell is handled on the waiting
-thread, where the user's callback and predictors are used to be called.
+Python handles signals between two Python instructions on the main thread, and SCIP may compute for half a
+minute without returning to Python. So the calling thread waits here: it handles signals, checks the clock,
+asks the work to end, and after a grace period continues without the work. Messages of the work are handled
+on the waiting thread, where the user's callback and predictors are normally called.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""PIQP, the engine for programs without integers: an interior-point QP, fast and accurate.
+"""PIQP, the engine for programs without integers: an interior-point QP solver, fast and accurate.
 
-Its status infeasible or unbounded is numerical evidence, not a proof, so HiGHS is asked then, and also if
-PIQP does not converge.
+PIQP's status infeasible or unbounded is numerical evidence, not a proof. HiGHS decides in these cases, and
+also if PIQP does not converge.
 """
 
 from __future__ import annotations

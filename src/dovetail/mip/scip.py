@@ -1,8 +1,8 @@
-"""SCIP as an engine: proximal terms are a few rows t >= sum of w/2 s^2, written anew when weights change.
+"""SCIP as an engine: proximal terms are a few constraints t >= sum of w/2 s^2, replaced when weights change.
 
-SCIP 10.0 aborts the process ("free(): invalid size") where its heuristics hand some thousands of squares to
-a solver of nonlinear programs, in one row or in many: so its NLP is switched off. One row for all squares
-takes it minutes to look at, one row for each seconds at every node.
+SCIP 10.0 aborts the process ("free(): invalid size") where its heuristics pass some thousands of squares to
+a nonlinear solver, in one constraint or in many, so its NLP is switched off. With one constraint for all
+squares SCIP needs minutes to start; with one constraint for each square it needs seconds at every node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Models of other tools, read into a `Mip`, one file per tool; importing this package imports none of the
-tools."""
+"""Readers of other tools' models, one file per tool; importing this package imports none of the tools."""
 
 from __future__ import annotations
 

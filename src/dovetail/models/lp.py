@@ -1,12 +1,12 @@
-"""A reader of .lp files beside HiGHS's own, for one purpose: both must say the same.
+"""A second reader of .lp files, to check HiGHS's reader: both must give the same model.
 
-HiGHS takes `2 a + 3 a` for 3 a, drops a constant on the left of a row, and reads `nan`. So the text is read
-here too, by a narrow grammar (linear rows with one limit, bounds, integers, binaries, a closing `end`); what
-is outside the grammar is refused with its line, and what HiGHS made of the file must be what was read here.
+HiGHS reads `2 a + 3 a` as 3 a, drops a constant on the left of a constraint, and accepts `nan`. So the text
+is read here too, with a narrow grammar (linear constraints with one limit, bounds, integers, binaries, a
+closing `end`). Text outside the grammar is refused with its line, and HiGHS's model must equal the model
+read here.
 
-Names like `x[0,1]`, which Gurobi gives by default, HiGHS takes for the beginning of a quadratic part. It is
-given a copy of the file with `x(0,1)` in their place, which it takes for a name; what it read gets the names
-of the file back.
+HiGHS takes names like `x[0,1]`, Gurobi's default, for the beginning of a quadratic part. HiGHS therefore
+gets a copy of the file with `x(0,1)` in their place, and the model gets the file's names back.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A look at an .mps file before HiGHS reads it.
+"""A check of an .mps file before HiGHS reads the file.
 
-HiGHS takes `abc` for 0, makes a column of a misspelt bound, lets every cost be 0 when an entry names an
-unknown row, and stops at the first line it takes for the end. So the text is looked at first: all sections
-once and in order, every name known, every number a number, and a closing line. What HiGHS then read must
-have the columns, rows and entries that were seen.
+HiGHS reads `abc` as 0, makes a variable of a misspelt bound, sets every cost to 0 when an entry names an
+unknown constraint, and stops at the first line that looks like the end. So the text is checked first: all
+sections once and in order, every name known, every number valid, and a closing line. The model that HiGHS
+reads must then have the same variables, constraints and entries.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A `pyscipopt.Model` as dovetail reads it.
+"""A `pyscipopt.Model` as dovetail reads it: variables, linear and quadratic constraints, logical
+constraints.
 
-The variables, the linear and quadratic rows and the logical constraints of a PySCIPOpt model.
+PySCIPOpt gives no access to special ordered sets, cardinality constraints and exclusive or. These are read
+from SCIP's own text of the model, in which variables and constraints are numbered in order. Only constraints
+that can be written linearly are read.
 
-PySCIPOpt cannot be asked about special ordered sets, cardinality and exclusive or: these are read from SCIP's
-own text of the model, in which variables and constraints are numbered in their order.
-
-Only constraints that say something linear are read. Two calls of PySCIPOpt end the process when they meet
-what they do not expect (`getVars` without a problem, `getConsVars` of a special ordered set), and a
-variable may outlive its model: what is asked of SCIP here is asked only where it can answer.
+Two calls of PySCIPOpt end the process on unexpected input (`getVars` without a problem, `getConsVars` of a
+special ordered set), and a variable may outlive its model. SCIP is therefore called only in states in which
+it can answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Values and derivatives of several graphs of one shape together.
 
 A small network takes microseconds to compute, and a hundred times as long to call through a library.
-Searches that know the graphs of networks and have many points, or many such networks, compute them here.
+Searches that know the graphs of networks and have many inputs, or many networks of one shape, compute the
+values here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A network as it is computed: every operation, number by number, in the order they are carried out.
+"""A network as a program: every scalar operation, in the order of computation.
 
-Numbers are known by their place in one long row: the inputs first, then what each operation gives. Views,
-slices and transposes are no operations: they only say which numbers are meant. What anybody has to know of a
-network follows from its program, operation by operation: values, ranges, what rounding can do, and the graph
-that planes are made of.
+Numbers are known by their index in one long vector: the inputs first, then the result of each operation.
+Views, slices and transposes are no operations: they only select indices.
+
+All facts about a network follow from its program, operation by operation: values, ranges, rounding errors,
+and the graph from which planes are made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Outputs made of a predictor's own: products with its inputs, and squares.
+"""Outputs derived from a predictor's outputs: products with its inputs, and squares.
 
-The predictor inside answers as ever, in its own dtype; what is made of its answers is computed in float64.
-Gradients pass through both. Where the predictor is known operation by operation, so is what is made of it:
-bounds and proofs then cover the whole.
+The inner predictor answers in its own dtype; derived outputs are computed in float64. Gradients pass through
+both. If the inner predictor is known operation by operation, so are the derived outputs, and bounds and
+proofs cover the whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Predictors kept in files: what may come from strangers is read, what runs code when read is not.
+"""Predictors in files: formats from untrusted sources are parsed, and formats that run code need
+`trust=True`.
 
-A pickle is a program: reading one runs it. `.pt` files are read by torch's loader of plain numbers alone, and
-there is no second attempt in another way; pickles, joblib files, TorchScript and `.pt2` archives are read
-only with `trust=True`, which says that the file comes from a source as good as one's own code.
+A pickle is a program: reading a pickle runs it. `.pt` files are read only with torch's loader for plain
+tensors, without a fallback. Pickles, joblib files, TorchScript and `.pt2` archives are read only with
+`trust=True`, which states that the file is as trustworthy as one's own code.
 """
 
 from __future__ import annotations

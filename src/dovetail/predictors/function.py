@@ -1,8 +1,8 @@
-"""Any function f(X) -> Y on numpy batches as a predictor; its gradients are central differences.
+"""Any function f(X) -> Y on numpy batches as a predictor, with gradients by central differences.
 
-Each gradient costs 2 d evaluations per sample, made in one batch. A step function
-(a tree ensemble, say) has gradients of zero almost everywhere: the points a method
-finds are still judged by the function itself.
+Each gradient costs 2 d evaluations per sample, made in one batch. A step function (a tree ensemble, say) has
+gradients of zero almost everywhere; the solutions that a method finds are still judged by the function
+itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Keras models on the torch backend.
 
-Such a model is a torch module, and its own answer is had like any module's. But Keras computes in its own
-dtype whatever it is given: a copy turned into float64 says float64 and still multiplies in float32. So
-gradients run the model's own code with frozen float64 variables in place of its own (`stateless_call`), and
-every cast it asks torch for is one to float64.
+Such a model is a torch module and predicts like any module. But Keras computes in its own dtype whatever the
+input: a copy converted to float64 still multiplies in float32. So gradients run the model's own code with
+frozen float64 variables in place of its own (`stateless_call`), and every cast that the model requests goes
+to float64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rule lists: the first rule whose conditions hold gives the output.
 
-Tariffs, price breaks and step functions are such lists, and so is what rule learners print. A rule list is a
-tree that asks one condition after the other; what follows a condition that fails is written once for each way
-there, less what cannot be reached any more (`trees/assembly.py`).
+Tariffs, price breaks and step functions are rule lists, and rule learners print them. A rule list is a tree
+that checks one condition after the other. The part after a failed condition is repeated for each way to
+reach it, without the branches that cannot be reached any more (`trees/assembly.py`).
 """
 
 from __future__ import annotations

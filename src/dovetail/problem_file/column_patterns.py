@@ -1,9 +1,9 @@
-"""Names of columns, written short: ``x[*]`` is a row of features, ``x[{i}]`` one of each sample.
+"""Short forms of variable names: ``x[*]`` is a row of features, ``x[{i}]`` one feature of each sample.
 
-`*` stands for a whole number, and the columns come in the order of these numbers: a predictor takes its
-features in one order only, so names with words in that place have to be written out. `{i}`
-stands for any index (no comma, no bracket); the outputs say which there are, and every index is one sample.
-A name that a column has is that column, whatever signs are in it.
+`*` stands for a whole number, and the variables come in the order of these numbers. A predictor takes its
+features in one order only, so names with words in that place must be written out. `{i}` stands for any index
+(no comma, no bracket). The outputs say which indices there are, and every index is one sample. A pattern
+that is also the exact name of a variable means that variable.
 """
 
 from __future__ import annotations

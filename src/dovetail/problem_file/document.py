@@ -1,7 +1,7 @@
-"""A TOML file: what it says, and on which line, for messages that name the place.
+"""A TOML file: its values, and the line of each value, for messages that name the line.
 
-`tomllib` gives values without their lines. `line_numbers` goes through a text that tomllib has read, so that
-nothing is checked again: it only tells strings, arrays, tables and comments apart, and counts.
+`tomllib` returns values without line numbers. `line_numbers` scans a text that tomllib has accepted, so that
+it checks nothing again: it only tells strings, arrays, tables and comments apart, and counts lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Improvements of incumbent and bound, their distance, and the words for what found or proved them.
+"""Improvements of incumbent and bound, the gap between them, and the names of the methods that found them.
 
-The log, the page and docs/log.md use these words. Methods give a short source with each point that they
-offer and each bound that they prove. An unknown source, of a method of the user's own, stands for itself.
+The log, the page and docs/log.md use these names. Methods give a short source with each solution and each
+bound. The unknown source of a user's own method is printed unchanged.
 """
 
 from __future__ import annotations

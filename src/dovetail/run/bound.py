@@ -1,7 +1,7 @@
-"""A bound, the points it holds for, and the arithmetic that proved it.
+"""A bound, the solutions for which it holds, and the arithmetic that proved it.
 
-A bound carries its value, its scope and its support from the method that proves it to the result. `GapLimit`
-says how small the gap must be for a solution to be called optimal.
+The method that proves a bound gives its value, its scope and its support; all three reach the result
+unchanged. `GapLimit` says how small the gap must be for a solution to be called optimal.
 """
 
 from __future__ import annotations

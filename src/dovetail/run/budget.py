@@ -1,4 +1,4 @@
-"""The budget of work: a deadline, a limit on memory, and a flag that says why work must stop."""
+"""The budget of a solve: a deadline, a memory limit, and a flag that says why the work must stop."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Predictors that are not asked any more when the time is over.
+"""Predictors that are no longer called after the deadline.
 
-Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
-takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
-method, wherever it is; the best point is in the incumbent. Copies are made once for a solve, and what
-predictors say of themselves is asked once: incumbent, search and the last check share them. All questions
-pass here, so that here they are counted, and what the user's code raises is marked as the user's
-(`run/failures.py`).
+Methods check the clock between their steps. One step may contain a thousand networks, or a network that
+takes a second per call. So each call, and each copy of a predictor, checks the clock as well. The exception
+ends the method at any place; the best solution is in the incumbent.
+
+Predictors are copied, and their properties read, once per solve; incumbent, search and the last check share
+the copies. All evaluations pass through this module, which counts them and marks exceptions of the user's
+code as the user's (`run/failures.py`).
 """
 
 from __future__ import annotations

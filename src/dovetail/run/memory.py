@@ -1,6 +1,6 @@
-"""Memory of this process, and the memory that the machine can still give.
+"""Memory used by this process, and memory that the machine still has free.
 
-Linux reports current use. Other systems report only the maximum, and not what is free; without the module
+Linux reports the current use. Other systems report only the maximum, and no free memory; without the module
 `resource` (Windows) nothing is known.
 """
 

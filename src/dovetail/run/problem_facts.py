@@ -1,12 +1,13 @@
-"""What a result keeps of the problem that it answers, so that it can be read without the problem.
+"""The facts about a problem that a result stores, so that the result can be read without the problem.
 
-The bounds of columns say which values are at a bound; the classes before the decision say what the decision
-changed. All of it goes into the result's file: a page made of the file is the page of the solve.
+The bounds of variables show which values are at a bound. The classes before the decision show what the
+decision changed. Both go into the result's file: a page made from the file is the page of the solve.
 
-`untouched_inputs` are the inputs of a block when nothing is done: the values that the rows give them. A
-treatment is mostly stated as ``x - up + down = w``: with all else at 0 the input x is w. So is a distance,
-``x - d <= w`` and ``x + d >= w``. The rows of an input that hold no other input and no output, and whose
-other columns may be 0, limit the input to an interval there; where that is a single value, it is known.
+`untouched_inputs` are the inputs of a block when nothing is done: the values that the constraints give them.
+A treatment is mostly stated as ``x - up + down = w``: with all other variables at 0 the input x is w. A
+distance is stated as ``x - d <= w`` and ``x + d >= w``. The constraints of an input that contain no other
+input and no output, and whose other variables may be 0, limit the input to an interval. If the interval is a
+single value, the value is known.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Processes of this machine, each behind a pipe, and a pool of them for tasks that do not know each other.
+"""Processes of this machine, each behind a pipe, and a process pool for independent tasks.
 
-Processes are started afresh, never forked: torch and HiGHS have threads, and a fork copies their locks in
-whatever state these are. A process has one thread and a session of its own: Ctrl-C and SIGTERM belong to the
-one who started the process. The process makes objects of recipes and answers letters (`Desk`) until nobody
-holds the other end of its pipe.
+Processes are spawned, never forked: torch and HiGHS have threads, and a fork copies their locks in an
+arbitrary state. A process has one thread and a session of its own: Ctrl-C and SIGTERM belong to the process
+that started it. The process builds objects from recipes and answers requests (`Desk`) until the other end of
+its pipe is closed.
 
-A process imports the caller's program only where `program` says so. Without the program nothing that the
-program itself defines can travel, and `NotPicklable` says so; with the program everything that the program
-does must be under `if __name__ == "__main__":`.
+A process imports the caller's program only if `program` is set. Without the program, objects that the
+program itself defines cannot be sent, and `NotPicklable` is raised. With the program, its top-level code
+must be under `if __name__ == "__main__":`.
 
-Workers: objects that live as long as a run, here or elsewhere, and are asked all at once.
-
-A *recipe* makes one object. Where objects live elsewhere, recipes, arguments and answers are pickled, and the
-recipes are all that is kept here: a worker that is lost is replaced, its objects are made again, and asked
-first what `renew_by` said. What is asked must be small; what is large stays with the object.
+Workers are objects that live as long as a run, in this process or in others, and are called all at once. A
+*recipe* makes one object. Where objects live elsewhere, recipes, arguments and answers are pickled, and only
+the recipes are kept here. A lost worker is replaced: its objects are made again, and first get the call that
+`renew_by` names. Requests must be small; large data stay with the object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Ray: workers on the cores and GPUs of one machine or of many; the only file that imports it.
+"""Ray: workers on the cores and GPUs of one machine or of several. Only this module imports Ray.
 
-Ray and not joblib or Dask: its actors keep what they were given from call to call, it places them where there
-is a free core or GPU, and a call to an actor takes two milliseconds. Where nobody has started it, we start
-one on 127.0.0.1, with neither dashboard nor usage statistics, and end it; one that we did not start stays.
+Ray rather than joblib or Dask: Ray's actors keep their data from call to call, Ray places actors on a free
+core or GPU, and a call to an actor takes two milliseconds. If no Ray cluster is running, dovetail starts one
+on 127.0.0.1, without dashboard and usage statistics, and stops it at the end. A cluster that dovetail did
+not start keeps running.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Results in files: dataclasses as JSON, and back.
+"""Results in files: dataclasses to JSON and back.
 
-A file may have been cut, edited or made up, so `read` looks at every part before it is believed: a
-`ValueError`, `KeyError` or `TypeError` says what is wrong. The fields of the dataclass say what a part must
-be.
+A file may be truncated or edited, so `read` checks every part before use: a `ValueError`, `KeyError` or
+`TypeError` says what is wrong. The fields of the dataclass define the types of the parts.
 """
 
 from __future__ import annotations

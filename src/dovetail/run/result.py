@@ -1,9 +1,8 @@
-"""What a solve returns.
+"""The result of a solve.
 
-What became of the one model that a method wrote a whole problem into: the baseline's own record.
-
-Writing such a model may take longer than solving it, and either may end for want of time or memory: whoever
-compares methods has to tell these apart.
+For a method that writes the whole problem into one model, the result also has the record of that model.
+Building the model may take longer than solving it, and either step may run out of time or memory;
+comparisons of methods must tell these cases apart.
 """
 
 from __future__ import annotations

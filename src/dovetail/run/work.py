@@ -1,8 +1,8 @@
-"""How much was done, counted instead of timed: nodes of search trees, linear programs, and effort.
+"""Counts of work in place of seconds: nodes of search trees, linear programs, and effort.
 
 Counts do not depend on the machine or its load, so tests and benchmarks compare them. Effort is a clock made
-of counts: who counts something says about how many seconds it takes. The counts are of this process: solves
-that run at the same time in several threads count together.
+of counts: each counter states about how many seconds its unit takes. The counts belong to the process:
+solves that run at the same time in several threads count together.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""One solve: `solve` reads the model, looks at the host, lets a method search, and packs what it found.
+"""One solve: `solve` reads the model, relaxes it, runs a method, and packs the result.
 
-Methods search; here the input is checked (options, start), the clock is started and the best point checked
-once more before it is returned (job, search, packing). One place decides what the answer is called (status).
+Methods search. This package checks the input (options, start), starts the clock, and checks the best
+solution once more before it is returned (`job`, `search`, `packing`). One module decides the status of the
+result (`status`).
 """

@@ -1,13 +1,14 @@
-"""`n_jobs=` of a solve: the same problem in other processes, where it can travel there.
+"""`n_jobs=` of a solve: the same problem in further processes, if the problem can be pickled.
 
 Threads have little to share in one solve: descents are chains of small LPs and small networks. Searches with
-other seeds need nothing of each other and end in other local optima; the best of them is the answer. Proofs
-that take turns here have a process each there: every other one runs one proof beside its searches, the rest
-search all the time. With very many blocks the blocks are spread instead (`decomposition/hiring.py`).
+other seeds are independent and end in other local optima; the best solution is the answer. Proofs that take
+turns in one process can run in processes of their own: every other process runs one proof beside its
+searches, the rest only search. With very many blocks the blocks are distributed instead
+(`decomposition/hiring.py`).
 
-`ConcurrentSolve` is the far side: an object that solves by itself and answers `better_than(objective)` with
-a point or None, and the best bound that it has proved. What the others find is fetched, never waited for
-long. A process that is lost, or fails, is one less; the solve here goes on.
+`ConcurrentSolve` runs in the other process: it solves by itself and answers `better_than(objective)` with a
+solution or None, and with its best proved bound. The solve never waits long for the others. If a process is
+lost or fails, the solve continues without it.
 """
 
 from __future__ import annotations

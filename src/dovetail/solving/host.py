@@ -1,10 +1,9 @@
-"""What the host proves by itself: infeasible, unbounded, or a bound on every objective.
+"""Claims proved from the linear part of a problem alone: infeasible, unbounded, or a bound on the objective.
 
-Every word is our own (`bounds`): engines find points, multipliers and directions, which are then judged.
-
-The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
-knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
-infeasible, and its bound is a bound for the problem.
+Dovetail proves all claims itself (`bounds`): engines find solutions, multipliers and directions, which are
+then checked. The linear part is a relaxation of the whole problem, since it leaves out y = f(x). Of the
+outputs it contains only their bounds, and that classes are 0 or 1. So an infeasible linear part proves the
+problem infeasible, and a bound of the linear part is a bound of the problem.
 """
 
 from __future__ import annotations

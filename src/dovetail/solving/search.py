@@ -1,8 +1,9 @@
-"""The search: what is known is offered, the method goes on from there, and a failure ends it in order.
+"""The search of a solve: known solutions are offered first, then the method runs; a failure ends it in
+order.
 
-A method of dovetail's own that fails is a part that fails (`run/failures.py`): the best point so far is the
-answer, with the stop reason "error". What the user's own code raises (a predictor, a method), and what a
-method says of options and problems that it cannot take, reaches the user.
+A built-in method that fails is a part that fails (`run/failures.py`): the best solution so far is the
+answer, with the stop reason "error". Exceptions of the user's own code (a predictor, a method) reach the
+user, and so do a method's errors about options and unsupported problems.
 """
 
 from __future__ import annotations

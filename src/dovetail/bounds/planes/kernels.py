@@ -1,8 +1,8 @@
-"""Parts of planes that are one kernel each on a GPU; everywhere else, and without Triton, the same by torch.
+"""Steps of the plane computation that run as one kernel each on a GPU, and in torch elsewhere.
 
-A wrong bound is worse than a slow one. Prices need no belief: any one is sound. Of lines the first answer for
-every width is held against torch's, and a kernel that is farther from it than rounding explains is not asked
-again.
+A wrong bound is worse than a slow bound. Any price gives a valid bound, so prices need no check. For lines,
+the first result for every width is compared with torch's result. A kernel whose result differs by more than
+rounding explains is not used again.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""The boxes that one component has been cut into, which together hold all its points, and where they are cut.
+"""The boxes into which one component has been divided; together they contain all solutions of the component.
 
-A box stands for its points by its least use. One whose cheapest corner is a true point need not be cut any
-further: it is *closed*, and any other box that uses no less of anything is left out.
+The rest of the problem sees only the *use* of a component: its cost, and its contribution to each coupling
+constraint, all written as G z <= h. Interval arithmetic gives the least use of a box of cells, entry by
+entry.
 
-A box is looked at where it is nearest to a point that uses little. If the outputs there are those that its
-least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere: it
-is cut as in branching over trees, where most of what is missing lies behind (`branching/tree_ensembles.py`).
-
-One component of a problem of tree ensembles, and what it adds to cost and coupling rows at least.
-
-All that the rest of the problem sees of a component is its *use*: its cost, and what it adds to each coupling
-row, all of which are read as G z <= h. A box of cells has a least use, entry by entry, by intervals.
+A box represents its solutions by its least use. A box whose cheapest corner is a true solution is *closed*:
+it is not divided further, and any other box that uses no less of anything is dropped. Other boxes are
+examined at the solution with nearly the least use. If the outputs there equal those assumed by the least
+use, no division is needed. Otherwise some trees have better leaves elsewhere, and the box is divided as in
+branching over trees, where most of the difference arises (`branching/tree_ensembles.py`).
 """
 
 from __future__ import annotations

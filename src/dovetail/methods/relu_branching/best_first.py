@@ -1,7 +1,7 @@
-"""Best-first branching for all targets together, independent of what a node is.
+"""Best-first branch and bound for several targets together, independent of the kind of node.
 
-Every round takes the nodes with the lowest bounds, of each target in turn, and expands them in one batch.
-The bound of a target is the lowest of its open nodes and of all closed ones, at their own bounds.
+Every round takes the nodes with the lowest bounds, of each target in turn, and expands the nodes in one
+batch. The bound of a target is the lowest bound of its open and its closed nodes.
 """
 
 from __future__ import annotations

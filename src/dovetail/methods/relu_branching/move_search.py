@@ -1,9 +1,11 @@
-"""Branching over the moves themselves: cells of a closed-form set, whatever the network is made of.
+"""Branching over the moves of inputs: cells of a closed-form set, independent of the structure of the
+network.
 
-Moves up and down of one input are one signed number: with costs on both, no best point uses both. A cell is a
-box of such numbers; over it the set is of the same kind, counted from the cell's own corner. Cells are cut by
-reduced costs (what is cut off reaches the limit) and split where the plane falls most. For networks of four
-and more layers, of few inputs, on a GPU: there are millions of cells.
+The move up and the move down of one input are one signed number: since both cost, no best solution uses
+both. A cell is a box of such numbers; the set over a cell has the same form, measured from the cell's own
+corner. Reduced costs shrink cells (the removed part reaches the limit), and a cell is divided where the
+plane changes most. The method serves networks of four and more layers with few inputs, on a GPU with
+millions of cells.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The room a graph may take, seen before it is taken.
+"""The memory that an ONNX graph needs, estimated before the graph runs.
 
-A few bytes of a graph can ask for terabytes: by one shape, or by doubling a tensor forty times. What an
-operator would make is found by running it on tensors without data (torch's "meta" device, shapes alone);
-only then is it run. Thus no operator needs a rule of its own, and none can be forgotten.
+A few bytes of a graph can request terabytes: by one shape, or by doubling a tensor forty times. The size of
+each operator's result is found by running the operator on tensors without data (torch's "meta" device,
+shapes only); only then does the operator run. Thus no operator needs a rule of its own, and none can be
+forgotten.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""ONNX's `TreeEnsemble` operators (of the domain ai.onnx.ml), read into the flat form.
+"""ONNX's `TreeEnsemble` operators (domain ai.onnx.ml), read into the flat form.
 
-A graph that is such an operator and nothing else (but for names and casts after it) is a tree ensemble, which
-is how the converters of scikit-learn, XGBoost and LightGBM write them. The input is float32 (or float64), and
-so are the sums. A split that asks whether an input is a number, or one of several, sends those float64 to one
-side that are that number once they are cast: a piece of the line, so that any column may be asked.
+A graph with a single such operator (and names and casts after it) is a tree ensemble; the converters of
+scikit-learn, XGBoost and LightGBM write tree models in this way. The input is float32 (or float64), and so
+are the sums. A split on equality with a number, or with one of several numbers, sends to one side all
+float64 values that equal the number after the cast: an interval, so that the feature may be any variable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The answer of an estimator to rows of numbers, by its own method.
+"""The prediction of an estimator for rows of numbers, by its own method.
 
-Where an encoder reads a feature, the number stands for a category: the category itself, or the position of
-one that is no number. A row without a valid category has no answer if the encoder refuses it.
+Where an encoder reads a feature, the number stands for a category: the category itself, or the position of a
+category that is not a number. A row without a valid category has no prediction if the encoder refuses the
+row.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""A trained scikit-learn estimator written once more as torch modules, class by class.
+"""A trained scikit-learn estimator rewritten as torch modules, class by class.
 
-A class of scikit-learn's that is not known yet takes one function, and one line in a table here: what its
-`transform` computes (any step of a pipeline but the last), or what its answer is. Estimators made of
-estimators (one for each output, in a chain, averaged, stacked) are written by the estimators inside them.
+To support another class of scikit-learn, add one function and one line in a table here: the function gives
+the class's `transform` (any step of a pipeline but the last) or its prediction. Estimators made of
+estimators (one for each output, in a chain, averaged, stacked) use the modules of the estimators inside
+them.
 
-Support vector machines of several classes are decided by one vote of each pair of them. A tie goes to the
-class that comes first, unless `break_ties` is set: then to the one with the larger sum of decisions, and
-`decision_function` says which.
+Support vector machines of several classes are decided by one vote of each pair of classes. A tie goes to the
+first class, unless `break_ties` is set: then to the class with the larger sum of decisions, as in
+`decision_function`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Trees as a part of a larger estimator: in a vote, in a stack, one for each output.
+"""Trees as a part of a larger estimator: in a vote, in a stack, one model for each output.
 
-As a part they are a step function. Where nothing but trees is averaged or put side by side, the whole is a
-tree ensemble again, for the methods that know cells.
-
-Where they split by categories, `category_features` says which features of the whole these are. Votes, stacks
-and models of several outputs hand their features on as they are. Before the trees of a
-pipeline an encoder may number categories, or a column transformer let them pass: what changes them otherwise
-(a scaler) is refused, since a category that was scaled is none any more.
+As a part they are a step function. Where only trees are averaged or put side by side, the whole is a tree
+ensemble again, for the methods that use cells. Where they split by categories, `category_features` says
+which features of the whole are categories. Votes, stacks and models of several outputs pass their features
+unchanged. Before the trees of a pipeline an encoder may number categories, or a column transformer pass them
+on. Any other change (a scaler) is refused, since a scaled category is no category any more.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """Any `torch.nn.Module` as a predictor; a trained skorch net as the module inside it.
 
-`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode; the mode is restored
-after every call. Gradients never touch the owner's module: they run through a float64 copy in evaluation mode
-with frozen parameters. Where the code itself asks for a lower precision (`x.half()`, say), the copy is given
-float64 instead.
+`predict` runs the owner's module on its device, in its own dtype, in evaluation mode; the mode is restored
+after every call. Gradients never touch the owner's module: they run through a float64 copy in evaluation
+mode with frozen parameters. Where the module's code requests a lower precision (`x.half()`, say), the copy
+uses float64 instead. skorch's own `predict_proba` may add a softmax or a sigmoid, depending on the training
+loss. Here no layer is added: a module that ends in logits gives logits, and a class is decided at 0.
 
-skorch's own `predict_proba` may put a softmax or a sigmoid on top, depending on the training loss. That is
-not done here: a module that ends in logits gives logits, and a class is decided at 0.
+Nothing is claimed of the arithmetic of a network that may multiply in a coarser precision than its dtype:
+under autocast, or where the process allows TF32 or bfloat16 in matrix products.
 
-Nothing is claimed of the arithmetic of a network that may multiply in something coarser than its dtype: under
-autocast, or where the process allows TF32 or bfloat16 inside its matrix products.
-
-As a program, the module itself is run, in its own dtype and with its hooks, on a row that has no numbers
-(`Traced`). So what is recorded is what it computes for all inputs; code that looks at numbers is refused. One
-row is enough: rows that influence each other were refused when the predictor was added.
+To record its program, the module itself is run, in its own dtype and with its hooks, on a row without
+numbers (`Traced`). So the record holds for all inputs, and code that looks at values is refused. One row is
+enough: modules whose rows influence each other were refused when the predictor was added.
 """
 
 from __future__ import annotations

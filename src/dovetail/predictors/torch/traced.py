@@ -1,13 +1,12 @@
-"""A tensor without numbers: it goes through a module and records what is done to it.
+"""A tensor without numbers that records the operations of a module.
 
-Its data are places of numbers in a `Recording`. Code that wants to see a value (a branch, `item`, numpy) is
-refused, so what is recorded is what the module does for every input. Views are views of the places, and what
-is changed in place is changed for all views of it, as with numbers. Operations that only move numbers are
-carried out on their places.
+The data of such a tensor are indices of numbers in a `Recording`. Code that needs a value (a branch, `item`,
+numpy) is refused, so the record holds for every input. Views are views of the indices, and an in-place
+change applies to all views, as with numbers. Operations that only move numbers are carried out on the
+indices.
 
 Operations that are not affine: functions of single numbers, maxima, softmax, normalisation, attention.
-
-Functions made of straight pieces are written with ReLUs.
+Piecewise linear functions are written with ReLUs.
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ def _joined(func: Any, tensors: Any, dim: int = 0) -> Any:
 def _cast(func: Any, tensor: Traced, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
     """To another float format: the numbers are rounded, like a product with 1."""
     if dtype is not None and not dtype.is_floating_point:
-        raise UnsupportedError(f"what depends on the inputs is turned into {dtype}")
+        raise UnsupportedError(f"the module casts values that depend on its inputs to {dtype}")
     if dtype in (None, tensor.dtype):
         return tensor.like(tensor.places.clone(memory_format=kwargs.get("memory_format")))
     return HANDLERS["mul"](func, tensor.like(tensor.places.clone(), dtype), 1.0)

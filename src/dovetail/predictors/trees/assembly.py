@@ -1,15 +1,15 @@
-"""Trees of a library, one by one, put together into the flat form.
+"""Trees of a library, one by one, converted into the flat form.
 
-A split is a question that numbers answer with yes up to some point, and with no beyond it. That point, the
-largest float64 that a library's comparison sends left, is found without knowing how the question is asked
-(with < or <=, after a cast, behind a scaler): by bisection over all float64, which takes 64 questions.
+A split is a comparison that holds for all numbers up to some threshold and for none beyond. The threshold,
+the largest float64 that the library sends left, is found by bisection over all float64 values, in 64
+comparisons. The bisection needs no knowledge of the comparison (< or <=, after a cast, behind a scaler).
 
-Splits that are no single threshold (by a set of categories, or with a number that counts as missing and has a
-way of its own) cut the line of one feature into pieces, each of which goes left or right. A binary search
-over the pieces takes the place of the split; what is below is written once for each piece, less the parts
-that cannot be reached from it. (A way on which three features are asked for five pieces each is 125 ways
-then: beyond `MOST_NODES` a model is refused.) Between two categories nothing is defined: they are told apart
-half way, and their columns must be integer.
+Splits without a single threshold (by a set of categories, or with a number that counts as missing and has
+its own branch) cut the range of one feature into intervals, each of which goes left or right. A binary
+search over the intervals takes the place of the split. The subtree below is repeated for each interval,
+without the parts that cannot be reached. (A path with five intervals for each of three features becomes 125
+paths; beyond `MOST_NODES` a model is refused.) Between two categories nothing is defined: the threshold is
+half way between them, and their variables must be integer.
 """
 
 from __future__ import annotations

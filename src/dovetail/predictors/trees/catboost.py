@@ -1,11 +1,12 @@
-"""CatBoost's models, asked as they are and read off the JSON that they export.
+"""CatBoost's models: predictions from the live model, trees from its JSON export.
 
-x goes right where float32(x) > border, a category where it is the one that is asked for. Oblivious trees ask
-the same question on a whole level: bit b of a leaf's number is the answer to the b-th. Grown trees
-(Depthwise, Lossguide) are nested as they are.
+x goes right where float32(x) > border; a category goes right where it is the category of the split.
+Oblivious trees use the same split on a whole level: bit b of a leaf's number is the result of the b-th
+split. Grown trees (Depthwise, Lossguide) are nested as exported.
 
-Of categories a model keeps no more than a hash of their text: the lower half of CityHash64 (version 1.0; Pike
-and Alakuijala, 2011). Numbers of categories are looked for among the first ones, with all that share a hash.
+A model keeps only a hash of the text of a category: the lower half of CityHash64 (version 1.0; Pike and
+Alakuijala, 2011). The numbers of categories are searched among the first numbers, with all that share a
+hash.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Tree ensembles in files of XGBoost (.json, .ubj), CatBoost (.json) and LightGBM (.txt): read, never run.
+"""Tree ensembles in files of XGBoost (.json, .ubj), CatBoost (.json) and LightGBM (.txt), parsed and never
+run.
 
-No library is asked: what the file says is the model, computed in the arithmetic that its library uses.
+No library is called: the file is the model, evaluated in the arithmetic of the library that wrote it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""A trained tree ensemble as a predictor: the owner's live object answers, the flat form describes it.
+"""A trained tree ensemble as a predictor: the owner's live object predicts, and a flat form describes the
+trees.
 
-`predict` is the library's own answer, always. The flat form, for methods that use it and for the snapshot, is
-read anew whenever it is asked for (owners train theirs again), and handed out only after it agreed with the
-live object on every cut. A tree ensemble is a step function: its gradient is 0.
+`predict` always returns the library's own answer. The flat form serves methods and the snapshot. It is read
+again at each request (owners retrain), and handed out only after it agrees with the live object at every
+split. A tree ensemble is a step function: its gradient is 0.
 
-Agreement: for every threshold of every feature a row is made that reaches a split with that threshold, and
-asked about three times: with the threshold itself, with the next float64 below and with the next above. A
-wrong < for <=, a forgotten cast, a learning rate or base score misread all show here, before anything rests
-on them.
+Agreement: for every threshold of every feature a row is made that reaches a split with the threshold. The
+row is evaluated three times: with the threshold itself, with the next float64 below and with the next above.
+The comparison finds a wrong < for <=, a missing cast, and a misread learning rate or base score, before
+anything depends on them.
 """
 
 from __future__ import annotations

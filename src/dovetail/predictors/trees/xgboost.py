@@ -1,13 +1,13 @@
-"""XGBoost's estimators and boosters, asked as they are and read off what they save of themselves.
+"""XGBoost's estimators and boosters: predictions from the live object, trees from its saved form.
 
-x goes left where float32(x) < threshold, both in float32, and a category where it is not in the split's set;
-sums are in float32. Base scores are kept as the answer they would give alone, so that a probability has to
-become a logit first. An estimator answers with the rounds up to the best one where training was stopped
-early, a raw booster with all of them: the object that was passed decides.
+x goes left where float32(x) < threshold, both in float32, and a category goes left where it is not in the
+split's set; sums are in float32. A base score is stored as the answer that it would give alone, so that a
+probability is first converted to a logit. An estimator answers with the rounds up to the best one if
+training was stopped early, and a raw booster with all rounds: the object that was passed decides.
 
-A model is saved as JSON, or the same in Universal Binary JSON, which `parse` reads and never runs: arrays of
-one type as numpy arrays in one piece, so that a model of a million nodes takes as long as its bytes take to
-copy.
+A model is saved as JSON, or as Universal Binary JSON, which `parse` reads and never runs. Arrays of one type
+become numpy arrays in one piece, so that reading a model of a million nodes takes as long as copying its
+bytes.
 """
 
 from __future__ import annotations

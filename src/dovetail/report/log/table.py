@@ -1,7 +1,7 @@
 """The table of the log: one line for each state of a solve, in columns that fit the width.
 
-A bound that ignores the predictors is printed across the columns of bound and gap, because its gap says
-nothing about the solution.
+A bound that ignores the predictors is printed across the columns of bound and gap, because a gap to this
+bound says nothing about the solution.
 """
 
 from __future__ import annotations

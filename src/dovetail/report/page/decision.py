@@ -1,18 +1,15 @@
-"""The decision as tables, one per family of columns; large families are cut.
+"""The decision as tables, one per family of variables; large families are cut.
 
 Values at their limits are marked. Families over the same few indices (weeks, say) stand below each other
-with a column for each index; over many indices they stand side by side. A family of two or more indices has a
-table of its own, with the last index across. Each cut table says how much it leaves out; all values are in
-`result.x` and in the result's file.
+with a column for each index; families over many indices stand side by side. A family of two or more indices
+has a table of its own, with the last index across. Each shortened table says how many values are left out;
+all values are in `result.x` and in the result's file.
 
-Columns by family: names such as ``make[3,bread]`` say which columns are one thing, and where each stands.
-
-Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``,
-people ``make_bread`` and ``sell_bread`` (`word_families`).
-
-``cement_wall``, ``cement_beam``, ``ash_wall``, ``ash_beam`` are two families, over two words. Only words
-that several labels have in common count: of ``net_cost`` and ``net_profit`` alone nobody knows whether they
-are one thing.
+Variables by family: names such as ``make[3,bread]`` say which variables belong together, and the position of
+each. Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``, people
+``make_bread`` and ``sell_bread`` (`word_families`). ``cement_wall``, ``cement_beam``, ``ash_wall``,
+``ash_beam`` are two families, over two words. Only words that several labels share count: ``net_cost`` and
+``net_profit`` alone do not show whether they are one family.
 """
 
 from __future__ import annotations

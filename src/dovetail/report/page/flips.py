@@ -1,6 +1,8 @@
-"""What classifiers say now and said before: which samples flipped, and what was changed for it.
+"""The answers of classifiers before and after the decision: which samples changed class, and which changes
+did it.
 
-*Before* is where nothing is done (`run/problem_facts.py`): the values that the rows give a sample's inputs.
+*Before* means that nothing is done (`run/problem_facts.py`): the values that the constraints give to a
+sample's inputs.
 """
 
 from __future__ import annotations

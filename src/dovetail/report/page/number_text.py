@@ -1,4 +1,4 @@
-"""Numbers as people read them: as many digits as say something, all of one column alike."""
+"""Numbers formatted for readers: only the significant digits, and all numbers of one table column alike."""
 
 from __future__ import annotations
 
