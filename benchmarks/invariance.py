@@ -87,9 +87,9 @@ class Missed:
 def compare(label: str, problem: Problem, *, seconds: float, combined: int, seed: int) -> str:
     """Print one line for each form; a row of the table: how many forms there are, and which of them miss."""
     made = [solved(form, other, seconds) for form, other in forms(problem, combined, seed)]
-    least = min(one.work for one in made)
     best = min((one.value for one in made if not np.isnan(one.value)), default=np.nan)
     best_status = "optimal" if any(one.status == "optimal" for one in made) else made[0].status
+    least = min(one.work for one in made if one.status == best_status)
     missed: list[Missed] = []
     for one in made:
         ratio = one.work / max(1, least)
