@@ -5,6 +5,7 @@ import pickle
 
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.memory import MemoryWatch
+from dovetail.run.turns import Clock
 
 
 def test_a_part_ends_no_later_than_the_whole():
@@ -65,3 +66,12 @@ def test_what_was_spent_before_is_counted_but_leaves_half_of_the_time():
     late.reserve(1e6)
     assert 20.0 < late.left <= 25.0
     assert Budget(spent=5.0).left == math.inf
+
+
+def test_an_engines_deadline_includes_the_turns_of_others():
+    """An engine's clock goes on while others work, as that of the whole solve does."""
+    whole = Budget(1e6)
+    mine = whole.in_turns(Clock()).part(10.0)
+    assert mine.left <= 10.0
+    assert mine.deadline > 1e5
+    assert whole.part(20.0).deadline <= 20.0

@@ -301,8 +301,8 @@ class LoadedHighs:
 
     def _status(self, budget: Budget) -> MipStatus | None:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
-        seconds = FOREVER if self._in_turns(budget) else min(budget.left, FOREVER)  # HiGHS's clock goes on
-        self._highs.setOptionValue("time_limit", elapsed + max(0.0, seconds))
+        seconds = budget.deadline if self._in_turns(budget) else budget.left
+        self._highs.setOptionValue("time_limit", elapsed + min(seconds, FOREVER))
         if self.is_mip:
             nodes = highspy.kHighsIInf if math.isinf(budget.nodes_left) else int(budget.nodes_left)
             self._highs.setOptionValue("mip_max_nodes", nodes)

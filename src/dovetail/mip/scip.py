@@ -187,7 +187,8 @@ def run_to_the_end(
             for one in looks:
                 one.end()
 
-    model.setParam("limits/time", FOREVER if in_turns else min(spent + budget.left, FOREVER))
+    seconds = budget.deadline if in_turns else budget.left
+    model.setParam("limits/time", min(spent + seconds, FOREVER))
     try:
         return OwnThread(run).wait(budget, end)
     finally:

@@ -137,6 +137,12 @@ class Budget:
             left = min(left, self._parent.left)
         return max(0.0, left)
 
+    @property
+    def deadline(self) -> float:
+        """Seconds until the work must end, the turns of others included: for an engine, whose own clock does
+        not stand still while others work."""
+        return self.left if self._clock is None or self._parent is None else self._parent.deadline
+
     def _now(self) -> float:
         return time.perf_counter() if self._clock is None else self._clock.now()
 
