@@ -71,9 +71,6 @@ def candidates(
         best.append(np.where(np.take_along_axis(score, first, 1) > 0.0, first, -1))
     found = []
     for k, (columns, own) in enumerate(zip(np.hstack(best), cuts, strict=True)):
-        if own.open.size:
-            found.append(own)
-            continue
         columns = np.setdiff1d(columns[columns >= 0], own.columns)
         below, above = _divided(model, columns, lower[k], upper[k], x[k], integer)
         found.append(
@@ -185,9 +182,4 @@ def remaining(
     for done, of in (((inside * fraction[owner]).sum(1), fraction.sum(1)), (left, total)):
         found += np.where(of > 0.0, 1.0, 0.0)[owner] * done / np.where(of > 0.0, of, 1.0)[owner]
         count += (of > 0.0)[owner]
-    found = np.where(count > 0.0, found / np.maximum(count, 1.0), 1.0)
-    for k, own in enumerate(divisions):
-        if own.open.size:
-            mine, share = owner == k, own.open / np.maximum(boxes[1][k] - boxes[0][k], LEAST)
-            found[mine] = (upper[mine] - lower[mine]) @ share / own.open.sum()
-    return found
+    return np.where(count > 0.0, found / np.maximum(count, 1.0), 1.0)

@@ -19,8 +19,6 @@ class Divisions(NamedTuple):
     """The first value of the upper part."""
     wrong: FloatArray
     """(outputs,) the error of the LP in the outputs of trees, in units of cost."""
-    open: FloatArray = np.zeros(0)
-    """(columns,) the same for tables of trees, along each column; empty if there are none."""
 
     def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All parts: the lower one of each candidate, then the upper ones."""

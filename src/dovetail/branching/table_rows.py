@@ -3,8 +3,7 @@
 A cutting plane that cuts off the LP solution of a box is found among the cells of the box
 (`tree_tables.py`). The plane holds in this box and in all boxes within it, each with its own right-hand
 side; outside it says nothing. The multipliers of all planes of one table together give a lower bound on the
-cost of each cell. Cells whose bound reaches the objective limit are removed, and a box is branched on where
-its cheapest cells are far apart.
+cost of each cell. Cells whose bound reaches the objective limit are removed.
 """
 
 from __future__ import annotations
@@ -102,23 +101,6 @@ class TableRows:
             low, high = table.within(first, kept)
             node.lower[j], node.upper[j] = np.maximum(node.lower[j], low), np.minimum(node.upper[j], high)
         return not np.any(node.lower > node.upper)
-
-    def divided(
-        self, node: Node, weights: FloatArray, x: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """See `Tables`; where several tables read a column, the one that has most open says where."""
-        lower, upper, weights = node.lower, node.upper, weights[-1 - len(self._rows) : -1].clip(min=0.0)
-        open_, most, below, above = np.zeros(lower.size), np.zeros(lower.size), lower.copy(), upper.copy()
-        for table, rows, some in self._active(weights):
-            j = table.inputs
-            known, first = table.known([row.values for row in rows], some, lower[j], upper[j])
-            entries = some @ np.stack([row.entries for row in rows])
-            point = np.append(x[j], x[table.outputs])
-            found = table.divided(known, first, entries, point, lower[j], upper[j])
-            better = found[0] > most[j]
-            most[j[better]], below[j[better]], above[j[better]] = (part[better] for part in found)
-            open_[j] += found[0]
-        return open_, below, above
 
     def _active(self, weights: FloatArray) -> Iterator[tuple[TreeTable, list[LocalRow], FloatArray]]:
         """Of each table that has any the rows that have multipliers, and these."""

@@ -70,13 +70,6 @@ class Tables(Protocol):
         """Rows for a tightened box, as long as they raise its bound; the box may become smaller."""
         ...
 
-    def divided(
-        self, node: Node, weights: FloatArray, x: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(columns,) how much is open along each column of a box, by the multipliers of rows at a point, and
-        where it may be divided: the last value below, the first one above."""
-        ...
-
 
 @dataclass(order=True)
 class Node:
@@ -435,7 +428,6 @@ class Tree:
         lps, prices = [lp for _, lp, _ in nodes], np.stack([prices for *_, prices in nodes])
         x = points(lps, lower, upper)[:, :n]
         cuts = made.trees.cuts(lower[:, :n], upper[:, :n], x, prices, MOST_CUTS)
-        cuts = [self._by_tables(node, lp, own) for (node, lp, _), own in zip(nodes, cuts, strict=True)]
         found = candidates(made, lower, upper, lps, cuts)
         for (node, lp, _), own, divisions in zip(nodes, cuts, found, strict=True):
             if not divisions.columns.size:
@@ -447,15 +439,6 @@ class Tree:
             else:
                 self._look_again(node, lp, goal)
         return solved
-
-    def _by_tables(self, node: Node, lp: Solved, cuts: Divisions) -> Divisions:
-        """Divisions proposed by tables of trees, if these have large errors."""
-        if self.tables is None or lp.multipliers is None or lp.x is None:
-            return cuts
-        open_, below, above = self.tables.divided(node, lp.multipliers.rows[0], lp.x)
-        best = np.argsort(-open_, kind="stable")[:MOST_CUTS]
-        best = best[open_[best] > TINY]
-        return Divisions(best, below[best], above[best], cuts.wrong, open_) if best.size else cuts
 
     def _look_again(self, node: Node, lp: Solved, goal: float) -> None:
         """Tighten a box with a single cell again after reduced costs made it smaller."""

@@ -31,8 +31,6 @@ ROUNDING = {"float64": 1e-15, "float32": 1e-6}
 in any order."""
 CELLS = 2**21
 """Boxes times nodes times scores processed together: two arrays of 16 MB."""
-MEMORY = 2**16
-"""Number of boxes that samples remember in total: some dozens of MB."""
 CLOSE = 1e-7
 """Relative to max(1, |value|): an LP's output this close to the trees' own is right."""
 FLOOR = 1e-6
@@ -52,9 +50,7 @@ class TreeSamples:
         self.inputs = cells.columns
         """The columns that they read."""
         self._ends = np.cumsum([sample.outputs.size for sample in samples], dtype=np.int64)[:-1]
-        self._reads = [np.unique(sample.boxes.column) for sample in samples]
         self._leaves = [LeafBounds(sample) for sample in samples]
-        self._known: list[dict[bytes, bytes]] = [{} for _ in samples]
         self._read_twice = np.flatnonzero(np.isin(cells.columns, self.outputs))
         """Columns that trees write and trees read."""
 
@@ -144,30 +140,12 @@ class TreeSamples:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        """Tighten some boxes by one sample, in place. Most boxes of a step agree in the few numbers that a
-        sample reads, so results are cached."""
-        outputs, own, known = self.samples[number].outputs, self._reads[number], self._known[number]
-        inside, reads = np.ix_(alive, outputs), np.ix_(alive, own)
-        if len(known) > MEMORY // len(self.samples):
-            known.clear()
-        seen = _rows(low[reads], high[reads], lower[inside], upper[inside])
-        new = {row: k for k, row in enumerate(seen) if row not in known}
-        if new:
-            some = alive[list(new.values())]
-            least, most, begin, end = self._leaves[number].within(
-                low[some], high[some], lower[some][:, outputs], upper[some][:, outputs]
-            )
-            found = _rows(begin[:, own], end[:, own], least, most)
-            known.update(zip(new, found, strict=True))
-            same = np.all((begin == low[some]) & (end == high[some]), axis=1).tolist()
-            known.update({row: row for row, kept in zip(found, same, strict=True) if kept})  # all is said
-        cells = np.frombuffer(b"".join([known[row] for row in seen]), dtype=np.int64)
-        low[reads], high[reads], *ends = np.split(
-            cells.reshape(alive.size, -1),
-            np.cumsum([own.size, own.size, outputs.size]),
-            axis=1,
+        """Tighten some boxes by one sample, in place."""
+        outputs = self.samples[number].outputs
+        inside = np.ix_(alive, outputs)
+        lower[inside], upper[inside], low[alive], high[alive] = self._leaves[number].within(
+            low[alive], high[alive], lower[inside], upper[inside]
         )
-        lower[inside], upper[inside] = (np.ascontiguousarray(part).view(np.float64) for part in ends)
 
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
@@ -228,14 +206,6 @@ class TreeSamples:
         at = np.array(flat, dtype=np.int64)
         columns = cells.columns[np.searchsorted(cells.first, at, side="right") - 1]
         return Divisions(columns, cells.high[at], self._begin[at + 1], wrong)
-
-
-def _rows(low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> list[bytes]:
-    """(N,) keys of the numbers of each box that a sample reads."""
-    ends = (np.ascontiguousarray(part).view(np.int64) for part in (lower, upper))
-    joined = np.concatenate([low, high, *ends], axis=1)
-    data, size = joined.tobytes(), joined.shape[1] * joined.itemsize
-    return [data[k : k + size] for k in range(0, len(data), size)]
 
 
 def _share(

@@ -5,8 +5,8 @@
     e   what later steps make of x and y: linear in x where y is a number (price times demand)
 
 The smallest value of a linear function of (x, y, e) on each cell has a closed form, over all cells at once.
-So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it, found
-in tables of blocks of cells. Slopes come from an LP: those that cut a point off the most, from what it was
+So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it.
+Slopes come from an LP: those that cut a point off the most, from what it was
 told of the vertices of cells; cells that do not agree tell it theirs, until all agree.
 
 Where the cells of all inputs together are too many, neighbours are taken together, and y is an interval.
@@ -14,7 +14,6 @@ Where the cells of all inputs together are too many, neighbours are taken togeth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +27,6 @@ from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.tree_ensembles import TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
-from dovetail.core.mip import SMALLEST
 from dovetail.networks.graph import Affine, Product
 from dovetail.run.budget import Budget
 from dovetail.structure.trees import TreeSample
@@ -37,12 +35,8 @@ MOST_CELLS = 2**17
 """Of one table: a megabyte for every row of it."""
 MOST_LOOKS = 2**24
 """Cells times trees: a tenth of a second."""
-SPAN = 512
-"""Blocks of cells that are looked at for a box."""
 REMEMBERED = 1000
 """Boxes of a row."""
-NEAR = 0.05
-"""Of what is open: cells that are nearly the least ones."""
 NEARLY = 0.1
 """Of what a row is violated by: slopes that are so near to the best are taken."""
 ROUNDS, FRESH, SAMPLED = 30, 32, 4
@@ -221,7 +215,7 @@ class TreeTable:
         made = self._constant + z @ self._linear.T + np.einsum("ni,kij,nj->nk", z, self._square, z)
         return np.concatenate([z, made], 1)
 
-    def least_in(self, rows: Sequence[Pyramid], lower: FloatArray, upper: FloatArray) -> FloatArray:
+    def least_in(self, rows: Sequence[CellValues], lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N, rows) what rows are at least over N boxes (N, inputs)."""
         boxes, which = np.unique(np.hstack(self.met(lower, upper)), axis=0, return_inverse=True)
         found, d = np.full((len(boxes), len(rows)), -np.inf), len(self.shape)
@@ -233,46 +227,15 @@ class TreeTable:
         return found[which.ravel()]
 
     def known(
-        self, rows: Sequence[Pyramid], weights: FloatArray, lower: FloatArray, upper: FloatArray
+        self, rows: Sequence[CellValues], weights: FloatArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, IntArray]:
         """What weights of rows are at least, together, on each cell of a box, and its first cell."""
         first, last = (end[0] for end in self.met(lower[None], upper[None]))
         used = np.flatnonzero(weights > 0.0)
         found = np.zeros(last - first + 1)
         for k in used.tolist():
-            found = found + weights[k] * rows[k].part(first, last)
+            found = found + weights[k] * rows[k].within(first.tolist(), last.tolist())
         return found, first
-
-    def divided(
-        self,
-        known: FloatArray,
-        first: IntArray,
-        entries: FloatArray,
-        point: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Where a box may be divided, by what `entries` are at least on its cells and at a point: (inputs,)
-        how much is open along each, the last value below and the first one above."""
-        d, count = self.inputs.size, len(self.shape)
-        open_, below, above = np.zeros(d), lower.copy(), upper.copy()
-        cell = tuple(
-            np.clip(self.met(point[None, :d], point[None, :d])[0][0], first, first + known.shape - 1)
-        )
-        true = self.completed(np.append(point[:d], self.middle[cell])[None])[0]
-        gap = float(entries @ true) - float(known.min())
-        if not gap > 0.0:
-            return open_, below, above
-        near = known <= known.min() + NEAR * gap
-        for k in np.flatnonzero(np.array(known.shape) > 1).tolist():
-            own = np.flatnonzero(near.any(tuple(i for i in range(count) if i != k)))
-            low, high = (ends[k][first[k] : first[k] + known.shape[k]] for ends in (self.low, self.high))
-            open_[k] = gap * (high[own[-1]] - low[own[0]]) / max(high[-1] - low[0], SMALLEST)
-            side = int(np.searchsorted(high[:-1], point[k]))
-            side -= int(side > 0 and point[k] - low[side] < high[side] - point[k])
-            side = min(max(side, int(own[0])), max(int(own[-1]) - 1, 0), high.size - 2)
-            below[k], above[k] = high[side], max(low[side + 1], np.nextafter(high[side], np.inf))
-        return open_, below, above
 
     def within(self, first: IntArray, kept: BoolArray) -> tuple[FloatArray, FloatArray]:
         """(inputs,) bounds of those cells that are kept, of a part of the grid that begins there."""
@@ -294,7 +257,7 @@ class TablePart:
         self._part = tuple(slice(a, b + 1) for a, b in zip(self._begin, last, strict=True))
         self._shape = tuple((last - self._begin + 1).tolist())
 
-    def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, Pyramid] | None:
+    def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, CellValues] | None:
         """A row that a point violates, if one is found: its entries for inputs and outputs, and what it is at
         least in every box within this one."""
         table, point, separation = self._table, np.append(x, y), self._separation
@@ -306,7 +269,7 @@ class TablePart:
             known = table.least(entries, self._part)
             left = float(entries @ point - known.min())
             if left < (1.0 - NEARLY) * missed:
-                return entries, Pyramid(known, self._begin)
+                return entries, CellValues(known, self._begin)
             vertices = table.vertices(self._worst(known, limit), entries)
             separation.tell(vertices[:, : x.size], vertices[:, x.size :])
         return None
@@ -337,36 +300,26 @@ class TablePart:
         return Separation(some[:, :d], some[:, d:], some[:, d:])
 
 
-class Pyramid:
-    """Numbers on a part of a grid, and the least of blocks of 2, 4, 8, ... along each axis."""
+class CellValues:
+    """Numbers on a part of a grid."""
 
     def __init__(self, values: FloatArray, begin: IntArray) -> None:
-        self._levels, self.begin, self.end = [values], begin, begin + np.array(values.shape)
+        self._values, self.begin, self.end = values, begin, begin + np.array(values.shape)
         self._first = begin.tolist()
         self._seen: dict[tuple[int, ...], float] = {}
-        while values.size > SPAN:
-            for axis, count in enumerate(values.shape):
-                if count > 1:
-                    values = np.minimum.reduceat(values, np.arange(0, count, 2), axis=axis)
-            self._levels.append(values)
 
-    def part(self, first: IntArray, last: IntArray) -> FloatArray:
-        """Those from one place of the grid to another."""
-        ends = zip(first - self.begin, last - self.begin, strict=True)
-        return self._levels[0][tuple(slice(a, b + 1) for a, b in ends)]
+    def within(self, first: Sequence[int], last: Sequence[int]) -> FloatArray:
+        """The numbers from one place of the grid to another."""
+        ends = zip(first, last, self._first, strict=True)
+        return self._values[tuple(slice(a - o, b - o + 1) for a, b, o in ends)]
 
     def least(self, first: Sequence[int], last: Sequence[int]) -> float:
-        """At least so much from one place of the grid to another, exactly where they are near."""
+        """The least of these."""
         key = (*first, *last)
         if key not in self._seen:
             if len(self._seen) > REMEMBERED:
                 self._seen.clear()
-            ends = [(a - o, b - o) for a, b, o in zip(first, last, self._first, strict=True)]
-            level = 0
-            while level + 1 < len(self._levels) and math.prod(b - a + 1 for a, b in ends) > SPAN:
-                ends, level = [(a // 2, b // 2) for a, b in ends], level + 1
-            part = self._levels[level][tuple(slice(a, b + 1) for a, b in ends)]
-            self._seen[key] = float(part.min())
+            self._seen[key] = float(self.within(first, last).min())
         return self._seen[key]
 
 
