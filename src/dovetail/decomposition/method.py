@@ -126,10 +126,12 @@ class _Pricing:
             if not offered and (done.last or self._slow):
                 self._offer(last=False)
                 offered = True
-            bound = self._bound() if done.last else None
             if done.last:
                 self._offer(last=done.number > 0 or done.over is None)
+            bound = self._bound() if done.last else None
             if bound is not None:
+                if bound.better:
+                    self._offer(last=True)
                 self._tell(bound)
             outcome = progress.record(done.value + program.sign * self._plan.constant)
             if outcome is not None:
