@@ -100,6 +100,10 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
         yield
 
 
+FEW_BOXES = 32
+"""Of a round."""
+
+
 @contextmanager
 def every_round() -> Iterator[None]:
     """Every round of branch and bound is a line of the trace, and rounds are as small as they can be.
@@ -108,7 +112,7 @@ def every_round() -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(patch.object(branching, "REPORT", 0.0))
-        stack.enter_context(patch.object(plane_boxes, "BATCH", plane_boxes.FEW))
+        stack.enter_context(patch.object(plane_boxes, "BATCH", FEW_BOXES))
         yield
 
 
