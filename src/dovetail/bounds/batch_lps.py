@@ -1,19 +1,20 @@
-"""Many small linear programs of one form at once: what they are, and how they are solved.
+"""Many small linear programs of one shape, solved together.
 
-Many small LPs over boxes, and the bound that multipliers of their rows prove, rounding taken off.
+Each program has the form
 
     min  cost z + offset   s.t.  row_lower <= rows z <= row_upper,   lower <= z <= upper
 
-For any multipliers y, with reduced costs r = cost - rows' y (Neumaier and Shcherbina, as in `dual_value.py`):
+Any multipliers y prove a lower bound, with reduced costs r = cost - rows' y (Neumaier and Shcherbina, as
+in `dual_value.py`). Rounding errors are deducted from the bound:
 
     cost z  >=  sum_i min(y_i row_i) + sum_j min(r_j z_j)
 
-Multipliers of many small LPs at a time, by a primal-dual interior-point method (Mehrotra).
+A primal-dual interior-point method (Mehrotra) finds the multipliers of all programs together.
 
-Rows become columns of their own, t = rows z between the rows' sides, so that every column has two finite
-bounds and the only equations are rows z - t = 0; one step is one system of the size of the rows. Nothing here
-has to be exact: what the multipliers prove is `proved`'s matter. An LP that has no solution is one whose
-multipliers grow until their bound is beyond any cutoff.
+Constraints become variables, t = rows z between the limits of the constraints, so that every variable has
+two finite bounds and the only equations are rows z - t = 0. One step solves one system with as many
+equations as constraints. The method may be inexact: `proved` computes what the multipliers prove. An
+infeasible LP shows by multipliers that grow until their bound exceeds any cutoff.
 """
 
 from __future__ import annotations

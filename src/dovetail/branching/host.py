@@ -1,10 +1,10 @@
-"""The linear part of a problem in branch and bound: columns, rows, and what rows leave of many boxes.
+"""The linear part of a problem in branch and bound: variables, constraints, and their bounds over many boxes.
 
-Classes are written as rows on logits, which are columns of their own behind the host's. With slacks for what
-rounding and ties can do,
+Classes are written as constraints on logits, which are additional variables after those of the linear
+part. With slacks for rounding and ties:
 
     one output     y = 1 only where logit >= -slack_0,  y = 0 only where logit <= slack_1
-    several        y_k = 1 only where logit_k >= logit_j - slack_kj for every j; one of them is 1
+    several        y_k = 1 only where logit_k >= logit_j - slack_kj for every j; exactly one y_k is 1
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The box of a network's few inputs, cut into cells with planes of their own: what the network is there.
+"""The box of a network's few inputs, divided into cells with planes of their own.
 
-On a small cell a network is nearly a plane. Cells say
+On a small cell a network is nearly linear. Cells give
 
-    which of them matter     those whose outputs can be what the rows and bounds ask for
-    least                    what g x + m y is at least, on each cell, for any slopes g and weights m
-    separated                the g and m that cut a point (x, y) off: there is a plane between the point and
-                             what the network is at the vertices of all cells
+    the cells in reach       those whose outputs the constraints and bounds allow
+    least                    the minimum of g x + m y on each cell, for any slopes g and weights m
+    separated                the g and m of a cutting plane between a given (x, y) and the network's values
+                             at the vertices of all cells
 
-Nothing rests on the LP that finds g and m: `least` proves the row g x + m y >= least.
+The LP that finds g and m need not be exact: `least` proves the constraint g x + m y >= least.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Many boxes at a time without an engine: the host's rows, and planes below and above what networks give.
+"""Bounds of many boxes at a time without an engine: linear constraints, and planes below and above networks.
 
-A box bounds the host's columns and the logits of classes. On it, for every output y of a network sample that
-reads x,
+A box bounds the variables of the linear part and the logits of classes. On the box, for every output y of
+a network sample with inputs x,
 
     f(x) >= a x + b:     y - a x >= b - slack          above likewise
 
-and the host's rows are an LP with few columns, which is solved for hundreds of boxes together, on any device.
-It says less of a box than the LP with all neurons (`relaxation.py`) and costs a tenth of it, or a thousandth
-where there is a GPU.
+The planes and the linear constraints are an LP with few variables, which is solved for hundreds of boxes
+together, on any device. The LP is weaker than the LP with all neurons (`relaxation.py`), and costs a
+tenth as much, or a thousandth on a GPU.
 """
 
 from __future__ import annotations

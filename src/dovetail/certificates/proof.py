@@ -1,13 +1,14 @@
-"""What a proven bound rests on, in arrays: enough for somebody else to see that it holds.
+"""The data of a proved bound as arrays: enough to verify the bound independently.
 
-    bound  <=  constant  +  rows' prices  +  free columns at their best  +  the values of the parts
+    bound  <=  constant  +  prices of constraints  +  free variables at their best  +  values of the parts
 
-A *part* is some of the columns with the rows and the networks among them, and a tree that divides what they
-can be: a box over the columns and over what the networks' nonlinear steps read (their neurons). Each leaf of
-the tree has multipliers of rows; they leave a linear function of the columns and of the networks' outputs,
-which is bounded from below on the leaf by planes. A leaf whose objective has weight 0 is shown to be empty.
+A *part* is a subset of the variables, with the constraints and networks among them, and a
+branch-and-bound tree. The tree divides a box over these variables and over the inputs of the networks'
+nonlinear steps (the neurons). Each leaf of the tree has multipliers of constraints. The multipliers give
+a linear function of the variables and of the networks' outputs, and planes bound this function from below
+on the leaf. A leaf whose objective has weight 0 is shown to be empty.
 
-All in minimisation form, over rows and bounds as far out as the check accepts.
+All data are in minimisation form, with constraints and bounds loosened by the check's tolerance.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Tree ensembles in one flat form, whatever library they were trained with.
+"""Tree ensembles in one flat form for all libraries.
 
     scores(x) = base + sum over trees of the value of the leaf that x falls into        y = link(scores)
 
-At a split x goes left where x[feature] <= threshold, in float64. Libraries compare otherwise: with < or <=,
-after a cast to float32. All that is folded into the threshold once: it is the *largest float64 that the
-library itself sends left*, so that x and the next number above x are told apart exactly as they are told
-apart there. Means, learning rates and weights of trees are folded into the values of the leaves.
+At a split x goes left where x[feature] <= threshold, in float64. Libraries compare in other ways: with <
+or <=, after a cast to float32. The threshold of the flat form accounts for the comparison: it is the
+*largest float64 that the library sends left*, so that x and the next number above x are separated exactly
+as in the library. Means, learning rates and weights of trees are included in the values of the leaves.
 """
 
 from __future__ import annotations

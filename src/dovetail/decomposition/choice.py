@@ -1,15 +1,16 @@
-"""Columns of blocks, and the choice of one for each: an LP, swaps, a MIP, a polish.
+"""Columns of blocks, and the choice of one column for each block: an LP, swaps, a MIP, small steps.
 
     LP      min  cost'theta + shared cost + highest prices'missed
             s.t. sum of theta over a block's columns = 1,   use theta + shared use - missed <= limit
 
-Its duals are prices. At good prices nearly all blocks have one best column; for those with two the LP says
-how many of which, and leaves no more fractions than there are rows. Swaps make it whole, a MIP with the rows
-as they are begins there. Equations that no choice of columns meets, and room that is left, are met by small
-steps of some blocks, to first order.
+A *column* is one feasible solution of one block. The duals of the LP are prices. At good prices nearly
+all blocks have one best column; the LP mixes columns of at most as many blocks as there are coupling
+constraints. Swaps replace the mixtures by single columns, and a MIP with the exact constraints starts
+from the result. Small first-order steps of some blocks meet equations that no choice of columns meets,
+and use what limits leave over.
 
-Where the LP reaches a value that whole columns cannot, all prices vanish; then the *level* LP (how far could
-every limit be lowered at this cost?) has prices that still tell:
+If the LP reaches a value that single columns cannot reach, all prices are zero. The *level* LP then gives
+useful prices: by how much could every limit be lowered at this cost?
 
     min  level
     s.t. use theta + shared use - level scale <= limit,   cost'theta + shared cost <= this cost

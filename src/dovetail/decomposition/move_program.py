@@ -1,16 +1,16 @@
-"""A template's block over moves: what is left to choose once definitions and predictions are put in.
+"""The program of one block of a template in terms of its moves, after all definitions are substituted.
 
-A block's point is given by its *moves* m, one per coordinate, between `lower` and `upper`; 0 is the quietest
-point. A coordinate is a host column, or a pair of columns (up, down) that only one private row reads, with
-opposite signs: its move to the right is the one, its move to the left the other, and neither is both.
-Columns that a private equation defines by such coordinates (x = w + up - down), or by outputs as well (spend
-= price times sold), are put in. So all that a block costs, and all that it uses of the coupling rows, is
-linear in its *parts*
+A block's solution is given by its *moves* m, one per coordinate, between `lower` and `upper`; 0 is the
+least active solution. A coordinate is a variable of the linear part, or a pair of variables (up, down)
+that occur with opposite signs in a single private constraint. A positive move is the first variable of
+the pair, a negative move the second. Variables that a private equation defines by such coordinates (x = w
++ up - down), or also by outputs (spend = price times sold), are substituted. So the cost of a block, and
+its use of the coupling constraints, is linear in its *parts*
 
     [max(m, 0), max(-m, 0), y, 1]
 
-with y its outputs; other private rows, and bounds of outputs and of defined columns, are *conditions*
-on_moves m + on_outputs y >= least.
+where y are its outputs. Other private constraints, and bounds of outputs and of defined variables, are
+*conditions* on_moves m + on_outputs y >= least.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""Bundle sequential LP: from one start, downhill by steps of the linear model, integers held or relaxed.
+"""Bundle sequential linear programming from one start, with integers fixed or relaxed.
 
     repeat
-        step:    the best point of the linear model within the trust region, misses of the networks penalised
-        ratio:   what the l1 merit falls by, over what the model predicted
-        accept:  the best part of the step, if the merit falls enough
-        radius:  wider where the model was right, narrower where it was wrong
-        bundle:  the linearisations met, kept as one-sided cuts
+        step:    the best solution of the linear model within the trust region, network errors penalised
+        ratio:   the decrease of the l1 merit, divided by the decrease that the model predicted
+        accept:  the best part of the step, if the merit decreases enough
+        radius:  larger where the model was right, smaller where it was wrong
+        bundle:  earlier linearisations, kept as one-sided cuts
 
-A ReLU network is piecewise linear, so once a step stays inside a piece the model is exact and even
+A ReLU network is piecewise linear. Once a step stays inside one linear piece the model is exact, and even
 equalities through a network are met to machine precision. (Nocedal and Wright, chapters 4 and 18.)
 
 The bundle: earlier linearisations that are kept as one-sided cuts (Lemarechal; Kiwiel).
 
-Optima sit on kinks, and at a kink one slope tells half of the truth. On the side that the objective presses
-an output to, linearisations of the other pieces bound it too, and together they model a concave kink (of a
-maximum; a convex one of a minimum) without any binary.
+Optima are often at kinks, and at a kink one slope describes only one side. On the side to which the
+objective drives an output, the linearisations of the other pieces bound the output too. Together they
+model a concave kink (of a maximum; a convex one of a minimum) without any binary.
 """
 
 from __future__ import annotations

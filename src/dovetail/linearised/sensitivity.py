@@ -1,13 +1,14 @@
-"""What tolerances are worth at a point: what it gains by missing constraints, and what rounding does to it.
+"""The value of tolerances at a solution: the gain from violated constraints, and the effect of rounding.
 
-    min  cost'z    over the constraints, the bounds, integers held at the point,
-                   y - J x  =  f(x0) - J x0        for each predictor, J its Jacobian at the point x0
+    min  cost'z    over the constraints, the bounds, integers fixed at the solution,
+                   y - J x  =  f(x0) - J x0        for each predictor, J its Jacobian at the solution x0
                    |x - x0| <= a small part of its range, for the predictors' inputs
 
-Idea: near a point predictors are linear, so the multipliers of this LP say by how much the objective changes
-per unit of a prediction. Weakness: at a kink of a ReLU network the Jacobian is that of one side, and integers
-do not move; the answer is an estimate, good for "may this difference be rounding?", not for a bound. What
-missed constraints are worth is therefore measured: by the way to a point that misses none.
+Idea: near a solution predictors are almost linear, so the multipliers of this LP give the change of the
+objective per unit of a prediction. Weakness: at a kink of a ReLU network the Jacobian is that of one
+side, and integers do not move. The result is an estimate: good enough to decide whether a difference may
+be rounding, and no bound. The value of violated constraints is therefore measured by a step to a solution
+that violates none.
 """
 
 from __future__ import annotations

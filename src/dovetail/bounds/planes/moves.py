@@ -1,11 +1,13 @@
-"""Sets of inputs that moves from an origin reach: boxes, simplices, balls; a linear function is a knapsack.
+"""Sets of inputs given by moves from an origin: boxes, simplices and balls.
 
     x = origin + directions t + error,   0 <= t <= limit,   least <= weights't <= most,   |error| <= give
 
-A box has no row; a box whose inputs add up to something has one; an L1 ball has a move up and one down for
-each input, of weight 1; a priced ball weighs them by what they cost. Over all of them a linear function's
-least value is a fractional knapsack: one sort finds the price of the row, and any price proves a bound (weak
-duality), so that nothing rests on the sort.
+A box needs no weights; a box whose inputs have a fixed sum has one row of weights. An L1 ball has a move
+up and a move down for each input, of weight 1; a priced ball has the costs of the moves as weights.
+
+The minimum of a linear function over such a set is a fractional knapsack: one sort finds the price of the
+weighted constraint. Any price proves a bound (weak duality), so that the bound does not depend on the
+sort.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Linear planes below the outputs of a network over sets of inputs, by backward substitution (CROWN).
 
-    ranges    bounds of every vector: by intervals, then by planes where a nonlinear step reads it
-    planes    rows of outputs >= slopes x + offset: from the outputs backwards, an affine step is carried
-              over by its own adjoint, a nonlinear one by the line below it (above, for a negative weight)
+    ranges    bounds of every vector: by intervals, then by planes for the inputs of nonlinear steps
+    planes    outputs >= slopes x + offset: from the outputs backwards, an affine step is passed by its
+              adjoint, a nonlinear step by the line below it (above, for a negative weight)
 
-Many sets of inputs at a time, on any device. What rounding can do on the way is taken off: at each step at
-most |A| slip, where A are the weights that arrive; slip is gamma (|W| |v| + |b|) for an affine step, v within
-its range. gamma counts the longest sum, and one addition for every step of the graph. The weights A, nearly
-all of the work, may be float32: gamma is float32's then, and the rest is float64 as ever.
+Many sets of inputs are bounded together, on any device. Rounding errors are deducted at each step: at
+most |A| slip, where A are the incoming weights. For an affine step, slip is gamma (|W| |v| + |b|), with v
+within its range; gamma counts the longest sum, and one addition for every step of the graph. The weights
+A take nearly all of the work and may be float32: gamma is then that of float32, and everything else stays
+float64.
 
-A network that is deployed rounds as well, and that is one more slip (`networks/step_rounding.py`): ranges are
-then those of the numbers that it computes, and planes hold for its own outputs.
+A deployed network rounds as well, which adds one more slip (`networks/step_rounding.py`). Ranges then
+hold for the numbers that the deployed network computes, and planes for its outputs.
 
-Which values of a vector planes are asked for, in groups of sets that want about as many.
-
-Planes of a batch are as many for every set. Of thousands of sets some want all values of a vector and most a
-third (cells of 6x64), so that filling all up to the most takes three times as long.
+All sets of a batch get planes for the same number of values. Of thousands of sets, some need planes for
+all values of a vector and most for a third (cells of 6x64). So sets that need about the same number of
+values form a group: a single batch would take three times as long.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""All samples of a part as one graph, from the columns that are chosen to everything the networks say.
+"""All samples of a part as one graph, from the decision variables to all outputs of the networks.
 
-    variables     columns of the part that no regression writes, then unknowns: by how much a deployed network
-                  may be off its graph, and by how much an equality row may be missed
-    outputs       regression outputs (graph value plus its unknown), then logits of classes
+    variables     variables of the part that are not outputs of a regression, then deviations: the rounding of
+                  a deployed network, and the violation of an equality constraint
+    outputs       regression outputs (graph value plus its deviation), then logits of classes
 
-A column that an equality row defines is put in terms of the others. A regression output that another network
-reads is passed on inside the graph; a class that another one reads is a variable.
+A variable that an equality constraint defines is substituted. A regression output that another network
+reads is passed on inside the graph; a class that another network reads is a variable.
 """
 
 from __future__ import annotations

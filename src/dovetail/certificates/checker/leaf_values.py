@@ -1,11 +1,11 @@
-"""What the objective of a part is never below on each leaf, by the leaf's multipliers.
+"""A lower bound of a part's objective on each leaf, computed from the leaf's multipliers.
 
-    objective  >=  objective - sum of multipliers times what rows leave over        (for any multipliers)
-               =   constant + coefficients' columns + coefficients' outputs
+    objective  >=  objective - sum of multipliers times the slack of constraints    (for any multipliers)
+               =   constant + coefficients times variables + coefficients times outputs
                >=  constant + a linear function of the variables                    (planes below the outputs)
 
-and that function is least at a corner of the leaf's box. Every rounding is taken to the bound's disadvantage.
-`ClassOutputs` links a classifier's classes with its logits:
+The minimum of the linear function is at a corner of the leaf's box. Every rounding error lowers the
+bound. `ClassOutputs` links a classifier's classes with its logits:
 
     class k of several:   logit_k - logit_j >= -slack[k, j]  for every j
     class 1 of one:       logit >= -slack[0],     class 0:  logit <= slack[1]
