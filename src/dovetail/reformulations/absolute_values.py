@@ -60,7 +60,7 @@ class _AbsoluteValues:
     rising: FloatArray
     falling: FloatArray
     give: FloatArray
-    """By how much the check accepts a below its V."""
+    """The amount by which the check accepts a below its V."""
     rows: IntArray
     """All rows of these absolute values."""
 

@@ -1,9 +1,9 @@
-"""Parts of a solve that fail: the solve goes on without them, says so, and counts them.
+"""Parts of a solve that fail: the solve continues without them, logs the failure, and counts it.
 
-A solve asks many parts: phases, facts, reformulations, engines, hints. An exception in one of them must not
-cost the user what the others find. `expendable` is the one place where such an exception ends. It lets pass
+A solve calls many parts: phases, facts, reformulations, engines, hints. An exception in one part must not
+lose the results of the others. `expendable` is the one place that catches such an exception. Not caught are
 
-- what the user's own code raised: `users_code` marks it where a predictor is called, and it reaches the
+- exceptions of the user's own code: `users_code` marks them where a predictor is called, and they reach the
   user. (A callback's error never gets here: the monitor keeps it and `solve` raises it at the end.)
 - `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
 
@@ -11,8 +11,8 @@ Memory that runs out is a failure of the part, inside a predictor too: the part 
 about. Strict mode (`strict`) raises all failures but those of an engine: HiGHS refuses a matrix with
 entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
 
-A solve must not end because one of its parts fails; a test must not pass because a failing part was passed
-over. `DOVETAIL_STRICT=1` in the environment chooses the second; the test suite sets it.
+A solve must not end because one of its parts fails, but a test must not pass if a part fails. The environment
+variable `DOVETAIL_STRICT=1` turns strict mode on; the test suite sets the variable.
 """
 
 from __future__ import annotations

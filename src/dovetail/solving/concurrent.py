@@ -119,7 +119,7 @@ def _begun(
 
 
 def process_lines(recipes: Sequence[Recipe]) -> list[Process]:
-    """A process for each recipe; what cannot travel is logged before anything is started."""
+    """A process for each recipe; a recipe that cannot be pickled raises before any process is started."""
     for recipe in recipes:
         pickled([recipe], pickle.dumps)
     return [Process([recipe]) for recipe in recipes]

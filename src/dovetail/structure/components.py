@@ -33,7 +33,7 @@ class CouplingSides:
 
     @classmethod
     def of(cls, rows: IntArray, lower: FloatArray, upper: FloatArray) -> CouplingSides:
-        """The sides that rows have: those above first."""
+        """The finite limits of constraints: all upper limits, then all lower limits."""
         above, below = np.isfinite(upper), np.isfinite(lower)
         sign = np.repeat([1.0, -1.0], [np.count_nonzero(above), np.count_nonzero(below)])
         limit = np.concatenate([upper[above], -lower[below]])

@@ -137,7 +137,7 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 def changed_in_place(tensor: Any, made: Traced) -> Any:
     """The tensor with other numbers in it, and all that look at it."""
     if not isinstance(tensor, Traced):
-        raise UnsupportedError("what depends on the inputs is written into a constant tensor")
+        raise UnsupportedError("a value that depends on the inputs is written into a constant tensor")
     tensor.places.copy_(made.places)
     return tensor
 
@@ -145,7 +145,7 @@ def changed_in_place(tensor: Any, made: Traced) -> Any:
 def numbers(tensor: Tensor) -> FloatArray:
     """A constant tensor in float64."""
     if isinstance(tensor, Traced):
-        raise UnsupportedError("an operation needs a constant where it is given what depends on the inputs")
+        raise UnsupportedError("an operation needs a constant, but its argument depends on the inputs")
     return np.asarray(tensor.detach().to(dtype=torch.float64, device="cpu").numpy())
 
 

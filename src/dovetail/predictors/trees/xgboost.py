@@ -253,7 +253,7 @@ class _Reader:
             self._at += 1
             count = self._count()
         if kind and count is None:
-            raise ValueError("a container of one type says how many values it has")
+            raise ValueError("a container with one type for all values must state the number of values")
         if kind in CONSTANTS:
             raise ValueError("values that take no bytes can be any number of them")
         if kind in NUMBERS and end == b"]":
