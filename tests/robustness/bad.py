@@ -534,7 +534,7 @@ def of_json() -> Iterator[Case]:
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
-        "incumbents", "bounds", "facts", "settings", "allowed_gap", "work", "bound_error",
+        "incumbents", "bounds", "turns", "facts", "settings", "allowed_gap", "work", "bound_error",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:
