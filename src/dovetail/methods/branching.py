@@ -180,15 +180,15 @@ class _Points:
         """
         if effort < self._due and not (better and self._share == 1.0):
             return
-        before, began = context.incumbent.x, work.total().effort
+        before, began = context.incumbent.x, context.budget.effort
         point = points[-1 if self._trees else 0]
         context.incumbent.offer(point.copy(), SOURCE)
         if context.incumbent.x is before:
             context.budget.rest()
-            began = work.total().effort
+            began = context.budget.effort
             self._descend(context, point)
         self._share = 1.0 if context.incumbent.x is not before else 2.0 * self._share
-        self._due = effort + self._share * 1e-6 * (work.total().effort - began)
+        self._due = effort + self._share * 1e-6 * (context.budget.effort - began)
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
         """That of a box which nothing can divide; the bound may hang on it. Of trees the best in its cells,

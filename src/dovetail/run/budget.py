@@ -54,6 +54,11 @@ class Clock(Protocol):
         """Seconds left in its turn, at least a few."""
         ...
 
+    @property
+    def effort(self) -> int:
+        """Microseconds of its effort so far."""
+        ...
+
     def rest(self) -> None:
         """Let other computations work, if it is their turn."""
         ...
@@ -136,6 +141,11 @@ class Budget:
         if self._parent is not None and self._parent._clock is not self._clock:
             left = min(left, self._parent.left)
         return max(0.0, left)
+
+    @property
+    def effort(self) -> int:
+        """Microseconds of effort so far, without that of others who take turns."""
+        return work.total().effort if self._clock is None else self._clock.effort
 
     @property
     def deadline(self) -> float:

@@ -77,6 +77,12 @@ class Clock:
         """Seconds of its turn that are left, and those of a first turn at least."""
         return 1e-6 * max(FIRST, self._slice - (work.total().effort - self._begin))
 
+    @property
+    def effort(self) -> int:
+        """Microseconds of effort so far, this turn included."""
+        at_work = self._stack is not None
+        return self.used + (work.total().effort - self._begin if at_work else 0)
+
     def rest(self) -> None:
         """Let others work, if the slice is used up; called by the computation itself."""
         if self._held or self.closed or getcurrent() is not self._stack:
