@@ -34,7 +34,7 @@ CONSTANTS: dict[str, ModuleType] = {
 }
 FACTORS = (0.25, 4.0)
 ALIKE = 0.02
-"""Two mean distances nearer than that are one: so much does a run differ from the next one."""
+"""Two sums of mean distances that differ by less count as equal. On heat two runs differ by more."""
 
 
 @dataclass(frozen=True)

@@ -188,9 +188,9 @@ class _WholeMip:
             incumbent = context.incumbent
             if not self.apart:
                 self._point_met(written, answer)
-            word = min(answer.bound - hidden(mip, answer.x), cutoff)
-            if word <= incumbent.bound:
+            if answer.bound <= incumbent.bound:
                 return
+            word = min(answer.bound - hidden(mip, answer.x), cutoff)
             found = Confirmed(word, support=Support.ENGINE)
             if word >= incumbent.cutoff - incumbent.allowed_gap:  # the engine would be stopped
                 ended = replace(answer, status=MipStatus.OPTIMAL)
