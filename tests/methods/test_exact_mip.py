@@ -110,3 +110,23 @@ def test_a_confirming_tree_that_failed_is_not_grown_again(monkeypatch):
     nothing = MipAnswer(MipStatus.INFEASIBLE, None, np.inf, -np.inf)
     run._confirmed(nothing, written, context.budget, 9.0)  # that takes a proof
     assert trees == [2.0, 1.0, 9.0]
+
+
+@pytest.mark.parametrize("told", [1.0, 2.0])
+def test_a_bound_told_on_the_way_that_closes_the_gap_is_looked_at(monkeypatch, told):
+    """x + y >= 0.5 over whole numbers costs 1; the engine tells its bound, and has no time to end."""
+    mip = dt.Mip([1.0, 1.0], [[1.0, 1.0]], [0.5], [np.inf], upper=3.0, integer=True)
+    context = context_of(dt.Problem(mip))
+    known = np.array([2.0, 0.0]) if told == 2.0 else np.array([1.0, 0.0])  # the one is no optimum
+    context.incumbent.offer(known, "start")
+
+    def tells(self, written, budget, cutoff, heard):
+        heard(MipAnswer(MipStatus.LIMIT, None, np.inf, told))
+        return None, "its time was over"
+
+    monkeypatch.setattr(exact_mip._WholeMip, "_asked", tells)
+    run = exact_mip._WholeMip(context, Reformulated.start(context.problem, propagate(mip)), None)
+    run.bound(context.budget)
+    assert context.incumbent.bound <= 1.0 + 1e-9
+    assert context.incumbent.proof.support is Support.PROOF
+    assert context.incumbent.bound >= 1.0 - 1e-4
