@@ -107,8 +107,9 @@ TINY = 1e-300
 NARROW = 1e-7
 """Relative width below which a chord is mostly rounding, and a tangent as good."""
 PLACES, FARTHEST = 1 << 14, 64.0
-"""Of a piece whose slopes have no inverse in closed form, in a table, up to so far out. On average lines of
-GELU, SiLU and Mish lie within 2e-8 of those by 40 halvings; what is missing is taken off."""
+"""Entries of the table of slopes of a piece without a closed-form inverse, and how far from 0 the table goes.
+On average the lines of GELU, SiLU and Mish are within 2e-8 of the lines by 40 halvings of the piece. The
+offset of a line makes up for the difference, so that every line is sound."""
 TANGENT_STEPS = 4
 """From the chord's slope; each step squares what is missing, and what is left is taken off."""
 
