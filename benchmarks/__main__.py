@@ -31,7 +31,7 @@ from benchmarks import (
     timers,
     zoo,
 )
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from benchmarks.anytime import FILES, PATIENCE, Run, Task, mean_distance, solved
 from benchmarks.parallel import ended
 from dovetail.methods import auto, phases
 from dovetail.run import turns
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 from dovetail_study.zoo import KINDS
 
 SECONDS, GAP = 8.0, 1e-6

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dovetail as dt
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.diet import diet
 from dovetail_study.problems.dispatch import dispatch
 from dovetail_study.problems.function import function
 from dovetail_study.problems.tree import tree
 from dovetail_study.problems.water import water
 from dovetail_study.problems.wine import wine
-from dovetail_study.table import ResultTable
 
 SECONDS = 10.0
 """At most, for each problem: the table is about shares, not about times."""

@@ -10,7 +10,7 @@ from statistics import mean
 
 from benchmarks.parallel import each
 from benchmarks.reference import KNOWN, SEEDS, Task, folder_of_files, solved
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 SECONDS = {
     "water_2x16_n25": 15.0,

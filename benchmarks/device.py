@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import dovetail as dt
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.water import water
-from dovetail_study.table import ResultTable
 
 CASES = ((100, "2x16"), (100, "6x128"), (400, "6x128"), (400, "32x256"), (100, "lstm"), (400, "lstm"))
 """From where a GPU is idle to where it is not, and the one kind that goes step by step."""

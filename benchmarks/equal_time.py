@@ -19,9 +19,7 @@ from dovetail_study.e2 import E2
 from dovetail_study.e3 import E3
 from dovetail_study.e4 import E4
 from dovetail_study.e5 import E5
-from dovetail_study.experiment import Experiment
-from dovetail_study.run import BenchSettings, Run
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import BenchSettings, Experiment, ResultTable, Run
 
 SEEDS = (42, 123, 456)
 """The first three of the paper's."""

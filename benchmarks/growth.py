@@ -23,8 +23,8 @@ import dovetail as dt
 from benchmarks.many_blocks import shard_of, usable
 from benchmarks.parallel import each
 from benchmarks.usage import ENDED, cpu_seconds, peak
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.water import train
-from dovetail_study.table import ResultTable
 
 LIMIT = 1800.0
 """Seconds; a run ends by itself."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import dovetail as dt
 from benchmarks.cells import mean_found
 from benchmarks.parallel import each
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24": 30.0}
 """Seconds for each."""

@@ -17,7 +17,7 @@ import numpy as np
 import dovetail as dt
 from benchmarks.parallel import each
 from benchmarks.reference import KNOWN, build, folder_of_files, judge
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 FILES = ("wine_2x16", "wine_3x16", "wine_2x32", "water_4x32_n100", "water_6x128_n100")
 """Those that one job does not solve to the best known value in the time."""

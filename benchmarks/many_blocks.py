@@ -26,8 +26,8 @@ from benchmarks.usage import peak
 from dovetail.core.arrays import FloatArray
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.water import BUDGET, Judge, Water, formulate, train
-from dovetail_study.table import ResultTable
 
 SIZES = (400, 2_000, 10_000)
 LIMIT = 10.0

@@ -8,7 +8,7 @@ import sys
 
 import dovetail as dt
 from benchmarks.made_up import made_up
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 MARKS = (5, 50, 100, 150, 200)
 """Iterations after which memory is read; growth is counted from the fiftieth on."""

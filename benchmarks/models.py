@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.models import foreign_model
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3
 """Large enough that a loop over rows in Python shows."""

@@ -7,8 +7,8 @@ from statistics import median
 
 import dovetail as dt
 from benchmarks.made_up import made_up
+from dovetail_study.experiment import ResultTable
 from dovetail_study.statistics import exponent
-from dovetail_study.table import ResultTable
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
 """Those of E2, and one more: the power is taken over the three largest."""

@@ -21,10 +21,10 @@ import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
 from dovetail.testing.problems import Convolutional, ResidualNetwork
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems import water
 from dovetail_study.problems.function import quadratics
 from dovetail_study.problems.training import train_classifier
-from dovetail_study.table import ResultTable
 
 LIMIT, SAMPLES, SEED = 60.0, 100, 0
 FEATURES = 4

@@ -22,7 +22,7 @@ from typing import Any
 import dovetail as dt
 from benchmarks.limit_kinds import kinds
 from dovetail.methods import METHODS
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 HARDEST = (
     "a predictor of 1 s per call", "1,000 different networks", "98 million weights", "water, n = 100, 4x64",

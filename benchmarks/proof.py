@@ -22,8 +22,8 @@ import numpy as np
 import dovetail as dt
 from benchmarks.parallel import ended
 from benchmarks.reference import build
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems import PROBLEMS
-from dovetail_study.table import ResultTable
 
 LIMIT = 60.0
 """Seconds for each run."""

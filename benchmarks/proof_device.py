@@ -19,8 +19,8 @@ from torch import nn
 import dovetail as dt
 from benchmarks.reference import build
 from dovetail.core.arrays import FloatArray
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems import networks, water
-from dovetail_study.table import ResultTable
 
 SEED = 42
 DECAY, EPOCHS, BATCH, LEARNT = 0.5, 40, 64, 0.8

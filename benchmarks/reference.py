@@ -18,7 +18,7 @@ import torch
 import dovetail as dt
 from benchmarks.cells import mean_found
 from dovetail.run.context import Method
-from dovetail_study.table import ResultTable
+from dovetail_study.experiment import ResultTable
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
 SEEDS = (0, 1, 2)

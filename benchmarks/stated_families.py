@@ -31,8 +31,8 @@ from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
 from dovetail.decomposition import TemplatePricing
 from dovetail.run.context import Method
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.networks import build
-from dovetail_study.table import ResultTable
 
 SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0

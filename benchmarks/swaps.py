@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import dovetail as dt
 from dovetail.core.problem import Problem
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.tree import tree
 from dovetail_study.problems.water import water
-from dovetail_study.table import ResultTable
 
 SOLVERS = {
     "projected gradient": dt.ProjectedGradient(),

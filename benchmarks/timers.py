@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dovetail as dt
+from dovetail_study.experiment import ResultTable
 from dovetail_study.problems.water import water
-from dovetail_study.table import ResultTable
 
 TIMERS = ("engine", "network", "sub-solver", "check", "rest")
 

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.tree_runs import Answer, Asked, Steps
 from dovetail.report.gains import relative_gap
 from dovetail.run import record
-from dovetail_study.table import NOTHING, ResultTable
+from dovetail_study.experiment import NOTHING, ResultTable
 
 MOMENTS = (5.0, 30.0, 60.0)
 """Seconds at which points are compared."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 import dovetail as dt
-from dovetail_study.table import NOTHING, ResultTable
+from dovetail_study.experiment import NOTHING, ResultTable
 from dovetail_study.zoo import KINDS, build
 
 HEADER = ("kind", "objective", "bound", "status", "s", "big-M objective", "bound", "status", "s")

@@ -25,13 +25,7 @@ import dovetail as dt
 from dovetail.run.processes import WorkerLost, pooled
 from dovetail_study import EXPERIMENTS
 from dovetail_study.contestants import AUTO, BASELINES, seconds
-from dovetail_study.experiment import Experiment
-from dovetail_study.figures import save
-from dovetail_study.ledger import NAME, Ledger, said
-from dovetail_study.page import APPENDIX, appendix, document
-from dovetail_study.problems import tree, water
-from dovetail_study.problems.data import VARIABLE, find
-from dovetail_study.run import (
+from dovetail_study.experiment import (
     INIT,
     QUICK_LIMIT,
     QUICK_SEEDS,
@@ -39,9 +33,15 @@ from dovetail_study.run import (
     THREADS,
     TIME_LIMIT,
     BenchSettings,
+    Experiment,
     Record,
     Run,
 )
+from dovetail_study.figures import save
+from dovetail_study.ledger import NAME, Ledger, said
+from dovetail_study.page import APPENDIX, appendix, document
+from dovetail_study.problems import tree, water
+from dovetail_study.problems.data import VARIABLE, find
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
 """Methods that tend to use all the time they have; the others are done in seconds."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import dovetail as dt
-from dovetail_study.experiment import Rows, Verdict, judged
+from dovetail_study.experiment import FEW, Record, Rows, Verdict, judged
 from dovetail_study.paper import BUDGETS, RHO, STEP
-from dovetail_study.run import FEW, Record
 from dovetail_study.statistics import (
     Pairs,
     Reachable,

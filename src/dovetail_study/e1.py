@@ -19,12 +19,22 @@ from dovetail_study.claims import (
     judged_time,
     said,
 )
-from dovetail_study.contestants import CONTESTANTS, MARGIN
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import CONTESTANTS, MARGIN, on_water
+from dovetail_study.experiment import (
+    FEW,
+    SEEDS,
+    BenchSettings,
+    Experiment,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+    tried_first,
+)
 from dovetail_study.figures import Drawing, HeatMap
-from dovetail_study.instances import on_water
 from dovetail_study.origin import in_order
-from dovetail_study.run import FEW, SEEDS, BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, improved, reached
 from dovetail_study.statistics import (
     End,
@@ -45,7 +55,6 @@ from dovetail_study.statistics import (
     where,
     worth,
 )
-from dovetail_study.table import ResultTable
 
 LARGE, MANY = paper.E1_NETWORKS[2:], 100
 """Networks and sizes on which the claim about seconds is judged: "as depth or n grows"."""

@@ -8,12 +8,21 @@ from typing import Any
 
 from dovetail_study import paper
 from dovetail_study.claims import Quality, all_solved, crowd, floor, in_both, judged_time, read, said
-from dovetail_study.contestants import CONTESTANTS, begun
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import CONTESTANTS, begun, on_water, written_out
+from dovetail_study.experiment import (
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+    tried_first,
+)
 from dovetail_study.figures import Drawing, LinesPanel
-from dovetail_study.instances import on_water, written_out
 from dovetail_study.origin import in_order
-from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
     End,
@@ -42,7 +51,6 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import ResultTable
 
 BEGINS = {"default": "torch's own", "he": "He's", "residual": "He's in a residual network"}
 """How a network is initialised. The paper does not say how its own were."""

@@ -25,11 +25,19 @@ from dovetail_study.claims import (
     timed,
     times_as_long,
 )
-from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS, on_water
+from dovetail_study.experiment import (
+    BenchSettings,
+    Experiment,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+    tried_first,
+)
 from dovetail_study.figures import Drawing, LinesPanel
-from dovetail_study.instances import on_water
-from dovetail_study.run import BenchSettings, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
     Reachable,
@@ -50,7 +58,6 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import ResultTable
 
 LOSES, KEEPS = 0.95, 0.98
 """Of the optimum: less than the first is a loss, at least the second is none."""

@@ -9,11 +9,20 @@ from itertools import product
 
 from dovetail_study import paper
 from dovetail_study.claims import Quality, all_solved, floor, in_both, judged_time, read, said
-from dovetail_study.contestants import CONTESTANTS
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import CONTESTANTS, on_water
+from dovetail_study.experiment import (
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+    tried_first,
+)
 from dovetail_study.figures import Bars, Drawing, LinesPanel
-from dovetail_study.instances import on_water
-from dovetail_study.run import BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
     Reachable,
@@ -32,7 +41,6 @@ from dovetail_study.statistics import (
     where,
     worth,
 )
-from dovetail_study.table import ResultTable
 
 CONVERGENCE_ROOM = 0.15
 SLOWER = 1.5

@@ -15,10 +15,21 @@ from dovetail_study.claims import (
     timed,
     times_as_long,
 )
-from dovetail_study.contestants import BASELINES, CONTESTANTS
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import BASELINES, CONTESTANTS, on_trees
+from dovetail_study.experiment import (
+    FEW,
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+    tried_first,
+)
 from dovetail_study.figures import Bars, Drawing
-from dovetail_study.instances import on_trees
 from dovetail_study.origin import in_order
 from dovetail_study.paper import (
     BARRIER_OVER_GRADIENT,
@@ -28,7 +39,6 @@ from dovetail_study.paper import (
     MOST_LOST,
     SWAP_RATIO,
 )
-from dovetail_study.run import FEW, BenchSettings, Record, Run, runs, tried_first
 from dovetail_study.sections import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap, how_big_m_ended
 from dovetail_study.statistics import (
     Pairs,
@@ -53,7 +63,6 @@ from dovetail_study.statistics import (
     where,
     worth,
 )
-from dovetail_study.table import ResultTable
 
 SAME = 1e-3
 """Objectives within this part of each other count as the same."""

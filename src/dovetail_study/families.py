@@ -27,7 +27,7 @@ from torch import Tensor, nn
 import dovetail as dt
 from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock
-from dovetail_study.run import Record
+from dovetail_study.experiment import Record
 
 STILL = 1e-15
 """Relative to u: a shorter step is rounding."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dovetail as dt
-from dovetail_study.run import THREADS, BenchSettings, Record, Run
+from dovetail_study.experiment import THREADS, BenchSettings, Record, Run
 
 FORMAT = 2
 """Raised when rows of old files no longer mean the same; older files can be read, not gone on with."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dovetail_study.run import SEEDS, Record
+from dovetail_study.experiment import SEEDS, Record
 from dovetail_study.statistics import distinct
 
 FIELDS = (

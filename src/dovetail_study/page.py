@@ -12,11 +12,21 @@ from collections.abc import Callable, Iterable, Sequence
 import dovetail as dt
 from dovetail_study.claims import converging
 from dovetail_study.contestants import AUTO, BASELINES, LEGEND
-from dovetail_study.experiment import Experiment, Verdict, Word
+from dovetail_study.experiment import (
+    SEEDS,
+    TIME_LIMIT,
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Run,
+    Verdict,
+    Word,
+    markdown_table,
+)
 from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.origin import caption, commits, mixture, order, places, recipe
 from dovetail_study.paper import BUDGETS, ITERATIONS
-from dovetail_study.run import SEEDS, TIME_LIMIT, BenchSettings, Record, Run
 from dovetail_study.statistics import DIGITS as SPREAD_DIGITS
 from dovetail_study.statistics import (
     Reachable,
@@ -29,7 +39,6 @@ from dovetail_study.statistics import (
     proved,
     where,
 )
-from dovetail_study.table import ResultTable, markdown_table
 
 APPENDIX = "results_appendix.md"
 READ = "budgets per sample"

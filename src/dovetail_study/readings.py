@@ -20,14 +20,11 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import dovetail as dt
-from dovetail_study.contestants import AUTO
-from dovetail_study.experiment import Experiment, Rows
+from dovetail_study.contestants import AUTO, on_trees, on_water
+from dovetail_study.experiment import NOTHING, BenchSettings, Experiment, Record, ResultTable, Rows, Run, runs
 from dovetail_study.figures import Drawing
-from dovetail_study.instances import on_trees, on_water
 from dovetail_study.paper import BUDGETS
-from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.statistics import Reachable, converged, count_of, mean, present, text, where
-from dovetail_study.table import NOTHING, ResultTable
 
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
 NAME = "readings"

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import dovetail as dt
 from dovetail_study.contestants import AUTO, BASELINES
-from dovetail_study.experiment import Rows
+from dovetail_study.experiment import Record, ResultTable, Rows
 from dovetail_study.origin import order
-from dovetail_study.run import Record
 from dovetail_study.statistics import (
     WORDS,
     End,
@@ -28,7 +27,6 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import ResultTable
 
 COUNTS = ("untouched", "potable", "newly flipped", "best known", "gap to it, %")
 UNITS = "of *paper* and its variants in the user's units, of *dual-decomposition* in box widths"

@@ -6,12 +6,20 @@ import math
 from dataclasses import replace
 
 import dovetail as dt
-from dovetail_study.contestants import CONTESTANTS
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import CONTESTANTS, on_water
+from dovetail_study.experiment import (
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+)
 from dovetail_study.figures import Drawing, LinesPanel
-from dovetail_study.instances import on_water
 from dovetail_study.paper import RHO, STEP
-from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
 from dovetail_study.statistics import (
     Reachable,
@@ -26,7 +34,6 @@ from dovetail_study.statistics import (
     text,
     where,
 )
-from dovetail_study.table import ResultTable
 
 LESS = 0.8
 """Results depend on a setting if the least is below this part of the most."""

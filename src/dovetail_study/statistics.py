@@ -21,8 +21,8 @@ from enum import StrEnum
 from statistics import stdev
 from typing import Any
 
+from dovetail_study.experiment import Record
 from dovetail_study.problems.training import DEAD
-from dovetail_study.run import Record
 
 
 def where(rows: Iterable[Record], **wanted: Any) -> list[Record]:

@@ -10,12 +10,10 @@ import numpy as np
 
 import dovetail as dt
 from dovetail_study.contestants import contest
-from dovetail_study.experiment import Rows, Verdict, judged
+from dovetail_study.experiment import BenchSettings, Record, ResultTable, Rows, Run, Verdict, judged
 from dovetail_study.families import BY_NAME, FAMILIES, ExactStep, Example, TheoremFamily
 from dovetail_study.figures import LinesPanel
-from dovetail_study.run import BenchSettings, Record, Run
 from dovetail_study.statistics import average, text, where
-from dovetail_study.table import ResultTable
 
 ITERATIONS, QUICK_ITERATIONS = 200, 24
 """Four times the paper's 50, so that a rate can be seen."""

@@ -8,13 +8,21 @@ from typing import Any
 
 import dovetail as dt
 from dovetail_study import theorem1
-from dovetail_study.experiment import Experiment, Rows, Verdict, judged
+from dovetail_study.contestants import on_water
+from dovetail_study.experiment import (
+    BenchSettings,
+    Experiment,
+    Record,
+    ResultTable,
+    Rows,
+    Run,
+    Verdict,
+    judged,
+    runs,
+)
 from dovetail_study.families import FAMILIES
 from dovetail_study.figures import Drawing, LinesPanel
-from dovetail_study.instances import on_water
-from dovetail_study.run import BenchSettings, Record, Run, runs
 from dovetail_study.statistics import exponent, text, where
-from dovetail_study.table import ResultTable
 
 NETWORKS, QUICK_NETWORKS = ("4x64", "8x128", "16x128", "16x256", "16x512"), ("2x16", "4x32")
 """Parameters from ten thousand to four million."""

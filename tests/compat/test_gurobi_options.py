@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml
-from dovetail_peers.compat.gurobi_ml.safety_floor import with_safety_floor
+from dovetail_peers.compat.gurobi_ml.table import with_safety_floor
 from tests.modelling.tiny import in_gurobi, solve
 
 SPLIT = 0.002

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.pieces import NUMBERS
-from dovetail.core.row_part import CHUNK, column_sums
+from dovetail.core.stated_program import CHUNK, column_sums
 from tests.structure.stated_problems import campaign, floors, treatments
 
 

@@ -17,8 +17,7 @@ from dovetail.core.check import Violation, Worst
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.shard import PricingOptions
 from dovetail.sharding import solve_shards as module
-from dovetail.sharding.own_share import OwnShare, ShardAnswer, ShardSource
-from dovetail.sharding.solve_shards import Agreement
+from dovetail.sharding.solve_shards import Agreement, OwnShare, ShardAnswer, ShardSource
 from dovetail.testing.problems import linear_net, offers_of, random_mlp
 from tests.conftest import FULL
 from tests.run.clusters import Pickled, Processes

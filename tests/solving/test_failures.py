@@ -13,7 +13,6 @@ from dovetail.solving import concurrent as concurrent_file
 from dovetail.solving import host as host_file
 from dovetail.solving import job as job_file
 from dovetail.solving import packing as packing_file
-from dovetail.solving import search as search_file
 from tests.small import bowl, knapsack
 
 QUICK = dt.Auto(effort=1)
@@ -41,7 +40,7 @@ def line(predictor):
 PARTS = {
     "analysis of the host": (host_file, "_analyse"),
     "search for open inputs": (job_file, "open_inputs"),
-    "search for a steadier point": (search_file, "clear"),
+    "search for a steadier point": (job_file, "clear"),
     "last check": (job_file, "check"),
     "look at training ranges": (packing_file, "extrapolations"),
     "hints": (packing_file, "hints"),

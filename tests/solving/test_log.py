@@ -11,7 +11,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.methods import METHODS
-from dovetail.report.log.layout import cells
+from dovetail.report.log.table import cells
 from tests.conftest import sample
 from tests.report.log.test_layout import HOSTILE
 from tests.small import bowl, knapsack, linear_net, random_mlp

@@ -3,8 +3,7 @@
 import random
 
 from dovetail_study.bench import experiment_named
-from dovetail_study.experiment import Word
-from dovetail_study.run import BenchSettings
+from dovetail_study.experiment import BenchSettings, Word
 
 HOLDS, IN_PART, NOT, UNTESTABLE = Word.HOLDS, Word.IN_PART, Word.NOT, Word.UNTESTABLE
 ENDS = ("proved", "time", "writing", "memory", "infeasible", "refused")

@@ -20,23 +20,23 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dovetail_study import EXPERIMENTS, bench, instances, theorem1
+from dovetail_study import EXPERIMENTS, bench, contestants, theorem1
 from dovetail_study.bench import _console, experiment_named
+from dovetail_study.experiment import QUICK_SEEDS, BenchSettings
 from dovetail_study.ledger import Ledger
 from dovetail_study.page import APPENDIX
-from dovetail_study.run import QUICK_SEEDS, BenchSettings
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
 from tests.test_cli import ended, refused
 
-EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
+EPOCHS, ITERATIONS = (contestants.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
 """Networks that are barely trained: what is looked at here does not ask how well."""
 SOME = None if FULL else ("paper", "auto", "big-m", "exact", "size")
 """The methods that are run; all are made in test_runs.py, and others solve in test_contestants.py."""
 ONLY = ("--methods", ",".join(SOME)) if SOME else ()
 PROGRAM = (
-    "from dovetail_study import bench, instances, theorem1; "
-    f"instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = {EPOCHS}, {ITERATIONS}; "
+    "from dovetail_study import bench, contestants, theorem1; "
+    f"contestants.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = {EPOCHS}, {ITERATIONS}; "
     "bench.save = lambda *given: None; from dovetail.cli import main; main()"
 )
 """Without figures, which take longer than all else of a small bench: test_figures.py has them."""
@@ -71,12 +71,12 @@ def here(arguments: Sequence[str], *, drawn: bool = False) -> None:
     """A command that ends well, in this process as in a new one: nothing of it is left behind."""
     threads = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(instances, "QUICK_EPOCHS", EPOCHS)
+        patch.setattr(contestants, "QUICK_EPOCHS", EPOCHS)
         patch.setattr(theorem1, "QUICK_ITERATIONS", ITERATIONS)
         if not drawn:
             patch.setattr(bench, "save", lambda *given: None)
         assert ended(*arguments) == 0
-    instances._judge.cache_clear()  # networks of so few epochs
+    contestants._judge.cache_clear()  # networks of so few epochs
     torch.set_num_threads(threads)
 
 

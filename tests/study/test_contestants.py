@@ -5,7 +5,7 @@ import pytest
 import dovetail as dt
 from dovetail.testing.problems import busy
 from dovetail_study.contestants import contest
-from dovetail_study.run import BenchSettings, Run
+from dovetail_study.experiment import BenchSettings, Run
 
 KEPT = {
     "key", "experiment", "n", "method", "seed", "device", "limit", "status", "stop", "objective", "found",

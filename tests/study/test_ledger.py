@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import dovetail as dt
+from dovetail_study.experiment import BenchSettings, Run
 from dovetail_study.ledger import PACKAGES, Ledger, commit
-from dovetail_study.run import BenchSettings, Run
 
 RUN = Run("e1", (("network", "2x16"), ("n", 5)), "paper", 42)
 OTHER = Run("e1", RUN.cell, "paper", 123)

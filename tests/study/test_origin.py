@@ -2,8 +2,8 @@
 
 import re
 
+from dovetail_study.experiment import SEEDS
 from dovetail_study.origin import caption, commits, mixture, places, recipe
-from dovetail_study.run import SEEDS
 from tests.study.made_up import row
 
 ROWS = [

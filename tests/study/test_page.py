@@ -15,10 +15,9 @@ import pytest
 
 from dovetail_study import EXPERIMENTS
 from dovetail_study.bench import experiment_named
-from dovetail_study.experiment import Verdict, Word
+from dovetail_study.experiment import BenchSettings, Verdict, Word
 from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.page import APPENDIX, READ, TOP, appendix, by_claim, document, word
-from dovetail_study.run import BenchSettings
 from tests.study.made_up import row, whole
 from tests.study.test_origin import follow
 

@@ -1,8 +1,8 @@
 """The readings of Algorithm 1: each is what its name says, and the table counts what the rows say."""
 
 import dovetail as dt
+from dovetail_study.experiment import SEEDS, BenchSettings
 from dovetail_study.readings import BY_NAME, CELLS, CHOSEN, EXPERIMENT, OTHER_SEEDS, READINGS
-from dovetail_study.run import SEEDS, BenchSettings
 
 
 def test_names_and_methods_are_one_to_one():

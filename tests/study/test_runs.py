@@ -7,7 +7,7 @@ import pytest
 from dovetail_study import EXPERIMENTS
 from dovetail_study.bench import experiment_named
 from dovetail_study.contestants import BASELINES, CONTESTANTS, seconds
-from dovetail_study.run import SEEDS, BenchSettings, Run
+from dovetail_study.experiment import SEEDS, BenchSettings, Run
 
 HELD_OUT = (7, 5, 9001, 3, 11)
 """Seeds that are not the paper's, in no order."""

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dovetail_study.table import NOTHING, ResultTable
+from dovetail_study.experiment import NOTHING, ResultTable
 
 TABLE = ResultTable(
     "made_up",

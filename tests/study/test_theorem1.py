@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import dovetail as dt
+from dovetail_study.experiment import BenchSettings, Run
 from dovetail_study.families import (
     BY_NAME,
     FAMILIES,
@@ -16,7 +17,6 @@ from dovetail_study.families import (
     Slab,
     TheoremFamily,
 )
-from dovetail_study.run import BenchSettings, Run
 from dovetail_study.theorem1 import bounded, execute
 from tests.conftest import FULL, sample
 from tests.study.algorithm1 import algorithm1, quadratic_step

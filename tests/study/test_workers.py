@@ -7,7 +7,7 @@ import pytest
 
 from dovetail_study import bench
 from dovetail_study.bench import results
-from dovetail_study.run import BenchSettings, Run
+from dovetail_study.experiment import BenchSettings, Run
 from tests.conftest import FULL
 
 

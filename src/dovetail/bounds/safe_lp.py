@@ -22,7 +22,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import LARGEST, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
-from dovetail.core.row_part import ColumnPart
+from dovetail.core.stated_program import ColumnPart
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget

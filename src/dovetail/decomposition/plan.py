@@ -14,8 +14,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray, columns_of_one
 from dovetail.core.pieces import piece_of, pieces
-from dovetail.core.row_part import ColumnPart
-from dovetail.core.stated_program import StatedProgram
+from dovetail.core.stated_program import ColumnPart, StatedProgram
 from dovetail.decomposition.move_program import (
     MoveProgram,
     NetworkReading,

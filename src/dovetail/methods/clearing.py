@@ -18,9 +18,8 @@ from dovetail.bounds.box import propagate
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.linearised.clearance import cleared, has_room
 from dovetail.linearised.descent import DescentOptions, MixedIntegerDescent
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import ScaledProblem, cleared, has_room
 from dovetail.mip.answers import answer_of
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget, StopReason

@@ -13,9 +13,8 @@ from typing import TextIO
 from dovetail.core.arrays import FloatArray
 from dovetail.core.words import several
 from dovetail.report.log.journal import opened
-from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
-from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State
+from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State, fact, number
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.trace import Row, Trace

@@ -22,8 +22,7 @@ from dovetail.core.widening import Widening, widenings
 from dovetail.core.words import listed, several
 from dovetail.methods.elastic import smallest_relaxation
 from dovetail.report.gains import ROWS_ONLY, Gain, relative_gap
-from dovetail.report.log.layout import number
-from dovetail.report.log.table import percent
+from dovetail.report.log.table import number, percent
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
 from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
-from dovetail.core.row_part import CouplingRows, HostRows, PrivateRows, column_sums
+from dovetail.core.stated_program import CouplingRows, HostRows, PrivateRows, column_sums
 from dovetail.core.template import FamilyColumns, Place, Template, column_of, entries_of, places_of
 from dovetail.structure.colours import colours
 from dovetail.structure.components import NOBODY, Components, CouplingSides

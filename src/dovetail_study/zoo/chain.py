@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import Learner, network, values
+from dovetail_study.zoo.host import Host, Learner, by_size, network, values
 
 PROPERTIES = 3
 SPEED, HEAT = (1, 8), (0.0, 1.0)

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import network
+from dovetail_study.zoo.host import Host, by_size, network
 
 SENSOR = (0.0, 100.0)
 STAGES = 3

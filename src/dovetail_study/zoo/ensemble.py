@@ -14,8 +14,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import Learner, network, values
+from dovetail_study.zoo.host import Host, Learner, by_size, network, values
 
 MEMBERS = 5
 MOST = 6

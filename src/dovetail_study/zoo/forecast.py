@@ -17,8 +17,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.testing.problems import Convolutional, Recurrent
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import minimise
+from dovetail_study.zoo.host import Host, by_size, minimise
 
 LEVELS = 3
 """The most advertising of a week."""

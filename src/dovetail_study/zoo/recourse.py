@@ -16,8 +16,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import Learner, classifier, values
+from dovetail_study.zoo.host import Host, Learner, by_size, classifier, values
 
 KEPT = 1
 """Features that nobody can change, such as age: the first ones."""

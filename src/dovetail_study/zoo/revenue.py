@@ -13,8 +13,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import Learner, network, values
+from dovetail_study.zoo.host import Host, Learner, by_size, network, values
 
 PRICE = (3.0, 9.0)
 

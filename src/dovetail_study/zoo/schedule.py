@@ -14,8 +14,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, by_size
-from dovetail_study.zoo.learning import network
+from dovetail_study.zoo.host import Host, by_size, network
 
 CREW = (1, 4)
 LONGEST = 15.0

@@ -7,7 +7,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.check import Worst
 from dovetail.report.log.heading import ending
-from dovetail.report.log.layout import cells
+from dovetail.report.log.table import cells
 from dovetail.run.result import Status
 from tests.report.log.test_layout import HOSTILE
 from tests.small import knapsack

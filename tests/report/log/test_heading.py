@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.report.log.heading import MOST_BLOCKS, heading, legend
-from dovetail.report.log.layout import cells
+from dovetail.report.log.table import cells
 from tests.report.log.test_layout import HOSTILE
 from tests.small import knapsack, linear_net
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dovetail.core.words import several
-from dovetail.report.log.layout import LABEL, cells, count, cut, fact, harmless, number, wrapped
+from dovetail.report.log.table import LABEL, cells, count, cut, fact, harmless, number, wrapped
 
 HOSTILE = [
     "\x1b[31mred\x1b[0m",

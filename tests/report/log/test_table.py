@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.report.log.layout import cells
-from dovetail.report.log.table import PARTS, RESIDUALS, State, gap, head, line
+from dovetail.report.log.table import PARTS, RESIDUALS, State, cells, gap, head, line
 
 STATE = State(12.34, "column generation", 57.0, 75.0, rows_only=False, evaluations=1204)
 EXTREME = State(

@@ -15,7 +15,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.stated_program import StatedProgram
 from dovetail.core.words import several
 from dovetail.report.gains import ENDED, found_by, gap_text, proved_by
-from dovetail.report.log.layout import LABEL, fact, wrapped
+from dovetail.report.log.table import LABEL, fact, wrapped
 
 MOST_BLOCKS = 8
 """Largest number of blocks with a line of their own; further blocks are counted."""

@@ -12,9 +12,19 @@ from threading import RLock
 from typing import TextIO
 
 from dovetail.report.log.heading import legend
-from dovetail.report.log.layout import count, harmless, number, wrapped
 from dovetail.report.log.outlet import MOST, LoggerOutlet, Outlet, PlainOutlet, Rendering, is_terminal
-from dovetail.report.log.table import RESIDUALS, LogColumn, State, head, line, rows_only
+from dovetail.report.log.table import (
+    RESIDUALS,
+    LogColumn,
+    State,
+    count,
+    harmless,
+    head,
+    line,
+    number,
+    rows_only,
+    wrapped,
+)
 
 LOGGER = logging.getLogger("dovetail")
 """The logger that gets the lines; it has no handlers of its own."""

@@ -9,8 +9,8 @@ from rich.file_proxy import FileProxy
 from rich.live import Live
 from rich.text import Text
 
-from dovetail.report.log.layout import whole_words
 from dovetail.report.log.outlet import Outlet, Rendering, encodable, is_terminal, width_of
+from dovetail.report.log.table import whole_words
 
 STYLES = {"section": "bold", "warning": "yellow", "": ""}
 """Styles of lines outside the table; rich ignores them if NO_COLOR is set."""

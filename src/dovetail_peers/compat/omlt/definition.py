@@ -6,13 +6,11 @@ import itertools
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.onnx.file import metered, read_graph
@@ -22,13 +20,6 @@ Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 
 
 Value = TypeVar("Value")
-
-
-Node = dict[str, Any]
-NOT_A_SUMMARY = (
-    "a dictionary must be the summary of a linear tree, model.summary(): splits with their children, "
-    "and leaves with their models; or give the linear tree itself, which has predict."
-)
 
 
 class Definition:
@@ -114,7 +105,7 @@ class GradientBoostedTreeModel(Definition):
 
 
 class LinearTreeDefinition(Definition):
-    """A tree with a linear model in each leaf, asked by its `predict`; or the summary of one."""
+    """A tree with a linear model in each leaf, asked by its `predict`."""
 
     def __init__(
         self,
@@ -125,13 +116,11 @@ class LinearTreeDefinition(Definition):
     ) -> None:
         scaled = scaling_object, scaled_input_bounds, unscaled_input_bounds
         self.is_scaled = scaling_object is not None or scaled_input_bounds is not None
-        if hasattr(lt_regressor, "predict"):
-            super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), *scaled)
-            return
-        if not isinstance(lt_regressor, Mapping):
-            raise OptionError(f"{NOT_A_SUMMARY} This is a {type(lt_regressor).__name__}.")
-        nodes = LinearTreeNodes.of(lt_regressor)
-        super().__init__(nodes.predict, (nodes.features,), *scaled)
+        if not hasattr(lt_regressor, "predict"):
+            raise OptionError(
+                f"a {type(lt_regressor).__name__} has no predict; give the linear tree itself, not a summary."
+            )
+        super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), *scaled)
 
 
 def onnx_graph(model: Any) -> OnnxGraph:
@@ -162,54 +151,6 @@ def by_index(given: Mapping[Any, Value] | Iterable[Value]) -> dict[Any, Value]:
 def indices(shape: Sequence[int]) -> Iterable[Any]:
     """Numbers for one axis, tuples for several."""
     return range(shape[0]) if len(shape) == 1 else itertools.product(*map(range, shape))
-
-
-@dataclass(frozen=True, eq=False)
-class LinearTreeNodes:
-    """A linear tree by its summary: nodes by number.
-
-    A summary has a dictionary for each node: `children`, `col` and `th` of a split (left where the column is
-    at most the threshold), `models` of a leaf.
-    """
-
-    nodes: Mapping[Any, Node]
-    root: Any
-
-    @classmethod
-    def of(cls, summary: Mapping[Any, Any]) -> LinearTreeNodes:
-        """The tree; an `OptionError` where the summary is of none."""
-        splits = [node for node in summary.values() if "children" in node]
-        children = [child for node in splits for child in node["children"]]
-        roots = set(summary) - set(children)
-        complete = all(child in summary for child in children) and len(children) == len(set(children))
-        leaves = [node for node in summary.values() if "children" not in node]
-        if not splits or not complete or len(roots) != 1 or any("models" not in leaf for leaf in leaves):
-            raise OptionError(NOT_A_SUMMARY)
-        return cls(summary, roots.pop())
-
-    @property
-    def features(self) -> int:
-        """Inputs of the tree: those of its linear models."""
-        models = next(node["models"] for node in self.nodes.values() if "models" in node)
-        return int(np.size(models.coef_))
-
-    def predict(self, X: FloatArray) -> FloatArray:
-        """What the linear model of each row's leaf says."""
-        values = np.empty(len(X))
-        for leaf, rows in self._reached(self.root, X, np.arange(len(X))):
-            if rows.size:
-                values[rows] = np.ravel(leaf["models"].predict(X[rows]))
-        return values
-
-    def _reached(self, k: Any, X: FloatArray, rows: np.ndarray) -> Iterator[tuple[Node, np.ndarray]]:
-        """The leaves below a node, each with those of these rows that end in it."""
-        node = self.nodes[k]
-        if "children" not in node:
-            yield node, rows
-            return
-        left = X[rows, node["col"]] <= node["th"]
-        for child, part in zip(node["children"], (rows[left], rows[~left]), strict=True):
-            yield from self._reached(child, X, part)
 
 
 NETWORKS = (
@@ -394,10 +335,6 @@ class OffsetScaling(ScalingInterface):
     def get_unscaled_input_expressions(self, scaled_input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
         """Inputs of the network as the model has them."""
         return self._inputs.unscaled(scaled_input_vars)
-
-    def get_scaled_output_expressions(self, output_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Outputs of the model as the network gives them."""
-        return self._outputs.scaled(output_vars)
 
     def get_unscaled_output_expressions(self, scaled_output_vars: Mapping[Any, Any]) -> dict[Any, Any]:
         """Outputs of the network as the model has them."""

@@ -7,7 +7,7 @@ the same numbers another shape, changes nothing. Each layer gives them the shape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,6 @@ class IndexMapper:
     def __init__(self, input_size: Size, output_size: Size) -> None:
         self.input_size, self.output_size = list(input_size), list(output_size)
 
-    def __call__(self, index: Any) -> tuple[int, ...]:
-        """Where an input of the next layer is among the outputs of the one before."""
-        flat = np.ravel_multi_index(index, self.output_size)
-        return tuple(int(place) for place in np.unravel_index(flat, self.input_size))
-
 
 class Layer:
     """What all layers have: the sizes of what goes in and comes out, and an activation."""
@@ -54,25 +49,10 @@ class Layer:
     ) -> None:
         self.input_size, self.output_size = list(input_size), list(output_size)
         self.activation = activation or "linear"
-        self.input_index_mapper = input_index_mapper or IndexMapper(input_size, input_size)
+        self.input_index_mapper = input_index_mapper
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(input_size={self.input_size}, output_size={self.output_size})"
-
-    @property
-    def input_indexes(self) -> list[tuple[int, ...]]:
-        """Of its inputs, in its own shape."""
-        return [*np.ndindex(*self.input_size)]
-
-    @property
-    def output_indexes(self) -> list[tuple[int, ...]]:
-        """Of its outputs."""
-        return [*np.ndindex(*self.output_size)]
-
-    @property
-    def input_indexes_with_input_layer_indexes(self) -> Iterator[tuple[Any, Any]]:
-        """Each index of its inputs, and what the layer before calls it."""
-        return ((index, self.input_index_mapper(index)) for index in self.input_indexes)
 
     def eval_single_layer(self, x: Any) -> FloatArray:
         """What it makes of one sample, in the shape of its outputs."""
@@ -149,8 +129,6 @@ class Layer2D(Layer, ABC):
 
     kernel_shape: tuple[int, ...]
     """Its rows and columns."""
-    kernel_depth: int
-    """How many layers of the picture it goes over at once."""
 
     def __init__(self, input_size: Size, output_size: Size, strides: Size, **common: Any) -> None:
         super().__init__(input_size, output_size, **common)
@@ -189,7 +167,7 @@ class ConvLayer2D(Layer2D):
         super().__init__(input_size, output_size, strides, **common)
         self.kernel = np.asarray(kernel, dtype=np.float64)
         self.biases = np.zeros(len(self.kernel)) if biases is None else np.asarray(biases, dtype=np.float64)
-        self.kernel_shape, self.kernel_depth = self.kernel.shape[2:], int(self.kernel.shape[1])
+        self.kernel_shape = self.kernel.shape[2:]
 
     def kernel_module(self) -> nn.Module:
         """A convolution; on the device that holds nothing first, so that no random numbers are drawn."""
@@ -249,10 +227,6 @@ class GNNLayer(DenseLayer):
                     f"{what}_size is {size} for {N} nodes; give as many numbers for each of the nodes."
                 )
         self.N = N
-        self.gnn_input_size = self.input_size[-1] // N
-        """How many numbers of each node go in."""
-        self.gnn_output_size = self.output_size[-1] // N
-        """How many come out."""
 
 
 class GraphNetwork(nn.Module):
@@ -280,8 +254,8 @@ class _GraphStep(nn.Module):
 
     def __init__(self, layer: GNNLayer) -> None:
         super().__init__()
-        self._into, self._out = layer.gnn_input_size, layer.gnn_output_size
         self._last = layer.input_size[-1]
+        self._into, self._out = self._last // layer.N, layer.output_size[-1] // layer.N
         self.register_buffer("_weights", torch.tensor(layer.weights))
         self.register_buffer("_biases", torch.tensor(layer.biases))
         self._weights: torch.Tensor

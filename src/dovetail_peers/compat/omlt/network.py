@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -206,64 +205,24 @@ class NetworkDefinition(Definition):
 
     def _chain(self) -> list[Layer]:
         """The layers in their order; an `OptionError` where they are no chain."""
-        layers, chain = self._own_layers, [*self.input_layers]
-        for what, ends in (("input", chain), ("output", [*self.output_layers])):
-            if len(ends) > 1:
-                raise OptionError(
-                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join "
-                    "them by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
-                )
-        while chain and len(chain) <= len(layers) and len(behind := [*self.successors(chain[-1])]) == 1:
-            chain += behind
-        if len(chain) != len(layers) or len(self._edges) != len(chain) - 1 or len(chain) < 2:
+        behind = {id(first): second for first, second in self._edges}
+        reached = {id(second) for _, second in self._edges}
+        chain = [layer for layer in self._own_layers if id(layer) not in reached][:1]
+        while chain and len(chain) <= len(self._own_layers) and id(chain[-1]) in behind:
+            chain.append(behind[id(chain[-1])])
+        whole = len(chain) == len(self._own_layers) == len(self._edges) + 1
+        if not whole or len(chain) < 2 or not isinstance(chain[0], InputLayer):
             raise OptionError(
-                f"{len(layers)} layers with {len(self._edges)} edges are no chain: the network needs "
-                "one InputLayer, add_edge from each layer to the next, and one last layer."
+                f"{len(self._own_layers)} layers with {len(self._edges)} edges are no chain: a network needs "
+                "one InputLayer, add_edge from each layer to the next, and one last layer. Networks that "
+                "branch are given as an ONNX model (load_onnx_neural_network)."
             )
-        if not isinstance(chain[0], InputLayer):
-            raise OptionError(f"the first layer is {chain[0]!r}; the network needs one InputLayer.")
         return chain
 
     @property
     def layers(self) -> Iterator[Layer]:
-        """From the first to the last, or as far as they are put together."""
-        pending, done = [*self._own_layers], dict[int, Layer]()
-        while pending:
-            ready = {id(own): own for own in pending if {*map(id, self.predecessors(own))} <= done.keys()}
-            if not ready:
-                raise OptionError(f"the edges of {pending} lead round in a circle; a network is a chain.")
-            done |= ready
-            pending = [layer for layer in pending if id(layer) not in done]
-        return iter(done.values())
-
-    def layer(self, layer_id: int) -> Layer:
-        """The one with that `id`, which is what OMLT calls its layers by."""
-        for own in self._own_layers:
-            if id(own) == layer_id:
-                return own
-        raise KeyError(layer_id)
-
-    @property
-    def input_layers(self) -> Iterator[Layer]:
-        """Those that no layer is before."""
-        return (layer for layer in self._own_layers if not [*self.predecessors(layer)])
-
-    @property
-    def output_layers(self) -> Iterator[Layer]:
-        """Those that no layer is behind."""
-        return (layer for layer in self._own_layers if not [*self.successors(layer)])
-
-    input_nodes, output_nodes = input_layers, output_layers
-
-    def predecessors(self, layer: Layer | int) -> Iterator[Layer]:
-        """Those right before a layer."""
-        asked = layer if isinstance(layer, Layer) else self.layer(layer)
-        return (first for first, second in self._edges if second is asked)
-
-    def successors(self, layer: Layer | int) -> Iterator[Layer]:
-        """Those right behind a layer."""
-        asked = layer if isinstance(layer, Layer) else self.layer(layer)
-        return (second for first, second in self._edges if first is asked)
+        """From the first to the last."""
+        return iter(self._chain())
 
 
 class LoadedNetwork(NetworkDefinition):
@@ -280,9 +239,12 @@ class LoadedNetwork(NetworkDefinition):
     @cached_property
     def _own_layers(self) -> list[Layer]:
         """Listed once, so that a layer is the same one whenever it is asked for."""
-        layers = self._list_layers()
-        self._edges = [*pairwise(layers)]
-        return layers
+        return self._list_layers()
+
+    @property
+    def layers(self) -> Iterator[Layer]:
+        """From the first to the last."""
+        return iter(self._own_layers)
 
     def add_layer(self, layer: Layer) -> None:
         """An `UnsupportedError`: it stays what was trained."""
