@@ -27,7 +27,8 @@ SECONDS, GAP = 8.0, 1e-6
 CONSTANTS: dict[str, ModuleType] = {
     "FIRST": turns,
     "BEGIN": turns,
-    "SEARCH_SHARE": turns,
+    "SEARCH_SHARE": auto,
+    "FIRST_SEARCH_SHARE": auto,
     "NEARLY": turns,
     "MISCOUNTED": turns,
     "HEAD_START": auto,

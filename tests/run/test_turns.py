@@ -92,6 +92,14 @@ def test_searches_have_their_share_however_many_there_are():
         assert 0.5 * SEARCH_SHARE < share < 2.5 * SEARCH_SHARE
 
 
+def test_the_share_of_searches_can_be_larger():
+    pair = [of_steps(name, 500, []) for name in ("search", "proof")]
+    pair[1].proves = True
+    for one in pair:
+        one.turn(FIRST)
+    assert next_of(pair) is pair[1] and next_of(pair, search_share=2.0) is pair[0]
+
+
 def test_another_begins_when_each_at_work_has_worked_for_it():
     done: list[str] = []
     pair = [of_steps(name, 500, done) for name in ("first", "second")]

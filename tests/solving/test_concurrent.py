@@ -34,7 +34,7 @@ def waited_for(solve, objective, seconds=300.0):
     """The answer, as soon as there is one."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        x, _ = solve.better_than(objective)
+        x, _ = solve.exchange(objective)
         if x is not None:
             return x
         time.sleep(0.02)
@@ -53,13 +53,13 @@ def test_the_far_side_says_what_is_better_and_nothing_else():
     sign = problem.mip.sign
     best = waited_for(solve, known.objective + sign * 1e-3)
     assert problem.mip.objective(best) == pytest.approx(known.objective)
-    x, bound = solve.better_than(known.objective - sign * 1e-3)
+    x, bound = solve.exchange(known.objective - sign * 1e-3)
     assert x is None and bound.value <= sign * known.objective + 1e-9
     until = time.monotonic() + 300.0
     while bound.support is not Support.PROOF or math.isinf(bound.value):  # until that solve has ended
         assert time.monotonic() < until, "no proof"
         time.sleep(0.02)
-        _, bound = solve.better_than(math.nan)
+        _, bound = solve.exchange(math.nan)
     assert bound.value == pytest.approx(sign * known.objective, abs=1e-6)
 
 
@@ -160,15 +160,49 @@ def answer(x, bound=NO_BOUND):
 
 
 def test_points_come_once_the_process_is_ready_and_only_of_those_who_answer():
-    quick, slow, said = Told(READY, answer(POINT), answer(None)), Told(None, READY, None, answer(POINT)), []
+    quick, slow, said = (
+        Told(READY, answer(POINT), answer(None)),
+        Told(None, None, READY, None, answer(POINT)),
+        [],
+    )
     others = ConcurrentSolves([quick, slow], said.append)
-    assert others.arrived(5.0) == [] and quick.letters == []  # ready, and not asked yet
-    ((x, _),) = others.arrived(4.0)
-    assert x.tolist() == POINT.tolist() and quick.letters == [("better_than", [(4.0,)])]
-    assert others.arrived(3.0) == []
-    ((x, _),) = others.arrived(2.0)
-    assert slow.letters == [("better_than", [(3.0,)])]  # the question that it took its time for
+    ((x, _),) = others.exchanged(5.0, None)
+    assert x.tolist() == POINT.tolist() and quick.letters == [("exchange", [(5.0, None)])]
+    assert others.exchanged(4.0, None) == []
+    ((x, _),) = others.exchanged(3.0, None)
+    assert [letter[1][0][0] for letter in slow.letters] == [4.0, 3.0]  # it took its time for the first
     assert said == []
+
+
+def test_a_point_known_here_is_told_once_to_each():
+    lines = [Told(READY, *3 * [answer(None)]), Told(*4 * [None], READY, answer(None), answer(None))]
+    others = ConcurrentSolves(lines, lambda text: None)
+    worse, better = np.array([1.0]), np.array([2.0])
+    for x in (worse, worse, better, better):
+        others.exchanged(math.nan, x)
+    told = [[letter[1][0][1] for letter in line.letters] for line in lines]
+    assert [x is not None for x in told[0]] == [True, False, True, False]
+    assert told[0][0].tolist() == worse.tolist() and told[0][2].tolist() == better.tolist()
+    assert told[1][0].tolist() == better.tolist() and all(x is None for x in told[1][1:])
+
+
+def test_what_the_others_know_is_offered_there():
+    """A problem whose searches take long has, there, the optimum that it is told."""
+    problem = knapsack()
+    known = dt.solve(problem, log=False)
+    seen = []
+
+    def solve(problem, method, *, others, **given):
+        while not (news := others.exchanged(math.nan, None)):
+            time.sleep(0.01)
+        seen.extend(x for x, _ in news)
+        assert others.exchanged(math.nan, None) == []
+        return known
+
+    there = ConcurrentSolve(solve, problem, None, dt.Auto(), 1, 2, time.time() + 300.0)
+    assert there.exchange(math.nan, known.x)[0] is None or seen
+    waited_for(there, math.nan)
+    assert seen[0].tolist() == known.x.tolist()
 
 
 def test_a_callback_sees_the_columns_of_the_model():
@@ -188,8 +222,7 @@ def test_a_callback_sees_the_columns_of_the_model():
 def test_bounds_come_too():
     bound = Bound(-3.0, "concurrent", support=Support.ENGINE)
     others = ConcurrentSolves([Told(READY, answer(None, bound))], lambda text: None)
-    others.arrived(math.nan)
-    ((x, told),) = others.arrived(math.nan)
+    ((x, told),) = others.exchanged(math.nan, None)
     assert x is None and (told.value, told.support) == (-3.0, Support.ENGINE)
 
 
@@ -207,19 +240,19 @@ def failed(error, *, users):
 def test_one_that_is_gone_is_one_less(reply):
     gone, there, said = Told(READY, reply), Told(READY, None, answer(POINT)), []
     others = ConcurrentSolves([gone, there], said.append)
-    assert [len(others.arrived(1.0)) for _ in range(4)] == [0, 0, 1, 0]
+    assert [len(others.exchanged(1.0, None)) for _ in range(4)] == [0, 1, 0, 0]
     assert gone.ended and not there.ended
     (text,) = said
     assert "concurrent solve 1 has ended" in text and ("signal 9" in text or "a network's own" in text)
     others.close()
-    assert there.ended and others.arrived(1.0) == []
+    assert there.ended and others.exchanged(1.0, None) == []
 
 
 def test_a_fault_of_our_own_there_is_a_failure_here(monkeypatch):
     def asked():
         others = ConcurrentSolves([Told(READY, failed(ValueError("ours"), users=False))], lambda text: None)
-        others.arrived(1.0)
-        return others.arrived(1.0)
+        others.exchanged(1.0, None)
+        return others.exchanged(1.0, None)
 
     with pytest.raises(ValueError, match="ours"):
         asked()

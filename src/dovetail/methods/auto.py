@@ -35,7 +35,14 @@ from dovetail.run.context import Archive, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
 from dovetail.run.progress import worthwhile
-from dovetail.run.turns import Clock, Computation, next_of, proves_next
+from dovetail.run.turns import (
+    FIRST_SEARCH_SHARE,
+    SEARCH_SHARE,
+    Clock,
+    Computation,
+    next_of,
+    proves_next,
+)
 from dovetail.structure.structure import structure_of
 
 TABLES_SHARE = 0.25
@@ -242,9 +249,10 @@ class _Plan:
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
             kinds = [phase.proves for phase in due]
-            one = next_of(self._running, kinds)
+            share = SEARCH_SHARE if context.incumbent.x is not None else FIRST_SEARCH_SHARE
+            one = next_of(self._running, kinds, share)
             if one is None:
-                phase = due[kinds.index(proves_next(self._running, kinds))]
+                phase = due[kinds.index(proves_next(self._running, kinds, share))]
                 waiting.remove(phase)
                 if not self._suits(phase):
                     continue

@@ -6,9 +6,9 @@ turns in one process can run in processes of their own: every other process runs
 searches, the rest only search. With very many blocks the blocks are distributed instead
 (`decomposition/hiring.py`).
 
-`ConcurrentSolve` runs in the other process: it solves by itself and answers `better_than(objective)` with a
-solution or None, and with its best proved bound. The solve never waits long for the others. If a process is
-lost or fails, the solve continues without it.
+`ConcurrentSolve` runs in the other process: it solves by itself and answers `exchange(objective, x)`, which
+tells it the best solution known here, with a better one or None, and with its best proved bound. The solve
+does not wait for the others. If a process is lost or fails, the solve continues without it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from threading import Thread
+from typing import Protocol
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
@@ -39,14 +40,15 @@ from dovetail.solving.options import SolveOptions
 News = tuple[FloatArray | None, Bound]
 """What another process has found: a better point or None, and its bound."""
 Solve = Callable[..., Result]
-"""The type of a solve function: (problem, method, time_limit=, start=, seed=, callback=) -> the result of
-`dovetail.solve`."""
+"""The type of a solve function: (problem, method, time_limit=, start=, seed=, callback=, others=) -> the
+result of `dovetail.solve`."""
 LEAST_SECONDS = 5.0
 """Shorter solves start no processes, because starting takes three seconds."""
 HANDOVER_SECONDS = 1.0
 """Seconds before the end when the results of the others are fetched and checked."""
 PATIENCE = 0.25
-"""Seconds to wait for the answers of all; a process in a long engine call answers next time."""
+"""Seconds to wait for the answers of all at the end. Before, nothing waits: an answer that comes late is read
+after the next turn."""
 
 
 @contextmanager
@@ -125,6 +127,14 @@ def process_lines(recipes: Sequence[Recipe]) -> list[Process]:
     return [Process([recipe]) for recipe in recipes]
 
 
+class Others(Protocol):
+    """Solves of the same problem beside one of them."""
+
+    def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
+        """Tell the best point, and hear of better ones and of bounds."""
+        ...
+
+
 class ConcurrentSolves:
     """The connections to the concurrent solves."""
 
@@ -132,14 +142,18 @@ class ConcurrentSolves:
         self._lines, self._say = dict(enumerate(lines, start=1)), say
         self._asked = set(self._lines)
         """The processes whose answer is pending; their first answer says that they are ready."""
+        self._told: dict[int, FloatArray | None] = {}
+        """The last point that each was told."""
         self._with_each(self._lines, lambda number, line: line.begin())
 
-    def arrived(self, objective: float) -> list[News]:
-        """Points better than `objective` (NaN: any) and bounds of the processes that answer at once."""
-        news, until = list[News](), time.monotonic() + PATIENCE
+    def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
+        """Tell all the best point known here. The points better than `objective` (NaN: any) and the bounds
+        of those that have answered; after the question, wait for `patience` seconds."""
+        news = list[News]()
 
         def ask(number: int, line: Line) -> None:
-            line.send(pickle.dumps(("better_than", [(objective,)])))
+            line.send(pickle.dumps(("exchange", [(objective, None if self._told.get(number) is x else x)])))
+            self._told[number] = x
             self._asked.add(number)
 
         def hear(number: int, line: Line) -> None:
@@ -148,7 +162,10 @@ class ConcurrentSolves:
                 self._asked.discard(number)
                 news.extend(_news(reply))
 
+        until = -math.inf
+        self._with_each(self._asked, hear)
         self._with_each(set(self._lines) - self._asked, ask)
+        until = time.monotonic() + patience
         self._with_each(self._asked, hear)
         return news
 
@@ -201,25 +218,36 @@ class ConcurrentSolve:
         self._best: tuple[float, FloatArray] | None = None
         self._bound = NO_BOUND
         self._failure: Exception | None = None
+        self._heard: FloatArray | None = None
+        """The last point that the caller told, in one thread, and the one offered here, in the other."""
+        self._offered: FloatArray | None = None
         Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
 
-    def better_than(self, objective: float) -> News:
-        """The best point, if it is better than the caller's (NaN: none), and the bound."""
+    def exchange(self, objective: float, x: FloatArray | None = None) -> News:
+        """Hear of the caller's best point. The best point here, if it is better (than NaN: any), and the
+        bound."""
+        self._heard = self._heard if x is None else x
         if self._best is None:
             if self._failure is not None:
                 raise self._failure
             return None, self._bound
-        mine, x = self._best
+        mine, found = self._best
         better = math.isnan(objective) or self._gain(mine, objective) > 0.0
-        return x if better else None, self._bound
+        return found if better else None, self._bound
+
+    def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
+        """What the caller has told since the last time, for the solve at work here."""
+        offered, self._offered = self._offered, self._heard
+        return [] if self._offered is None or self._offered is offered else [(self._offered, NO_BOUND)]
 
     def _run(self) -> None:
         ended = False
         while not ended and self._deadline > time.time():
+            self._offered = None
             try:
                 result = self._solve(
                     self._problem, self._method, time_limit=self._deadline - time.time(), start=self._start,
-                    seed=next(self._seeds), callback=self._see,
+                    seed=next(self._seeds), callback=self._see, others=self,
                 )  # fmt: skip
             except Exception as failure:  # the predictor's own, mostly: told when somebody asks
                 self._failure, ended = failure, True

@@ -11,7 +11,7 @@ user, and so do a method's errors about options and unsupported problems.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -49,7 +49,7 @@ from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.processes import Cluster
 from dovetail.run.result import Result, Settings
 from dovetail.run.work import Stopwatch
-from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
+from dovetail.solving.concurrent import PATIENCE, Others, concurrent_solves
 from dovetail.solving.hints import OpenInput, open_inputs, warning
 from dovetail.solving.host import HostRelaxation, analyse_host
 from dovetail.solving.options import SolveOptions, open_log_file, opened, require_blocks_for
@@ -134,8 +134,10 @@ UNNOTICED = 1.0
 _log = logging.getLogger("dovetail")
 
 
-def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
-    """What `dovetail.solve` returns."""
+def solve_model(
+    model: Any, options: SolveOptions, interrupts: Interrupts, others: Others | None = None
+) -> Result:
+    """What `dovetail.solve` returns; `others`: solves of the same problem beside this one."""
     options.import_libraries()
     imports = interrupts.seconds
     with opened(options.cluster, options.n_jobs) as cluster:
@@ -151,7 +153,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
         ):
             snapshot = take_snapshot(model, budget)
             job = Job.prepared(snapshot, options, budget, monitor, cluster, failures)
-            result = job.run(options, interrupts)
+            result = job.run(options, interrupts, others)
     return loaded(result) if options.load else result
 
 
@@ -230,13 +232,13 @@ class Job:
             snapshot, options.method, host, guard, incumbent, context, settings, failures, unlimited, ended
         )
 
-    def run(self, options: SolveOptions, interrupts: Interrupts) -> Result:
+    def run(self, options: SolveOptions, interrupts: Interrupts, others: Others | None = None) -> Result:
         """Search, pack and report; an exception after the first solution carries the result."""
         outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
         # the last check asks every predictor, and its copy, once more
         budget.reserve(2.0 * self.snapshot.asking_seconds)
         try:
-            outcome = self.ended or self._searched(options)
+            outcome = self.ended or self._searched(options, others)
             if not self.host.asked and self.incumbent.x is None and not budget.over:
                 return self._with_host_asked()._concluded(outcome, interrupts)
             return self._concluded(outcome, interrupts)
@@ -247,21 +249,22 @@ class Job:
         finally:
             self.context.close()
 
-    def _searched(self, options: SolveOptions) -> MethodOutcome:
+    def _searched(self, options: SolveOptions, known: Others | None) -> MethodOutcome:
         """Search here, and in other processes with `n_jobs`."""
         context = self.context
         if self.host.infeasible or self.host.ray:
             return search(self.method, context, self.incumbent, self.host)
         problem, x = self.snapshot.problem, context.start.x
         given = (solved_apart, problem, x, options, context.budget, context.monitor)
-        with concurrent_solves(*given) as others:
+        with concurrent_solves(*given) if known is None else nullcontext(known) as others:
             if others is not None:
                 # HiGHS starts its threads anew for whoever asks for others
                 self.incumbent.completion.threads = 1
-                context = replace(context, threads=1, hear=partial(_offer_all, others, self.incumbent))
+                context = replace(context, threads=1, hear=partial(_exchange, others, self.incumbent))
             outcome = search(self.method, context, self.incumbent, self.host)
-            with suppress(OutOfTime):
-                context.hear()
+            if others is not None:
+                with suppress(OutOfTime):
+                    _exchange(others, self.incumbent, PATIENCE)
             return outcome
 
     def _with_host_asked(self) -> Job:
@@ -351,10 +354,10 @@ def _without_cost(problem: Problem) -> Problem:
     return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
 
 
-def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
-    """Offer the points of the concurrent solves, through the same check."""
+def _exchange(others: Others, incumbent: Incumbent, patience: float = 0.0) -> None:
+    """Tell concurrent solves the best point, and offer theirs, through the same check."""
     with expendable("news of concurrent solves"):
-        for x, bound in others.arrived(incumbent.objective):
+        for x, bound in others.exchanged(incumbent.objective, incumbent.x, patience):
             if x is not None:
                 incumbent.offer(x, "concurrent")
             incumbent.raise_bound(bound)
@@ -368,6 +371,7 @@ def solved_apart(
     start: FloatArray | None,
     seed: int,
     callback: Callback,
+    others: Others | None = None,
 ) -> Result:
     """One of several concurrent solves, in its own process."""
     options = SolveOptions.checked(
@@ -375,7 +379,7 @@ def solved_apart(
         device=None, cluster=None, callback=callback, log=False,
     )  # fmt: skip
     with Interrupts() as interrupts:
-        return solve_model(problem, options, interrupts)
+        return solve_model(problem, options, interrupts, others)
 
 
 def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
