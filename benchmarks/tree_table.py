@@ -102,12 +102,12 @@ def table(runs: Runs) -> ResultTable:
 
 
 def summary(runs: Runs) -> ResultTable:
-    """One row for each size: medians over seeds, ours / SCIP's, and how many seeds they are of."""
+    """One row for each size: medians over seeds, ours / SCIP's; in brackets how many, if not all."""
     shown = ResultTable(
         "trees_summary",
         "Tree ensembles, over seeds",
         ["instance", "first point s", "within 1 % s", "proved s", "gap at the end", "behind SCIP"],
-        reading="Ours / SCIP's: medians over the seeds that have one, and of how many seeds (in brackets).",
+        reading="Ours / SCIP's: medians over the seeds that have one; in brackets how many, if not all.",
     )
     sizes = dict.fromkeys((asked.family, asked.trees, asked.depth) for asked in sorted(runs, key=_order))
     for size in sizes:
@@ -151,7 +151,8 @@ def _near(answer: Answer, best: float) -> float:
 
 def _median(values: list[float], tell: str) -> str:
     known = [value for value in values if math.isfinite(value) and value < NO_BOUND]
-    return f"{tell.format(float(np.median(known)))} ({len(known)})" if known else NOTHING
+    some = f" ({len(known)})" if len(known) < len(values) else ""
+    return tell.format(float(np.median(known))) + some if known else NOTHING
 
 
 def _best(answers: Iterable[Answer]) -> float:
