@@ -262,7 +262,7 @@ class Job:
                 self.incumbent.completion.threads = 1
                 context = replace(context, threads=1, hear=partial(_exchange, others, self.incumbent))
             outcome = search(self.method, context, self.incumbent, self.host)
-            if others is not None:
+            if others is not None and not self.incumbent.proved:
                 with suppress(OutOfTime):
                     _exchange(others, self.incumbent, PATIENCE)
             return outcome
