@@ -13,6 +13,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.decomposition import TemplatePricing, plan
 from dovetail.decomposition.hiring import shares_of
+from dovetail.decomposition.modes import Digit, modes_of
 from dovetail.decomposition.rounds import CHOICE_SHARE, Rounds
 from dovetail.decomposition.shard import PricingOptions, Shard
 from dovetail.decomposition.share import Share
@@ -140,6 +141,17 @@ def test_integers_against_enumeration(seed, monkeypatch):
     assert result.bound_kind == "proven"
     assert result.bound >= optimum - 1e-9 * (1.0 + abs(optimum))
     assert dt.check(problem, result.x).within()
+
+
+def test_few_blocks_with_few_points_are_priced_and_others_are_not():
+    """All points of a block with two digits are compared; 64 free binaries have more combinations than an
+    integer of 64 bits can count."""
+    context = context_of(problem_of(0, continuous=False))
+    assert plan.template_plan(context) is not None
+    assert plan.template_plan(context_of(problem_of(0, continuous=True))) is None
+    program = SimpleNamespace(whole=np.ones(64, dtype=bool), coordinates=64)
+    digits = [Digit(np.array([column]), np.array([[0.0], [1.0]])) for column in range(64)]
+    assert modes_of(program, digits) is None
 
 
 @pytest.mark.parametrize("seed", range(CASES))

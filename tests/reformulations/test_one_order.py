@@ -118,3 +118,17 @@ def test_blocks_that_are_the_same_up_to_their_data_stay_so():
     for one in (problem, in_order(problem).problem):
         (template,) = found_templates(one, components(one)).arrays
         assert template.count == blocks
+
+
+def test_levels_are_in_the_same_order_in_all_blocks() -> None:
+    """However the levels of prices are listed, all stores are one template with the same entries."""
+    other = rewritten(build("ladders", 2, 0), ["permuted"], 3)
+    assert other is not None
+    problem = in_order(other).problem
+    found = found_templates(problem, components(problem))
+    assert found is not None
+    (stores,) = found.arrays
+    assert stores.count == 8
+    assert_allclose(
+        stores.private.entry, np.broadcast_to(stores.private.entry[0], stores.private.entry.shape)
+    )

@@ -8,6 +8,7 @@ is one level of every digit. Descents keep integers as they are, so that a mode 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,14 +163,20 @@ def _groups(program: MoveProgram, binary: BoolArray) -> list[tuple[IntArray, boo
 def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
     """(M, k) steps from the lowest values, 0 for continuous coordinates, of all combinations allowed by
     conditions on integers alone; None if there are too many."""
-    if any(digit.jumps for digit in digits) or np.prod([len(d.levels) for d in digits]) > 4 * MOST_MODES:
+    count = math.prod(len(digit.levels) for digit in digits)
+    if any(digit.jumps for digit in digits) or count > 4 * MOST_MODES:
         return None
-    modes = np.zeros((int(np.prod([len(d.levels) for d in digits])), program.coordinates))
+    modes = np.zeros((count, program.coordinates))
     for number, chosen in enumerate(itertools.product(*(digit.levels for digit in digits))):
         for digit, level in zip(digits, chosen, strict=True):
             modes[number, digit.columns] = level
     modes = modes[_allowed(program, modes)]
     return modes if 0 < len(modes) <= MOST_MODES else None
+
+
+def has_few_points(program: MoveProgram) -> bool:
+    """Whether a block has integers only, with few combinations."""
+    return bool(program.whole.all()) and modes_of(program, digits_of(program)) is not None
 
 
 def _allowed(program: MoveProgram, modes: FloatArray) -> BoolArray:

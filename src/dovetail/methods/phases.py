@@ -84,7 +84,7 @@ PHASES = (
     ),
     Phase(
         "template pricing",
-        "50 or more equal blocks (up to their data)",
+        "50 or more equal blocks (up to their data), or fewer that have integers only, with few combinations",
         lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
         lambda options: BlockPrices(),
         "{blocks} blocks that are equal up to their data: all priced at once, then the least cost of each "

@@ -100,7 +100,7 @@ def distances():
         A=[[1.0, 1.0, 0.0, 0.0]],
         row_lower=[1.0],
         row_upper=[np.inf],
-        upper=[3.0, 3.0, 9.0, 9.0],
+        upper=[30.0, 30.0, 90.0, 90.0],
         integer=[True, True, False, False],
     )
     problem = dt.Problem(mip)

@@ -207,11 +207,16 @@ class _Run:
         self._idle, self._gained = 0 if self._gained else self._idle + 1, False
         if self._idle < IDLE and (added or not self._idle):
             return ""
+        return self._ended("other prices prove no more" if added else "no better solution is left")
+
+    def _ended(self, why: str) -> str:
+        """Why there is no use in another proof; nothing if trees look at what signs leave out."""
         if not self._violated:
-            return "other prices prove no more" if added else "no better solution is left"
-        kinds = context.once(component_kinds)
+            return why
+        kinds = self._context.once(component_kinds)
         if kinds and max(kind.unstable for kind in kinds) <= FEW_NEURONS:
-            self._signs, self._violated, self._idle = None, "", 0  # trees look at what signs leave out
+            self._signs, self._violated, self._idle = None, "", 0
+            self._prices = np.full_like(self._prices, np.nan)
             return ""
         return f"given up: the sets of the blocks leave out {self._violated}, which the points found violate"
 
@@ -234,6 +239,8 @@ class _Run:
         self._asked += 1
         if prices is None or prices.size != self._prices.size:
             return "" if going else "there are no prices"
+        if going is None and self.passes and np.array_equal(prices, self._prices):
+            return self._ended("there are no other prices")
         proof = self._at(prices)
         if going is not None:
             if proof.reachable - going.current <= HALF * (going.current - going.lower):
