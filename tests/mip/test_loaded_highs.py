@@ -85,6 +85,27 @@ def test_a_status_that_is_no_answer_is_raised(monkeypatch):
         live.run(Budget(5.0), 1e-6)
 
 
+def test_an_lp_refused_from_the_last_basis_is_solved_from_scratch(monkeypatch):
+    """HiGHS gives up where the basis of other costs has "excessive dual values"."""
+    live, other = (hard_knapsack(integer=False) for _ in range(2))
+    live.run(Budget(60.0), 0.0)
+    costs, run, kept = np.random.default_rng(1).normal(size=70), live._run, []
+
+    def refused_with_a_basis():
+        kept.append(live._highs.getBasis().valid)
+        return highspy.HighsStatus.kError if kept[-1] else run()
+
+    monkeypatch.setattr(live, "_run", refused_with_a_basis)
+    for one in (live, other):
+        one.set_objective(costs, 0.0)
+    status, x, bound = live.run(Budget(60.0), 0.0)
+    assert kept == [True, False] and status is MipStatus.OPTIMAL and x is not None
+    assert bound == pytest.approx(other.run(Budget(60.0), 0.0)[2])
+    monkeypatch.setattr(live, "_run", lambda: highspy.HighsStatus.kError)
+    with pytest.raises(dt.EngineError, match="refused the solve"):
+        live.run(Budget(60.0), 0.0)
+
+
 def test_threads_can_change_between_objects():
     """HiGHS fixes the thread count of the process with the first solve, unless it is told otherwise."""
     for threads in (1, 2, 1):

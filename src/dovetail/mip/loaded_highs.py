@@ -311,6 +311,10 @@ class LoadedHighs:
             self._callback.count()
         else:
             code = self._run()
+            if code == highspy.HighsStatus.kError and not self.is_mip:
+                # from the basis of other costs: "ratio test failed due to excessive dual values"
+                self._highs.clearSolver()
+                code = self._run()
         self._demand(code, "the solve")
         self._count(counted=self._in_turns(budget))
         found = self._highs.getModelStatus()
