@@ -242,11 +242,6 @@ def ratios_said(compared: Pairs) -> str:
     return ", ".join(parts) or NEVER_DONE
 
 
-def _served(solved: bool, quality: Quality) -> bool:
-    """Whether the seconds bought what was asked for: good points, or, where nobody knows, agreement."""
-    return solved if quality.good is None else quality.good
-
-
 def judged_time(
     claim: str,
     paper: str,
@@ -271,7 +266,7 @@ def judged_time(
         claim,
         paper,
         f"{ours}; {quality}",
-        holds=None if fast is None else fast and _served(solved, quality),
+        holds=None if fast is None else fast and (solved if quality.good is None else quality.good),
         in_part=bool(some) and quality.fair,
         open_end=open_end,
         rule=f"{rule}; to hold, points of at least {quality.ENOUGH:g} of the best known on average, or, "

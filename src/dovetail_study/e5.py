@@ -381,7 +381,7 @@ def reading(rows: Rows) -> str:
             )
     if not parts:
         return ""
-    proved = count_of(_instances(rows), reachable.proved)
+    proved = count_of(list({instance(row): row for row in rows}.values()), reachable.proved)
     scip = tally(where(rows, method="big-m")) or "no runs"
     listed = "\n".join(parts)
     return (
@@ -389,11 +389,6 @@ def reading(rows: Rows) -> str:
         "where a network that came out otherwise on another machine is one of its own. "
         f"SCIP: {scip}."
     )
-
-
-def _instances(rows: Rows) -> Rows:
-    """One row of each instance."""
-    return list({instance(row): row for row in rows}.values())
 
 
 def draw(rows: Rows) -> Drawing | None:

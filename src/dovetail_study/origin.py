@@ -40,7 +40,7 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
         return "none"
     left, parts = list(every), []
     for name in FIELDS:
-        values = _values(used, name)
+        values = sorted({row.get(name) for row in used}, key=order)
         narrower = [row for row in left if row.get(name) in values]
         if len(narrower) < len(left):
             left = narrower
@@ -48,11 +48,6 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     count = f"{len(used)}" if len(left) == len(used) else f"{len(used)} of {len(left)}"
     lines = "line" if len(left) == 1 else "lines"
     return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count} {lines}", *parts])
-
-
-def _values(rows: Iterable[Record], name: str) -> list[object]:
-    """The values of a field, None where a row has none."""
-    return sorted({row.get(name) for row in rows}, key=order)
 
 
 def in_order(rows: Iterable[Record], name: str) -> list[Any]:

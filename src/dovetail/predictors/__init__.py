@@ -91,7 +91,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "Keras",
-        "dovetail.predictors.keras_elsewhere:keras_predictor",
+        "dovetail.predictors:keras_predictor",
         "models on torch; on other backends by their own predict",
         library="keras",
         recognises=_is_keras,
@@ -192,6 +192,17 @@ def _builder(part: Part) -> Callable[[Any], object]:
 for _part in reversed([*PREDICTORS.values()]):  # what is registered last is asked first
     assert _part.recognises is not None
     register(_part.recognises, _builder(_part))
+
+
+def keras_predictor(model: Any) -> object:
+    """The predictor of a Keras model, on any backend; each file imports what it needs of Keras."""
+    if of_class("torch.nn.modules.module.Module")(model):
+        from dovetail.predictors.keras_model import KerasPredictor
+
+        return KerasPredictor(model)
+    from dovetail.predictors.keras_elsewhere import KerasElsewhere
+
+    return KerasElsewhere(model)
 
 
 def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:

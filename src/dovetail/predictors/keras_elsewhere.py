@@ -13,38 +13,26 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.linear import as_linear
-from dovetail.core.predictor import Predictor
 from dovetail.networks.functions import LAYERS
+from dovetail.networks.layers import ACTIVATIONS, SOFTMAX
 from dovetail.networks.program import Program
 from dovetail.predictors.function import CallablePredictor
+from dovetail.predictors.torch.layers import TorchOperation, changed
 from dovetail.predictors.torch.module import TorchPredictor
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    **{name: getattr(nn, function.layer) for name, function in LAYERS.items()},
-    "softmax": lambda: nn.Softmax(dim=1),
-}
-"""Keras's own functions, by their names."""
 UNCHANGED = ("InputLayer", "Dropout", "GaussianDropout", "AlphaDropout", "GaussianNoise", "Identity")
 """Keras's layers that change nothing after training."""
 AGREEMENT = 1e-4
 """Largest allowed difference between a model in float32 and its copy, relative to max(1, |value|)."""
 COARSE_AGREEMENT = 2e-2
 """The same for a model in half precision."""
-
-
-def keras_predictor(model: Any) -> Predictor:
-    """The predictor of a Keras model, on any backend."""
-    if isinstance(model, nn.Module):
-        from dovetail.predictors.keras_model import KerasPredictor  # imports keras, which chooses a backend
-
-        return KerasPredictor(model)
-    return KerasElsewhere(model)
 
 
 class KerasElsewhere:
@@ -105,9 +93,11 @@ class KerasElsewhere:
     def _copied(self) -> TorchPredictor | None:
         """The current weights as a torch copy in float64; None unless the model is a sequence of known
         layers."""
-        modules = [*_modules(self._model)]
-        known = [module for module in modules if module is not None]
-        return TorchPredictor(nn.Sequential(*known)) if known and len(known) == len(modules) else None
+        try:
+            modules = [_module(part) for part in keras_parts(self._model)]
+        except UnsupportedError:
+            return None
+        return TorchPredictor(nn.Sequential(*modules)) if modules else None
 
     def _require_agreement(self, truth: FloatArray, ours: FloatArray, *, coarse: bool) -> None:
         tolerance = COARSE_AGREEMENT if coarse else AGREEMENT
@@ -120,37 +110,62 @@ class KerasElsewhere:
             )
 
 
-def _modules(layer: Any) -> Iterator[nn.Module | None]:
-    """A layer as torch modules; None for an unknown one."""
-    kind = type(layer).__name__
-    if not _is_unmodified(layer):
-        yield None
-    elif kind == "Sequential":
+def _module(part: TorchOperation) -> nn.Module:
+    if part.weight is None:
+        return nn.Softmax(dim=1) if part.kind == SOFTMAX else getattr(nn, LAYERS[part.kind].layer)()
+    weight = part.weight.double().numpy()
+    return as_linear(weight, np.zeros(len(weight)) if part.bias is None else part.bias.double().numpy())
+
+
+def keras_parts(layer: Any) -> Iterator[TorchOperation]:
+    """The operations of a layer after training, on any backend; only for Keras's own unmodified classes."""
+    kind, call = type(layer).__name__, getattr(type(layer), "call", None)
+    named = f"Keras layer {kind} ({getattr(layer, 'name', '')!r}) cannot be written out"
+    reason = changed(layer) if isinstance(layer, nn.Module) else ""
+    if not reason and ("call" in vars(layer) or not (_is_keras(type(layer)) and _is_keras(call))):
+        reason = "its code was replaced"
+    if reason:
+        raise UnsupportedError(f"{named}: {reason}, so nobody can tell what it computes.")
+    if kind == "Sequential":
         for inner in layer.layers:
-            yield from _modules(inner)
+            yield from keras_parts(inner)
     elif kind == "Dense" and not (
-        getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None) is not None
+        getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None)
     ):
-        weight, *bias = (np.asarray(one, dtype=np.float64) for one in layer.get_weights())
-        yield as_linear(weight.T, bias[0] if bias else np.zeros(weight.shape[1]))
+        yield TorchOperation("dense", *_weights(layer))
+    elif kind != "Activation" and kind not in UNCHANGED:
+        raise UnsupportedError(
+            f"{named}; only Dense and common activations can, of Keras's own classes. "
+            'method="auto" takes any model.'
+        )
+    if kind in ("Dense", "Activation"):
         yield from _activation(layer)
-    elif kind == "Activation":
-        yield from _activation(layer)
-    elif kind not in UNCHANGED:
-        yield None
 
 
-def _is_unmodified(layer: Any) -> bool:
-    """Whether a layer is an unmodified layer of exactly a Keras class."""
-    call = getattr(type(layer), "call", None)
-    own = isinstance(call, FunctionType) and call.__module__.startswith(("keras.", "tf_keras."))
-    return own and type(layer).__module__.startswith(("keras.", "tf_keras.")) and "call" not in vars(layer)
+def _weights(layer: Any) -> list[Any]:
+    """Weight and bias of a dense layer: the very tensors on the torch backend."""
+    if isinstance(layer, nn.Module):
+        given: Any = layer
+        return [given.kernel.value.t(), None if given.bias is None else given.bias.value]
+    weight, *bias = (torch.tensor(np.asarray(one)) for one in layer.get_weights())
+    return [weight.t(), *bias]
 
 
-def _activation(layer: Any) -> Iterator[nn.Module | None]:
+def _is_keras(code: Any) -> bool:
+    """Whether a class or a function is one of Keras's own."""
+    kinds = (type, FunctionType)
+    return isinstance(code, kinds) and code.__module__.startswith(("keras.", "tf_keras."))
+
+
+def _activation(layer: Any) -> Iterator[TorchOperation]:
+    """The activation, if it is one of Keras's own functions and not another of the same name."""
     function = layer.activation
-    name = getattr(function, "__name__", "")
-    own = getattr(function, "__module__", "").startswith(("keras.", "tf_keras."))
-    if function is None or (own and name == "linear"):
+    name = getattr(function, "__name__", type(function).__name__)
+    if function is None or (_is_keras(function) and name == "linear"):
         return
-    yield ACTIVATIONS[name]() if own and name in ACTIVATIONS else None
+    if not _is_keras(function) or name not in ACTIVATIONS:
+        raise UnsupportedError(
+            f"the activation {name!r} of Keras layer {layer.name!r} cannot be written out; Keras's own "
+            f'{", ".join(ACTIVATIONS)} can. method="auto" takes any model.'
+        )
+    yield TorchOperation(name)

@@ -12,7 +12,6 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any, cast
 
 import keras
@@ -20,20 +19,10 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.networks.layers import ACTIVATIONS
+from dovetail.predictors.keras_elsewhere import keras_parts
 from dovetail.predictors.torch.frozen_copy import CastsToFloat64
-from dovetail.predictors.torch.layers import TorchOperation, changed
+from dovetail.predictors.torch.layers import TorchOperation
 from dovetail.predictors.torch.module import MODE, TorchPredictor
-
-UNCHANGED = (
-    keras.layers.InputLayer,
-    keras.layers.Dropout,
-    keras.layers.GaussianDropout,
-    keras.layers.AlphaDropout,
-    keras.layers.GaussianNoise,
-    keras.layers.Identity,
-)
-"""Layers that change nothing after training."""
 
 
 class KerasPredictor(TorchPredictor):
@@ -56,7 +45,7 @@ class KerasPredictor(TorchPredictor):
                 f"{self.name} cannot be written out, only keras.Sequential of Dense and common activations "
                 'can. method="auto" takes any model.'
             )
-        return list(_parts_of(self._model))
+        return list(keras_parts(self._model))
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
         """The dtypes of the layers; Keras multiplies in float32 at most, even under a float64 policy."""
@@ -130,41 +119,3 @@ def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
         finally:
             for (attributes, name, _), before in zip(held, now, strict=True):
                 attributes[name] = before
-
-
-def _parts_of(layer: Any) -> Iterator[TorchOperation]:
-    """The operations of a layer after training; only for Keras's own unmodified classes."""
-    kind, reason = type(layer), changed(layer)
-    own = isinstance(getattr(kind, "call", None), FunctionType) and kind.call.__module__.startswith("keras.")
-    if reason or "call" in vars(layer) or not own:
-        raise UnsupportedError(
-            f"Keras layer {kind.__name__} ({layer.name!r}) cannot be written out: "
-            f"{reason or 'its code was replaced'}, so nobody can tell what it computes."
-        )
-    if kind is keras.Sequential:
-        for inner in layer.layers:
-            yield from _parts_of(inner)
-    elif kind is keras.layers.Dense and not (layer.lora_enabled or layer.quantization_mode):
-        bias = None if layer.bias is None else layer.bias.value
-        yield TorchOperation("dense", layer.kernel.value.t(), bias)
-    elif kind is not keras.layers.Activation and kind not in UNCHANGED:
-        raise UnsupportedError(
-            f"Keras layer {kind.__name__} ({layer.name!r}) cannot be written out; only Dense and common "
-            'activations can, of Keras\'s own classes. method="auto" takes any model.'
-        )
-    if kind in (keras.layers.Dense, keras.layers.Activation):
-        yield from _activation(layer)
-
-
-def _activation(layer: Any) -> Iterator[TorchOperation]:
-    """The activation, if it is one of Keras's own functions and not another of the same name."""
-    if layer.activation is None or layer.activation is keras.activations.linear:
-        return
-    name = next((name for name in ACTIVATIONS if layer.activation is getattr(keras.activations, name)), None)
-    if name is None:
-        shown = getattr(layer.activation, "__name__", type(layer.activation).__name__)
-        raise UnsupportedError(
-            f"the activation {shown!r} of Keras layer {layer.name!r} cannot be written out; Keras's own "
-            f'{", ".join(ACTIVATIONS)} can. method="auto" takes any model.'
-        )
-    yield TorchOperation(name)

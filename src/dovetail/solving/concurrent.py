@@ -254,7 +254,7 @@ class ConcurrentSolve:
             else:
                 self._keep(result.objective, result.x)
                 self._prove(result.bound, result.bound_kind)
-                ended = _settled(result)
+                ended = result.status.value in ("optimal", "infeasible", "unbounded")
 
     def _see(self, event: Event) -> None:
         self._keep(event.objective, event.x)
@@ -276,8 +276,3 @@ class ConcurrentSolve:
 
     def _gain(self, objective: float, over: float) -> float:
         return self._problem.stated.sign * (over - objective)
-
-
-def _settled(result: Result) -> bool:
-    """Whether another seed would find nothing else."""
-    return result.status.value in ("optimal", "infeasible", "unbounded")

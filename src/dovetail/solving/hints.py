@@ -159,7 +159,7 @@ def _longer(found: Finding) -> Iterator[str]:
     conclusion, seconds = found.conclusion, found.context.budget.seconds
     if conclusion.stop_reason is not StopReason.TIME:
         return
-    more = f"time_limit={_round(LONGER * seconds):g}"
+    more = f"time_limit={max(1.0, float(f'{LONGER * seconds:.0e}')):g}"
     if conclusion.status is Status.NO_SOLUTION:
         yield f"{more}: the time limit ended the solve before a candidate passed the check"
         return
@@ -254,8 +254,3 @@ def _training_data(found: Finding) -> Iterator[str]:
 
 def _changes(widened: tuple[Widening, ...]) -> str:
     return listed([str(one) for one in widened])
-
-
-def _round(seconds: float) -> float:
-    """Rounded to one digit."""
-    return max(1.0, float(f"{seconds:.0e}"))

@@ -70,18 +70,13 @@ def read_sheet(path: Path, sheet: str) -> list[dict[str, str]]:
     except (zipfile.BadZipFile, ET.ParseError, KeyError) as reason:
         raise OptionError(f"{path} cannot be read as an .xlsx file ({reason}).") from None
     rows = [
-        {_letters(cell): _content(cell, words) for cell in row.iter(f"{_MAIN}c")}
+        {re.sub("\\d", "", cell.get("r", "")): _content(cell, words) for cell in row.iter(f"{_MAIN}c")}
         for row in table.iter(f"{_MAIN}row")
     ]
     header = rows[0] if rows else {}
     return [
         {name: row.get(place, "") for place, name in header.items()} for row in rows[1:] if any(row.values())
     ]
-
-
-def _letters(cell: ET.Element) -> str:
-    """The column of a cell: "AB" of "AB12"."""
-    return re.sub(r"\d", "", cell.get("r", ""))
 
 
 def _content(cell: ET.Element, words: list[str]) -> str:
