@@ -1,7 +1,5 @@
 """The course: who found what and when; charts that hide nothing without saying so."""
 
-from dataclasses import replace
-
 import pytest
 
 from dovetail.report.gains import found_by
@@ -33,13 +31,6 @@ def test_parts():
     ]
     assert rows[0].colour == 8  # a bound without predictors is grey
     assert len({row.colour for row in rows}) == 3
-
-
-def test_old_files_have_only_iterations():
-    rows = [replace(row(k, incumbent=10.0 - k), source="x" if k > 1 else "", bound=2.0) for k in range(1, 5)]
-    course = Course.of(result(trace=Trace(rows), objective=6.0, bound=2.0))
-    assert [gain.value for gain in course.points] == [9.0, 8.0, 7.0, 6.0]
-    assert [gain.value for gain in course.bounds] == [2.0]
 
 
 def test_long_lists_keep_their_ends():

@@ -230,15 +230,9 @@ class Course:
 
     @classmethod
     def of(cls, result: Any) -> Course:
-        """From the recorded improvements; results from old files have only iterations."""
-        trace = result.trace
-        points, bounds = _finite(trace.incumbents), _finite(trace.bounds)
-        if not points and not bounds:
-            points, bounds = _from_rows(trace.rows)
-        if result.objective is None:
-            points = []
-        if result.bound is None:
-            bounds = []
+        """From the recorded improvements."""
+        points = [] if result.objective is None else _finite(result.trace.incumbents)
+        bounds = [] if result.bound is None else _finite(result.trace.bounds)
         sense = "" if result.facts is None else result.facts.sense
         last = max((gain.seconds for gain in (*points, *bounds)), default=0.0)
         return cls(points, bounds, max(result.seconds, last, 1e-3), sense)
@@ -328,17 +322,6 @@ def _gain_row(course: Course, before: Gain | None, gain: Gain) -> GainRow:
 
 def _finite(gains: Sequence[Gain]) -> list[Gain]:
     return [gain for gain in gains if math.isfinite(gain.value)]
-
-
-def _from_rows(rows: Sequence[Any]) -> tuple[list[Gain], list[Gain]]:
-    points: list[Gain] = []
-    bounds: list[Gain] = []
-    for row in rows:
-        if math.isfinite(row.incumbent) and (not points or row.source):
-            points.append(Gain(row.elapsed, row.incumbent, row.source or "start"))
-        if row.bound is not None and math.isfinite(row.bound) and (not bounds or row.proof):
-            bounds.append(Gain(row.elapsed, row.bound, row.proof or "host"))
-    return points, bounds
 
 
 def _last(gains: Sequence[Gain], moment: float) -> Gain | None:
