@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -127,7 +128,10 @@ class _Assembly:
             (int(row), int(column)): one_row(private.entry[:, number])
             for number, (row, column) in enumerate(zip(private.row, private.column, strict=True))
         }
-        self._members = [[j for i, j in self._entry if i == row] for row in range(rows)]
+        self._members, self._rows_of = [list[int]() for _ in range(rows)], [list[int]() for _ in range(c)]
+        for row, j in self._entry:
+            self._members[row].append(j)
+            self._rows_of[j].append(row)
         self._output, self._read = np.zeros(c, dtype=bool), np.zeros(c, dtype=bool)
         for network in template.networks:
             self._output[network.outputs] = True
@@ -145,7 +149,9 @@ class _Assembly:
             int(j) for network in template.networks if network.classifies for j in network.outputs
         }
         self._rest_size = np.zeros(c)
-        self._rest, self._gains = self._columns()
+        self._gains: list[list[PartGain]] = [[] for _ in range(c)]
+        """Of each column, its changes by parts."""
+        self._rest = self._columns()
 
     def _definitions(self) -> dict[int, int]:
         """Column -> the equation that defines it; no defined column is in another's equation."""
@@ -183,12 +189,13 @@ class _Assembly:
         """Column -> its opposite in a definition: both have a lower bound as their rest, and no other row
         contains them."""
         template, pairs = self._template, dict[int, int]()
-        rows_of = np.zeros(len(self._output), dtype=int)
-        for _, j in self._entry:
-            rows_of[j] += 1
         for column, row in defined.items():
             others = [j for j in self._members[row] if j != column]
-            if len(others) != 2 or template.integer[others].any() or np.any(rows_of[others] != 1):
+            if (
+                len(others) != 2
+                or template.integer[others].any()
+                or any(len(self._rows_of[j]) != 1 for j in others)
+            ):
                 continue
             if (self._read | self._output)[others].any() or not np.isfinite(
                 one_row(template.lower)[:, others]
@@ -206,7 +213,7 @@ class _Assembly:
         whole = template.integer | self._output | self._read
         coupled = template.coupling
         for value in np.flatnonzero(~whole).tolist():
-            rows = [i for i, j in self._entry if j == value]
+            rows = self._rows_of[value]
             others = {j for i in rows for j in self._members[i] if j != value}
             x = next(iter(others), NONE)
             if len(rows) != 2 or len(others) != 1 or {value, x} & {*self._defined, *taken}:
@@ -257,12 +264,12 @@ class _Assembly:
         use, side, part, use_size = self._use()
         return MoveProgram(
             lower, upper, template.integer[self._right], self._outputs, cost, use, side, part, self._sides,
-            *self._conditions(), networks, tuple(self._rest), tuple(self._gains), cost_size, use_size,
+            *self._conditions(), networks, tuple(self._rest), tuple(chain(*self._gains)), cost_size, use_size,
             _scale(lower, upper, networks),
         )  # fmt: skip
 
-    def _columns(self) -> tuple[list[FloatArray], list[PartGain]]:
-        """Columns at rest, (1,) or (N,) each, and their changes by parts."""
+    def _columns(self) -> list[FloatArray]:
+        """Columns at rest, (1,) or (N,) each; their changes by parts become known."""
         template, k, one = self._template, self._k, np.ones(1)
         limits = [(one_row(template.lower[:, j]), one_row(template.upper[:, j])) for j in self._all]
         quiet = [np.clip(0.0, lower, upper) for lower, upper in limits]
@@ -274,28 +281,33 @@ class _Assembly:
         for j in (*self._outputs.tolist(), *self._defined):
             quiet[j] = np.zeros(1)
         self._rest_size = np.array([_size(values) for values in quiet])
-        gains = []
-        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
-            gains.append(PartGain(right, number, one))
-            gains.append(
-                PartGain(right, k + number, -one) if left == NONE else PartGain(left, k + number, one)
-            )
-        gains += [PartGain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
+
+        def gain(column: int, part: int, amount: FloatArray) -> None:
+            self._gains[column].append(PartGain(column, part, amount))
+
+        places = self._right.tolist()
+        for number, (right, left) in enumerate(zip(places, self._left.tolist(), strict=True)):
+            gain(right, number, one)
+            gain(right if left == NONE else left, k + number, -one if left == NONE else one)
+        for number, j in enumerate(self._outputs.tolist()):
+            gain(j, 2 * k + number, one)
         for v in self._vs.values():
-            number = self._right.tolist().index(v.input)
-            gains += [PartGain(v.value, number, v.rises), PartGain(v.value, k + number, v.falls)]
+            number = places.index(v.input)
+            gain(v.value, number, v.rises)
+            gain(v.value, k + number, v.falls)
         for column, row in self._defined.items():
             scale = self._entry[row, column]
-            others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
+            others = {j: self._entry[row, j] for j in self._members[row] if j != column}
             taken = sum((quiet[j] * entry for j, entry in others.items()), start=np.zeros(1))
             side = template.row_lower[:, row]
             quiet[column] = one_row(_shifted(side, one_row(taken), one_row(scale)))
             added = sum(self._rest_size[j] * _size(entry) for j, entry in others.items())
             self._rest_size[column] = (_size(side) + added) / float(np.abs(scale).min())
-            for gain in [gain for gain in gains if gain.column in others]:
-                amount = -gain.amount * others[gain.column] / scale
-                gains.append(PartGain(column, gain.part, amount[:1] if same(amount) else amount))
-        return quiet, gains
+            for j, entry in others.items():
+                for of in tuple(self._gains[j]):
+                    amount = -of.amount * entry / scale
+                    gain(column, of.part, amount[:1] if same(amount) else amount)
+        return quiet
 
     @property
     def _all(self) -> range:
@@ -322,11 +334,10 @@ class _Assembly:
     def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
         """(N or 1, parts) of a linear form with (N or 1, m) coefficients of local columns."""
         entry = one_row(entry)
-        place = {int(j): number for number, j in enumerate(columns)}
         terms = [
-            (gain.part, entry[:, place[gain.column]] * gain.amount)
-            for gain in self._gains
-            if gain.column in place
+            (gain.part, entry[:, number] * gain.amount)
+            for number, column in enumerate(columns.tolist())
+            for gain in self._gains[column]
         ]
         at_rest = np.zeros(1)
         for number, column in enumerate(columns.tolist()):
@@ -343,8 +354,9 @@ class _Assembly:
         """(parts,) the absolute terms of such a form, the largest of all blocks."""
         size = np.zeros(2 * self._k + len(self._outputs) + 1)
         most = dict(zip(columns.tolist(), np.abs(entry).max(axis=0, initial=0.0).tolist(), strict=True))
-        for gain in self._gains:
-            size[gain.part] += most.get(gain.column, 0.0) * _size(gain.amount)
+        for column, amount in most.items():
+            for gain in self._gains[column]:
+                size[gain.part] += amount * _size(gain.amount)
         size[-1] = sum(self._rest_size[column] * amount for column, amount in most.items())
         return size
 
@@ -382,12 +394,12 @@ class _Assembly:
         """Private rows that define nothing, and bounds of outputs and defined columns: linear forms with
         their limits."""
         template = self._template
+        defining = {*self._defined.values(), *chain(*(v.rows for v in self._vs.values()))}
         for row in range(template.row_lower.shape[1]):
-            if row in self._defined.values() or any(row in v.rows for v in self._vs.values()):
+            if row in defining:
                 continue
-            members = {j: entry for (i, j), entry in self._entry.items() if i == row}
-            columns = np.array([*members], dtype=np.int64)
-            entry = np.stack(np.broadcast_arrays(*members.values()), axis=1)
+            columns = np.array(self._members[row], dtype=np.int64)
+            entry = np.stack(np.broadcast_arrays(*(self._entry[row, j] for j in self._members[row])), axis=1)
             yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
         for column in (*self._outputs.tolist(), *self._defined):
             lower, upper = one_row(template.lower)[:, column], one_row(template.upper)[:, column]
@@ -424,9 +436,10 @@ class _Assembly:
                 [network.data[:, k] if j == FIXED else self._rest[j] for k, j in enumerate(local.tolist())]
             )
             by_moves = np.zeros((len(local), self._k))
-            for gain in self._gains:
-                if gain.part < self._k:
-                    by_moves[local == gain.column, gain.part] += gain.amount[0]
+            for number, j in enumerate(local.tolist()):
+                for gain in self._gains[j] if j != FIXED else ():
+                    if gain.part < self._k:
+                        by_moves[number, gain.part] += gain.amount[0]
             places = np.searchsorted(self._outputs, network.outputs)
             size = [
                 _size(network.data[:, k]) if j == FIXED else self._rest_size[j]
