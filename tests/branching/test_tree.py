@@ -7,10 +7,9 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.branching import tree as trees
 from dovetail.branching.candidates import candidates, remaining
 from dovetail.branching.divisions import NO_CUTS
-from dovetail.branching.plane_boxes import PlaneBoxes
+from dovetail.branching.pace import STRICTNESS, Pace, next_of
 from dovetail.branching.root import Root
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
@@ -230,28 +229,31 @@ def test_boxes_are_looked_at_together_as_one_by_one():
         assert np.all((left >= 0.0) & (left <= 1.0 + ROUNDING))
 
 
-@pytest.mark.parametrize(("expected", "smaller"), [(0.0, False), (math.inf, True)])
-def test_the_first_box_is_made_smaller_where_that_takes_fewer_lps_than_boxes_to_come(
-    expected, smaller, monkeypatch
-):
-    asked, step = [], Root.step
-    monkeypatch.setattr(Root, "step", lambda root, *rest: asked.append(root) or step(root, *rest))
-    monkeypatch.setattr(Tree, "expected", lambda tree, goal: expected)
-    monkeypatch.setattr(trees, "FIRST", 0)
-    monkeypatch.setattr(PlaneBoxes, "of", lambda *_: None)
-    result = dt.solve(several_networks(count=1), Branching(), gap=1e-6, log=False)
-    assert result.status == "optimal" and bool(asked) is smaller
-
-
-def test_a_tree_expects_fewer_boxes_the_nearer_its_end_is():
+def test_the_first_box_is_made_smaller_with_as_much_work_as_boxes_take():
     problem = several_networks(count=1)
     best, (tree, _) = min(problem.mip.objective(x) for x in points(problem)), tree_of(problem)
-    assert tree.expected(math.inf) == tree.expected(best) == math.inf
+    tree.shrink_first()
+    first, steps = tree.first, []
     with torch.no_grad():
         while len(tree):
+            before = first.effort, tree.effort
             tree.step(best, Budget())
-            assert not len(tree) or len(tree) <= tree.expected(best) <= tree.expected(best + 1.0)
-    assert tree.expected(best) == 0.0
+            assert tree.effort == before[1] or first.effort == before[0]
+            steps.append(first.effort > before[0])
+    assert any(steps) and not steps[0]
+
+
+def test_the_frontier_that_closes_more_of_the_gap_works_more():
+    efforts = [Pace(), Pace()]
+    for _ in range(200):
+        one = next_of(efforts, 3.0)
+        one.add(0.1, 2.0 if one is efforts[0] else 1.0)
+    assert efforts[0].effort == pytest.approx(2.0**STRICTNESS * efforts[1].effort, rel=0.2)
+    efforts = [Pace(), Pace()]
+    for _ in range(20):
+        one = next_of(efforts, math.inf)
+        one.add(0.1, 2.0 if one is efforts[0] else 1.0)
+    assert efforts[0].effort == pytest.approx(efforts[1].effort)
 
 
 def test_rows_are_as_loose_as_the_check_until_a_point_is_known():

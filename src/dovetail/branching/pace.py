@@ -1,13 +1,24 @@
-"""How fast one part of the loop raises its bound, beside the others."""
+"""How fast each frontier raises its bound, and which of them goes on."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
+
+STRICTNESS = 4
+"""Exponent of the share of work of a frontier that is behind: with 1, 2 and 4 doses 2 was proved after 0.86,
+0.80 and 0.70 s by counts, and the gap of ensemble 2 after 6 s was 0.65, 0.10 and 0.003 %; six others did not
+depend on it. With a fixed share of a fifth for whichever had the lower bound, by however little, chain 2
+and control 2 were at 0.197 and 17.7 % after 3 s (0.195 and 14.1 % with an exponent of 2)."""
+
+
+SMALLEST = 1e-3
+"""Quotient of two gaps below which it is not raised to a power."""
 
 
 class Pace:
-    """The work of one part in seconds, by counts, and what bounds it has come to."""
+    """The work of one frontier in seconds, by counts, and what bounds it has come to."""
 
     def __init__(self) -> None:
         self._efforts, self._bounds = [0.0], [-math.inf]
@@ -25,3 +36,18 @@ class Pace:
     def bound_after(self, effort: float) -> float:
         """The bound when so much was done."""
         return self._bounds[bisect_right(self._efforts, effort) - 1]
+
+
+def share(gap: float, best: float) -> float:
+    """How much that works which leaves a gap, for the work of what leaves the best one; as much as long as
+    there is no goal or no bound."""
+    known = 0.0 < best < gap < math.inf
+    return max(best / gap, SMALLEST) ** STRICTNESS if known else 1.0
+
+
+def next_of(paces: Sequence[Pace], goal: float) -> Pace:
+    """The one that goes on, by the gaps that are left after as much work."""
+    least = min(pace.effort for pace in paces)
+    gaps = [goal - pace.bound_after(least) for pace in paces]
+    shares = [share(gap, min(gaps)) for gap in gaps]
+    return min(zip(paces, shares, strict=True), key=lambda one: one[0].effort / one[1])[0]

@@ -31,6 +31,7 @@ from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
+from dovetail.run import work
 from dovetail.run.budget import Budget
 
 LITTLE, PATIENCE = 0.005, 4
@@ -87,22 +88,14 @@ class Root:
         self.lower, self.upper = model.lower.copy(), model.upper.copy()
         self.bound = -math.inf
         """A lower bound of all points that cost less than the goal."""
-        self.begun = self.done = False
+        self.done, self.effort = False, 0.0
+        """Effort so far, in seconds by counts."""
         self._goal, self._budget = math.inf, Budget()
         self._samples: list[_Sample] = []
         self._rows: list[LocalRow] = []
         self._kept: dict[tuple[int, float], Multipliers] = {}
         self._networks: tuple[NetworkSamples, ...] | None = None
         self._rounds = self._all_rounds()
-
-    @property
-    def lps(self) -> int:
-        """Approximate number of LPs in a round: two for each column."""
-        some = widths(self.model, self.lower, self.upper) > 0.0
-        read = [one.inputs.ravel() for one in self.model.networks]
-        columns = self.model.open_neurons(self.lower, self.upper)
-        columns[np.concatenate([np.empty(0, dtype=np.int64), *read])] = True
-        return 2 * int(np.count_nonzero(columns & some))
 
     def shrink(self, goal: float, budget: Budget) -> None:
         """Run until nothing helps any more; continues where its time was over. If nothing is left, the bound
@@ -113,12 +106,13 @@ class Root:
 
     def step(self, goal: float, budget: Budget) -> None:
         """Run a part of a round, without a rest."""
-        self._goal, self._budget, self.begun = goal, budget, True
+        self._goal, self._budget, before = goal, budget, work.total().effort
         try:
             with budget.undivided():
                 self.done = next(self._rounds, True)
         except NothingLeft:
             self.done, self.bound = True, goal
+        self.effort += 1e-6 * (work.total().effort - before)
         if self.done:
             self.use(self.model)
 

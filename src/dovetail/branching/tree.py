@@ -12,7 +12,8 @@ column. A box leaves the loop empty, with a bound that reaches the goal, or as a
 
 Where planes have something to say (`plane_boxes.py`), the first box is divided a second time, by them alone:
 many boxes at a time, each at a fraction of an LP's cost, and of its worth. Both frontiers have one goal, and
-the tree has the better of their bounds. The one goes on whose bound was better after as much work.
+the tree has the better of their bounds. The closer one was to the goal after as much work, the more it goes
+on (`pace.py`). Shrinking the first box takes as much work as both.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dovetail.bounds.box import UNIT
 from dovetail.branching.candidates import anywhere, candidates, points, remaining, widest
 from dovetail.branching.divisions import Divisions
 from dovetail.branching.model import Model
-from dovetail.branching.pace import Pace
+from dovetail.branching.pace import Pace, next_of, share
 from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.record import LpMultipliers, Place, Record
 from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
@@ -53,14 +54,6 @@ AREA = 2.0
 MOST_CUTS = 4
 """Of trees, that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty trees over 20
 inputs, 4 took 1,244 and the least time)."""
-MANY = 60.0
-"""Divisions one after the other that no tree is as deep as."""
-FIRST = 8
-"""Fewer boxes predict neither how many are to come nor which frontier is better (price ladders of size 1
-close with six)."""
-OTHER = 0.2
-"""The effort of the frontier that is behind, relative to the other, at least: with 0.05 recycle 2 was open
-after 9 s (7.2 s until the proof with 0.2), with 0.5 the study's adversarial example (3.3 s)."""
 TINY = 1e-6
 """A gain that is none: of a division both parts of which gain, one is worth having all the same."""
 
@@ -89,8 +82,6 @@ class Node:
     """The multipliers that its bound is by."""
     basis: Start = field(default=None, compare=False)
     """Where the LP of a box around it ended."""
-    outer: float = field(default=-math.inf, compare=False)
-    """The bound of the box that it is a part of."""
     around: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)
     """The last box, this one or one around it, that networks were asked about."""
 
@@ -138,9 +129,6 @@ class Tree:
         self.promise = math.inf
         """The approximate cost of the first point of the last step."""
         self._numbers, self.boxes = 1, 0
-        self._rises, self._parted = [0.0, 0.0], [0.0, 0.0]
-        """Rises of bounds from boxes to their parts, with their number; parts, with the number of divided
-        boxes."""
         self.tables: Tables | None = None
         """Local rows of open boxes, if there are any."""
         self.planes: PlaneBoxes | None = None
@@ -152,7 +140,10 @@ class Tree:
         self.use(made)
 
     def shrink_first(self) -> None:
-        """Shrink the first box, too, when that pays."""
+        """Shrink the first box, too, with as much work as both frontiers, and more while its bound leaves the
+        smaller gap (control 2 after 1 s: 18 %, 103 % where it waited for boxes to take as long; with as much
+        work at most, recourse 2 29 % instead of 19). Less work where its bound is behind: portfolio 2 after
+        1 s 4.9 % instead of 0.001, because boxes shrink all the same."""
         self.first = Root(self.model, seed=self._seed, threads=self._threads)
 
     def use(self, made: Model, bound: float = -math.inf) -> None:
@@ -208,9 +199,12 @@ class Tree:
     @property
     def bound(self) -> float:
         """A lower bound; infinity: there is no point."""
-        by_planes = -math.inf if self.planes is None else self.planes.bound
         of_first = -math.inf if self.first is None else self.first.bound
-        return min(max(self._by_lps, by_planes, of_first), self._lowest)
+        return min(max(self._by_frontiers, of_first), self._lowest)
+
+    @property
+    def _by_frontiers(self) -> float:
+        return max(self._by_lps, -math.inf if self.planes is None else self.planes.bound)
 
     @property
     def _by_lps(self) -> float:
@@ -228,14 +222,14 @@ class Tree:
         return self._lowest
 
     def step(self, goal: float, budget: Budget) -> list[FloatArray]:
-        """Process the lowest boxes of one frontier, after shrinking the first box if that pays; returns the
-        points of their LPs, the most promising first. Interrupted boxes stay open."""
+        """Process the lowest boxes of one frontier, or shrink the first box; returns the points of LPs, the
+        most promising first. Interrupted boxes stay open."""
         goal, self.promise = self.aim(goal), math.inf
         planes, first = self.planes, self.first
-        if first is not None and first.again(goal) and (first.begun or self._worth(first)):
+        if first is not None and self._first_goes_on(first, goal):
             self._shrink(first, goal, budget)
             return []
-        self.by_planes = planes is not None and len(planes) > 0 and (not self._heap or self._planes_lead)
+        self.by_planes = self._planes_go_on(goal)
         if planes is not None and self.by_planes:
             points = planes.step(goal)
             self.left += planes.left
@@ -246,41 +240,17 @@ class Tree:
         self.pace.add(STEP + self.effort_of_lps(self.boxes - before), self._by_lps)
         return points
 
-    @property
-    def _planes_lead(self) -> bool:
-        """Whether the other frontier goes on, and not this one: the one whose bound was better after as much
-        work, and now and then the other one; as long as there is no telling, they work as much."""
-        if self.planes is None or not self.model.solvable:
-            return self.planes is not None
-        mine, other = self.pace, self.planes.pace
-        if min(self.boxes, self.planes.boxes) < FIRST:
-            return other.effort < mine.effort
-        bounds = [one.bound_after(min(mine.effort, other.effort)) for one in (mine, other)]
-        if bounds[0] > bounds[1]:
-            return other.effort < OTHER * mine.effort
-        return mine.effort >= (OTHER if bounds[0] < bounds[1] else 1.0) * other.effort
+    def _first_goes_on(self, first: Root, goal: float) -> bool:
+        """Whether the first box is shrunk next."""
+        part = share(goal - self._by_frontiers, goal - first.bound)
+        return self.seen > 0 and part * first.effort <= self.effort and first.again(goal)
 
-    def _worth(self, first: Root) -> bool:
-        """Whether shrinking the first box takes less effort than what is left to do, or than what was done.
-        Without a goal no box is closed, so that it does."""
-        if not math.isfinite(self._lowest):
-            return self.boxes > 0
-        effort = self.effort_of_lps(first.lps)
-        if self._planes_lead and self.planes is not None:
-            return self.planes.pace.effort > effort
-        to_do = self.effort_of_lps(self.expected(self._lowest)) if self.boxes >= FIRST else 0.0
-        return max(to_do, self.pace.effort) > effort
-
-    def expected(self, goal: float) -> float:
-        """Expected number of remaining boxes, if bounds rise and boxes are divided as before."""
-        rise, boxes = self._rises
-        if not self._heap:
-            return 0.0
-        if not rise > 0.0 or not math.isfinite(goal):
-            return math.inf
-        parts = max(self._parted[0] / max(self._parted[1], 1.0), 1.0)
-        deep = np.array([(goal - node.bound) * boxes / rise for node in self._heap])
-        return float((deep + np.exp2(np.minimum(deep * math.log2(parts), MANY))).sum())
+    def _planes_go_on(self, goal: float) -> bool:
+        """Whether the next step is one of planes."""
+        planes = self.planes
+        if planes is None or not len(planes) or not (self._heap and self.model.solvable):
+            return planes is not None and len(planes) > 0
+        return next_of((self.pace, planes.pace), goal) is planes.pace
 
     @property
     def effort(self) -> float:
@@ -292,7 +262,6 @@ class Tree:
         with expendable("first box"):
             first.step(goal, budget)
             if first.done:
-                first.begun = False
                 self.use(first.model, first.bound)
             return
         self.first = None
@@ -458,8 +427,6 @@ class Tree:
     ) -> bool:
         """Whether a box stays open with this bound; its reduced costs make it smaller."""
         node.bound = max(node.bound, bound)
-        if math.isfinite(rise := min(node.bound, goal) - node.outer):
-            self._rises[0], self._rises[1] = self._rises[0] + rise, self._rises[1] + 1.0
         if node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
             all_prices = self._prices(prices, multipliers)
             room = goal - bound + 4.0 * UNIT * (abs(goal) + abs(bound))
@@ -575,8 +542,6 @@ class Tree:
         node, count = one.node, one.divisions.columns.size
         bound = np.maximum(bound, node.bound)
         dead = (bound >= goal).reshape(2, count)
-        self._parted[1] += 1.0
-        self._parted[0] += 0.0 if np.any(dead.all(0)) else 1.0 if np.any(dead) else 2.0
         if np.any(dead.all(0)):
             for half in self._halves(node, one.divisions, int(np.argmax(dead.all(0)))):
                 self._close(half)
@@ -642,7 +607,7 @@ class Tree:
             return
         box = lower.copy(), upper.copy()
         around = of.around if tightened is None else box
-        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis, of.bound, around)
+        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis, around)
         heapq.heappush(self._heap, node)
         self._numbers += 1
 
