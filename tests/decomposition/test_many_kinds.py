@@ -17,6 +17,7 @@ from dovetail.decomposition.modes import Digit, modes_of
 from dovetail.decomposition.rounds import CHOICE_SHARE, Rounds
 from dovetail.decomposition.shard import PricingOptions, Shard
 from dovetail.decomposition.share import Share
+from dovetail.methods import auto, facts
 from dovetail.run import budget
 from dovetail.run.budget import StopReason
 from tests.conftest import FULL
@@ -152,6 +153,15 @@ def test_few_blocks_with_few_points_are_priced_and_others_are_not():
     program = SimpleNamespace(whole=np.ones(64, dtype=bool), coordinates=64)
     digits = [Digit(np.array([column]), np.array([[0.0], [1.0]])) for column in range(64)]
     assert modes_of(program, digits) is None
+
+
+def test_many_blocks_are_not_made_different_by_tables_of_some(monkeypatch):
+    for module in (auto, facts):
+        monkeypatch.setattr(module, "MANY_BLOCKS", BLOCKS - 1)
+    problem = problem_of(4, continuous=False)
+    result = dt.solve(problem, log=False)
+    assert "template pricing: 6 blocks" in result.message
+    assert result.objective == pytest.approx(best(problem), abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(CASES))

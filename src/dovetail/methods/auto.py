@@ -14,6 +14,7 @@ from string import Formatter
 
 from dovetail.bounds.box import propagate
 from dovetail.core.words import several
+from dovetail.decomposition.plan import template_plan
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import phases
 from dovetail.methods.component_prices.prices import MOST_CERTIFIED
@@ -163,11 +164,18 @@ def _of_rows(context: SolveContext) -> SolveContext:
     return context
 
 
+def _has_many_blocks(context: SolveContext) -> bool:
+    """Whether many blocks are equal up to their data."""
+    many = context.once(structure_of).samples > MANY_BLOCKS
+    plan = context.once(template_plan) if many else None
+    return plan is not None and plan.count > MANY_BLOCKS
+
+
 def _by_tables(context: SolveContext) -> tuple[SolveContext, SolveContext | None]:
     """The solve with tables instead of networks, if possible; and the solve of the MIP, if no network is
     left."""
-    if not may_have_tables(context.problem):
-        return context, None
+    if not may_have_tables(context.problem) or _has_many_blocks(context):
+        return context, None  # with tables of some alone, blocks would differ
     given = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     seconds = TABLES_SHARE * context.budget.left
     tables = reformulate(given, (Tables(seconds, lambda why: context.monitor.fact("no table", why)),))
