@@ -7,7 +7,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from torch import nn
 
 import dovetail as dt
-from dovetail.decomposition import TemplatePricing, rounds
+from dovetail.decomposition import TemplatePricing, proof, rounds
 from dovetail.decomposition.plan import plan_of
 from dovetail.decomposition.shard import PricingOptions, Shard, usual_spread
 from dovetail.run.budget import Budget
@@ -159,6 +159,17 @@ def test_trees_are_searched_from_cut_to_cut():
     assert dt.check(problem, found.x).within()
     assert found.bound_kind == "proven"
     assert found.objective <= found.bound <= found.objective + 0.02 * abs(found.objective)
+
+
+def test_blocks_that_trees_read_are_proved_to_the_end(monkeypatch):
+    """As far as cuts go, beyond the boxes that planes have."""
+    monkeypatch.setattr(rounds, "MOST_BOXES", 4)
+    problem = forest(60)
+    result = dt.solve(problem, TemplatePricing(), log=False)
+    assert result.bound_kind == "proven"
+    assert result.bound - result.objective < 0.01 * abs(result.objective)
+    monkeypatch.setattr(proof, "TREES", 1)
+    assert dt.solve(problem, TemplatePricing(), log=False).bound is None
 
 
 def test_endless_inputs_are_left_alone():
