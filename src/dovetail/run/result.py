@@ -29,7 +29,6 @@ from dovetail.core.foreign import Answer, Origin, RaggedError, as_array, like
 from dovetail.core.names import NumberedNames, in_short, split_index
 from dovetail.core.words import did_you_mean, facts, several
 from dovetail.report.gains import ROWS_ONLY, relative_gap
-from dovetail.report.page.result_page import write_page
 from dovetail.run.budget import StopReason
 from dovetail.run.environment import cores
 from dovetail.run.failures import Failure
@@ -390,6 +389,8 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Write the result as one self-contained HTML page (docs/page.md)."""
+        from dovetail.report.page.result_page import write_page
+
         return write_page(self, Path(path))
 
     def plot(self, *, width: float = 8.0) -> Any:
