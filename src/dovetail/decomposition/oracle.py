@@ -18,6 +18,7 @@ from torch import Tensor
 from dovetail.decomposition.block_data import BlockData, Target, of, repeated, stored
 from dovetail.decomposition.descent_rows import Batch, DescentRows, DescentState, RowValuesAndSlopes
 from dovetail.decomposition.networks import TemplateNetworks
+from dovetail.run import work
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
@@ -32,6 +33,9 @@ HOLD, AS_GOOD = 0.95, 0.6
 """Fractions of these rows that must be valid (a condition may be met by a hair), and that must be as good as
 with torch. Descents that differ by a rounding part at the next kink: half of those become worse, half
 better."""
+STEP_EFFORT, SCREEN_EFFORT = 1.1e-3, 4e-4
+"""Seconds of a step of descents, and of a comparison of points, without what the networks take (see
+`Work.effort`)."""
 MISSED = 1e12
 """Cost of a violated condition when points are compared."""
 LEAST_SLOPE = 1e-9
@@ -175,6 +179,7 @@ class Oracle:
         self, batch: Batch, goal: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool
     ) -> None:
         """Move rows to their goals if that is an improvement."""
+        work.count(effort=STEP_EFFORT)
         state, radius = batch.state, batch.radius
         new = self._look(batch.rows, goal, spent, target, slopes=slopes, rough=rough)
         kept = torch.where(
@@ -203,6 +208,7 @@ class Oracle:
     def screen(self, which: Tensor, moves: Tensor, part_costs: list[Tensor], target: Target) -> Tensor:
         """(n, S, G) costs of (n, G, k) moves at S times (n, parts) costs, without slopes; violated
         conditions cost more than anything else."""
+        work.count(effort=SCREEN_EFFORT)
         n, tried, _ = moves.shape
         flat, every = moves.flatten(0, 1), which.repeat_interleave(tried)
         nothing = repeated(torch.zeros_like(stored(part_costs[0])[:1]), len(flat))

@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from dovetail.decomposition.block_data import BlockData
+from dovetail.run import work
 
 ALIKE_COST, ALIKE_MOVES = 2e-3, 2e-2
 """Two columns are equal if costs at the prices differ by less, in units of a usual column's cost, and moves
 by less in total, in usual moves."""
+MERGE_EFFORT, BLOCK_EFFORT = 1.2e-3, 3e-5
+"""Seconds of a merge of columns, and of each of its blocks (see `Work.effort`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,7 @@ class BlockPool:
         cheapest at any of the (A, R) prices, or the cheapest of their mode at the first prices. With one
         price vector alone the rounds cycle if a row is an equation."""
         n, s, _ = moves.shape
+        work.count(effort=MERGE_EFFORT + BLOCK_EFFORT * n)
         flat = which.repeat_interleave(s)
         parts = self._data.parts(moves.flatten(0, 1), outputs.flatten(0, 1))
         cost = torch.where(found, self._data.costs(flat, parts).view(n, s), torch.inf)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.decomposition.pool import BlockColumns, BlockPool
+from dovetail.run import work
 
 SMOOTHING = (0.08, 0.02, 0.005)
 """tau in units of a usual column's cost: the first converges from far away in a few steps, the last is
@@ -38,6 +39,8 @@ CHUNK, DEVICE_CHUNK = 1 << 16, 1 << 20
 """Number of blocks at a time: intermediate results are six times as large as their part of the pool."""
 QUIET_STEPS = 60
 """Steps of L-BFGS-B for each tau."""
+SUM_EFFORT, BLOCK_EFFORT = 2.2e-4, 1.5e-6
+"""Seconds of a smoothed sum, and of each of its blocks (see `Work.effort`)."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Smoothed:
 def smoothed(columns: BlockPool | BlockColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
     """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
     uses, costs = columns.use, columns.cost
+    work.count(effort=SUM_EFFORT + BLOCK_EFFORT * len(costs))
     price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)
     total = Smoothed(0.0, np.zeros(len(prices)), np.zeros((len(prices),) * 2) if second else None)
     size = CHUNK if uses.device.type == "cpu" else DEVICE_CHUNK

@@ -36,6 +36,7 @@ from dovetail.decomposition.move_program import MoveProgram, NetworkReading
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.decomposition.owners import uploaded
 from dovetail.networks.graph import Affine
+from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.structure.networks import required_graph
 
@@ -51,6 +52,8 @@ customers, n = 1,000, 30 trees of depth 4: of 200 blocks 200 and 197 are proved 
 none by 400.)"""
 LEAVES = 1 << 22
 """Largest number of boxes processed together."""
+STEP_EFFORT, BOX_EFFORT = 2.2e-3, 4e-5
+"""Seconds of a step, and of each of its boxes, for each network or ensemble (see `Work.effort`)."""
 PROBED = 64
 """Number of blocks whose inputs are used to compare a network with its graph."""
 
@@ -240,6 +243,7 @@ class _Batch:
         while len(cells.owner) and self.boxes < most and not budget.over:
             now, cells = cells.take(slice(-ROWS, None)), cells.take(slice(None, -ROWS))
             self.boxes += len(now.owner)
+            work.count(effort=len(self._proof._readings) * (STEP_EFFORT + BOX_EFFORT * len(now.owner)))
             now, points, possible, spread = self._bounded(now)
             now, points, spread = now.take(possible), points[possible], spread[possible]
             self._try(now.owner, points)

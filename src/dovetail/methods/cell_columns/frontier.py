@@ -30,6 +30,7 @@ from dovetail.methods.branching_model import model_of
 from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
+from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
 from dovetail.structure.components import Components, component_problem
@@ -88,6 +89,9 @@ def tree_components(trees: TreeProblem, parts: Components) -> Iterator[TreeCompo
 CLOSE = 1e-5
 """Relative to 1 + |use|: a point that uses no more than this beyond a box's least use represents the box.
 Bounds do not depend on it."""
+STEP_EFFORT, SAMPLE_EFFORT = 2.6e-3, 6e-4
+"""Seconds of a step, which divides about ten boxes, and for each sample of the component (see
+`Work.effort`)."""
 ROW = 10.0 * PAD
 """The violation of a row by a point that is allowed, because bounds are propagated with `PAD`. Bounds do not
 depend on it."""
@@ -151,6 +155,7 @@ class Frontier:
             return
         price = self._component.prices_of @ prices
         trees = self._component.trees
+        work.count(effort=STEP_EFFORT + SAMPLE_EFFORT * len(trees.samples))
         lower, upper, outputs = self.lower[boxes], self.upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
