@@ -119,7 +119,7 @@ def test_other_problems_are_left_alone():
 
 def test_auto_runs_it_among_other_parts():
     result = dt.solve(treated(60), log=False)
-    assert "template pricing" in {row.part for row in result.trace}
+    assert "template pricing: 60 blocks" in result.message
     assert dt.check(treated(60), result.x).within()
 
 
