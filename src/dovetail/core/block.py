@@ -145,7 +145,9 @@ class TrainingRange:
         try:
             table = np.atleast_2d(np.asarray(data, dtype=np.float64))
         except (TypeError, ValueError) as reason:
-            raise PredictorError(f"{block}: data is no array of numbers ({reason}).") from None
+            raise PredictorError(
+                f"{block}: data is no array of numbers ({reason}); give numbers instead, or leave data= out."
+            ) from None
         if table.ndim != 2 or table.shape[1] != features or len(table) == 0:
             raise PredictorError(
                 f"{block}: data has shape {table.shape}, but the predictor has {features} inputs; give the "

@@ -15,7 +15,7 @@ from dovetail.core.batch_rounding import APART, double_copy
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.words import several
@@ -156,10 +156,12 @@ def _tell_dtypes(description: Description) -> None:
 
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
-    """Seeded random points of the input box, distributed over the samples."""
+    """Seeded random points of the input box, distributed over the samples. What is fixed, up to what the
+    check accepts, has its value: it may be a category, which a predictor rounds."""
     rng = np.random.default_rng(0)
     rows = inputs[np.linspace(0, len(inputs) - 1, count).astype(int)]
-    points = rng.uniform(*within_reach(mip.lower[rows], mip.upper[rows]))
+    lower, upper = within_reach(mip.lower[rows], mip.upper[rows])
+    points = np.where(upper - lower > 4.0 * TOLERANCE, rng.uniform(lower, upper), 0.5 * (lower + upper))
     return np.where(mip.integer[rows], np.round(points), points)
 
 

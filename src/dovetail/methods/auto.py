@@ -49,10 +49,6 @@ from dovetail.structure.structure import structure_of
 TABLES_SHARE = 0.25
 """Share of the time left for the answers of long tables; the MIP over them and a search need the rest."""
 
-HEAD_START = 2_000_000
-"""Microseconds of effort for the MIP of the whole problem before other parts begin: of 14 such problems of
-the zoo it ends eleven, and others would call predictors whose answers are in its tables."""
-
 COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
 """A number of things not followed by a verb, which would have to agree."""
 
@@ -334,10 +330,9 @@ class _Plan:
         return _Plan(replace(self._options, template_pricing=False), self._context).run()
 
     def _may_begin(self, phase: Phase) -> bool:
-        """Whether a part may begin: beside the MIP of the whole problem only searches, after its head start.
-        With all other proofs beside it nine such problems of the zoo took 2.6 times as long."""
-        whole = [one for one in self._running if one.phase.as_written]
-        return not any(phase.proves or one.clock.used < HEAD_START for one in whole)
+        """Whether a part may begin: beside the MIP of the whole problem only searches. With all other proofs
+        beside it nine such problems of the zoo took 2.6 times as long."""
+        return not phase.proves or not any(one.phase.as_written for one in self._running)
 
     def _suits(self, phase: Phase) -> bool:
         """Whether a part suits the problem; no if the time ends during this test."""

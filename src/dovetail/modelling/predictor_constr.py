@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, TextIO, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -57,7 +58,7 @@ class Attachment:
             threshold=self.threshold,
             epsilon=self.epsilon,
             name=self.name if self.name not in taken else f"{self.name}#{len(taken)}",
-            data=self.data,
+            data=_numbered(self.data, self.categories),
         )
 
     def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:
@@ -105,6 +106,18 @@ def input_entries(foreign: ForeignModel, attached: Attachment) -> ObjectArray:
                 )
             numbered[i, feature] = float(names.index(entry))
     return numbered
+
+
+def _numbered(data: Any, categories: dict[int, tuple[Any, ...]]) -> Any:
+    """The training inputs; a frame has the positions of categories instead of their names."""
+    if not categories or not hasattr(type(data), "iloc"):
+        return data
+    table = data.copy()
+    for feature, names in categories.items():
+        if feature < table.shape[1]:
+            column, place = table.iloc[:, feature], dict(zip(names, map(float, count()), strict=False))
+            table.isetitem(feature, [place.get(entry, entry) for entry in column])
+    return table
 
 
 def as_samples(given: Any) -> Any:

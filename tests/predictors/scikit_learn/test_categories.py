@@ -1,19 +1,27 @@
 """Categories by name."""
 
+import warnings
+
+import highspy
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import dovetail as dt
 from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import as_predictor
 from dovetail.modelling.predictor_constr import Attachment, input_entries
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.models.own import OwnModel
 from dovetail.predictors import categories_of
+from dovetail.run.budget import Budget
+from dovetail.structure.networks import block_graph
 
 X = pd.DataFrame({"name": ["b", "a", "c"], "size": [1.0, 2.0, 0.5], "year": [3, 5, 3]})
 
@@ -50,3 +58,43 @@ def test_names_stand_for_their_places():
     given[1, 0] = "d"
     with pytest.raises(PredictorError, match="'d' as feature 0.*it knows a, b, c"):
         input_entries(model, attached)
+
+
+def priced():
+    """A plan with a category by name: what it may cost, a discount, the sales, and the pipeline's frame."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {"kind": rng.choice(["dairy", "bread"], 200), "discount": rng.uniform(0.0, 4.0, 200)}
+    )
+    encoders = make_column_transformer((OneHotEncoder(), ["kind"]), (StandardScaler(), ["discount"]))
+    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipeline = make_pipeline(encoders, network).fit(
+            frame, np.sin(frame.discount) + (frame.kind == "dairy")
+        )
+    model = highspy.Highs()
+    model.silent()
+    discount, sales = model.addVariable(0.0, 4.0), model.addVariable(-99.0, 99.0)
+    given = pd.DataFrame({"kind": ["dairy"], "discount": [discount]})
+    return frame, pipeline, model, given, sales
+
+
+def test_training_data_may_have_names():
+    frame, pipeline, model, given, sales = priced()
+    dt.add_predictor_constr(model, pipeline, given, [sales], data=frame)
+    limits = take_snapshot(model, Budget()).problem.blocks[0].training_range
+    assert limits.names == ("kind", "discount")
+    assert (limits.lower[0], limits.upper[0]) == (0.0, 1.0) and limits.upper[1] == frame.discount.max()
+    frame.loc[3, "kind"] = "soap"
+    with pytest.raises(PredictorError, match="'soap'.*or leave data= out"):
+        dt.add_predictor_constr(model, pipeline, given, [model.addVariable()], name="other", data=frame)
+
+
+def test_a_fixed_category_has_a_graph_within_the_tolerance_of_the_check():
+    """The predictor rounds a category, the graph does not."""
+    _, pipeline, model, given, sales = priced()
+    dt.add_predictor_constr(model, pipeline, given, [sales])
+    problem = take_snapshot(model, Budget()).problem
+    loose = problem.derived(problem.mip.loosened(), problem.blocks)
+    assert all(block_graph(p, p.blocks[0]) for p in (problem, loose))
