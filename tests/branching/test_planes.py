@@ -38,7 +38,7 @@ HAIR = 1e-5
 @pytest.fixture(autouse=True)
 def _by_planes_alone(monkeypatch):
     """Wherever they have something to say."""
-    monkeypatch.setattr(Tree, "_planes_go_on", lambda self, goal: self.planes is not None)
+    monkeypatch.setattr(Tree, "_planes_lead", lambda self, goal: self.planes is not None)
 
 
 def rows_of(problem):

@@ -66,7 +66,7 @@ def test_planes_in_float32(monkeypatch):
 
 
 def test_a_branch_left_out(monkeypatch):
-    monkeypatch.setattr(Tree, "_planes_go_on", lambda self, goal: self.planes is not None)
+    monkeypatch.setattr(Tree, "_planes_lead", lambda self, goal: self.planes is not None)
     own = PlaneBoxes.add
 
     def half(self, lower, upper, bound):
