@@ -149,7 +149,8 @@ class Checker:
         self, x: FloatArray, *, one_by_one: bool = False, worth: Callable[[FloatArray], bool] | None = None
     ) -> tuple[FloatArray, Violation]:
         """`x` with every output set by its predictor, and its violation. `x` may be changed in place. A
-        point that is not `worth` it is not evaluated by other routes (in float64, at rows nearby)."""
+        point that violates a constraint or bound, or is not `worth` it, is not evaluated by other routes (in
+        float64, at rows nearby)."""
         problem, answers, begin = self._problem, None, perf_counter()
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
@@ -158,8 +159,9 @@ class Checker:
         else:
             x = problem.predict(x) + 0.0
         slow = perf_counter() - begin > SLOW
-        if worth is not None and not worth(x):
-            return x, self.screened(x)
+        seen = self.screened(x)
+        if not seen.within() or (worth is not None and not worth(x)):
+            return x, seen
         return x, self.violation(x, one_by_one=one_by_one, answers=answers if slow else None)
 
     def violation(

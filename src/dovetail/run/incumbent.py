@@ -218,14 +218,16 @@ class Incumbent:
         with self._stopwatch.measure("check"):
             x, violation, moved = self.completion.complete(candidate, self._may_be_best, own=own)
             if not (violation.steady() if self._steady else violation.within()):
-                self._refuse(x, violation)
+                if self._is_nearer(violation):  # the message says what rounding does to it
+                    self.nearest, self.nearest_x = self._checker.violation(x, one_by_one=self._steady), x
                 return None
             objective = self._program.objective(x)
             better = self._improves(objective, moved)
             turns = better and not self._steady and self._classes_may_turn  # steady: asked alone already
             alone = self._alone(x) if turns else violation
             if not alone.within():
-                self._refuse(x, alone)
+                if self._is_nearer(alone):
+                    self.nearest, self.nearest_x = alone, x
                 return None
             if better:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
@@ -237,10 +239,9 @@ class Incumbent:
             self.on_change()
         return x
 
-    def _refuse(self, x: FloatArray, violation: Violation) -> None:
-        """Remember the refused candidate with the smallest violation."""
-        if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
-            self.nearest, self.nearest_x = violation, x
+    def _is_nearer(self, violation: Violation) -> bool:
+        """Whether a refused candidate has the smallest violation so far."""
+        return self.nearest is None or violation.worst.amount < self.nearest.worst.amount
 
     @property
     def _classes_may_turn(self) -> bool:
