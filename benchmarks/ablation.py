@@ -31,6 +31,7 @@ CONSTANTS: dict[str, ModuleType] = {
     "FIRST_SEARCH_SHARE": auto,
     "NEARLY": turns,
     "MISCOUNTED": turns,
+    "HEAD_START": auto,
 }
 FACTORS = (0.25, 4.0)
 ALIKE = 0.02
