@@ -29,6 +29,7 @@ CONSTANTS: dict[str, ModuleType] = {
     "BEGIN": turns,
     "SEARCH_SHARE": auto,
     "FIRST_SEARCH_SHARE": auto,
+    "LEAST_WEIGHT": turns,
     "NEARLY": turns,
     "MISCOUNTED": turns,
     "HEAD_START": auto,
