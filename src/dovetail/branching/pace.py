@@ -13,7 +13,7 @@ did not depend on it (all before the first box was shrunk for as long as it lead
 fifth for whichever had the lower bound, by however little, chain 2 and control 2 were at 0.197 and 17.7 %
 after 3 s (0.195 and 14.1 % with an exponent of 2)."""
 SMALLEST = 1e-3
-"""Quotient of two gaps below which it is not raised to a power."""
+"""Least quotient of two gaps. It keeps shares, by which work is divided, above zero; no measurement."""
 
 
 class Pace:
@@ -38,8 +38,8 @@ class Pace:
 
 
 def share(gap: float, best: float) -> float:
-    """How much that works which leaves a gap, for the work of what leaves the best one; as much as long as
-    there is no goal or no bound."""
+    """The work of a frontier relative to that of the frontier with the smallest gap; 1 as long as there is no
+    goal or no bound."""
     known = 0.0 < best < gap < math.inf
     return max(best / gap, SMALLEST) ** STRICTNESS if known else 1.0
 

@@ -219,8 +219,9 @@ class ConcurrentSolve:
         self._bound = NO_BOUND
         self._failure: Exception | None = None
         self._heard: FloatArray | None = None
-        """The last point that the caller told, in one thread, and the one offered here, in the other."""
+        """The last solution that the caller sent; only the thread that answers the caller writes it."""
         self._offered: FloatArray | None = None
+        """The last of these that was offered to the solve here; only the solve's thread writes it."""
         Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
 
     def exchange(self, objective: float, x: FloatArray | None = None) -> News:
