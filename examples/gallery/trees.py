@@ -53,4 +53,4 @@ plt.show()
 # %% [markdown]
 # The plan: colours are species, numbers survival probabilities, white frames sterilised cells. **Optimality
 # is proved** to one part in a million. Written out neuron by neuron, the same model (with networks of 8
-# layers) was still open for SCIP after a minute ([benchmarks](../benchmarks/proof.md), `tree_8x32`).
+# layers) was still open for SCIP after a minute ([benchmarks](../benchmarks/anytime.md), `tree_8x32`).

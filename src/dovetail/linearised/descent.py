@@ -77,8 +77,7 @@ class DescentOptions:
     steps: int = 60
     """Largest number of LPs."""
     bundle_size: int = 8
-    """Number of linearisations kept as cuts; 0 for plain sequential LP, which costs 0.1 to 0.3 % on wine
-    (docs/benchmarks/ablation.md, "no bundle")."""
+    """Number of linearisations kept as cuts; 0 for plain sequential LP, which costs 0.1 to 0.3 % on wine."""
     tolerance: float = 1e-7
     """The smallest relative reduction that the model must predict."""
     hold_integers: bool = True
