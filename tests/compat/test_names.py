@@ -11,11 +11,7 @@ import lightgbm
 import numpy as np
 import pytest
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml, pyscipopt_ml
@@ -181,68 +177,6 @@ def test_a_registered_class_writes_its_own_rows(capsys):
         assert (model.NumVars, model.NumConstrs) == (6, 1)
     finally:
         gurobi_ml.register_user_predictor.user_predictors().clear()
-
-
-class Halves(TransformerMixin, BaseEstimator):
-    """A transformer that only its owner knows."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return np.asarray(X) / 2
-
-
-def test_a_pipeline_with_a_step_that_was_registered(capsys):
-    """Every step by its own function, the errors by the pipeline; and nothing is left where a step fails."""
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    pipeline = make_pipeline(Halves(), StandardScaler(), Ridge()).fit(X, X[:, 0] - 2 * X[:, 1])
-
-    def add_halves(gp_model, halves, input_vars, **options):
-        net = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False, dtype=torch.float64))
-        net[0].weight.data = torch.eye(2, dtype=torch.float64) / 2
-        return gurobi_ml.torch.add_sequential_constr(gp_model, net, input_vars, **options)
-
-    gurobi_ml.register_predictor_constr(Halves, add_halves)
-    try:
-        model = in_gurobi()
-        x = model.addMVar((1, 2), ub=1.0)
-        y = model.addMVar((1, 1), lb=-9.0)
-        constr = gurobi_ml.add_predictor_constr(model, pipeline, x, y)
-        model.setObjective(y.sum())
-        solve(model)
-        corners = pipeline.predict([[0, 0], [0, 1], [1, 0], [1, 1]])
-        assert model.ObjVal == pytest.approx(corners.min(), abs=1e-5) and constr.get_error().max() <= 1e-5
-        assert len(constr) == 3 and [*constr][-1] is constr[2]
-        assert constr.input.shape == (1, 2) and constr.output_values.shape == (1, 1)
-        constr.print_stats()
-        assert "Ridge" in capsys.readouterr().out
-        constr.remove()
-        assert model.NumVars == 3
-        with pytest.raises(dt.DovetailError):
-            gurobi_ml.add_predictor_constr(model, make_pipeline(Halves(), Ridge()), x, y)  # not fitted
-        assert model.NumVars == 3
-    finally:
-        gurobi_ml.register_user_predictor.user_predictors().clear()
-
-
-def test_steps_of_a_pipeline_and_counts_after_a_removal():
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 0])
-    model = in_gurobi()
-    x = model.addMVar((1, 2), ub=1.0)
-    constr = gurobi_ml.add_predictor_constr(model, pipeline, x)
-    assert isinstance(constr, gurobi_ml.sklearn.pipeline.PipelineConstr) and len(constr) == len(pipeline)
-    assert [type(step).__name__ for step in constr] == ["StandardScalerConstr", "LinearRegressionConstr"]
-    solve(model)
-    assert np.allclose(constr[1].input_values, pipeline[0].transform(x.X))
-    assert np.allclose(constr[0].output_values, constr[1].input_values)
-    assert np.array_equal(constr[-1].output_values, constr.output_values) and constr
-    assert [step.get_error().shape for step in constr] == [(1, 2), (1, 1)]
-    assert np.array_equal(constr[-1].get_error(), constr.get_error()) and not constr[0].get_error().any()
-    assert len(constr.vars) == 1
-    constr.remove()
-    assert constr.vars == [] and model.NumVars == 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,22 +1,16 @@
 """What OMLT's users write themselves: formulations and scalings of their own, and looks into a network."""
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 from dovetail.compat.omlt import OffsetScaling, OmltBlock
 from dovetail.compat.omlt.formulation import _PyomoFormulation, _setup_scaled_inputs_outputs
-from dovetail.compat.omlt.gbt.gbt_formulation import add_formulation_to_block
 from dovetail.compat.omlt.io import load_onnx_neural_network
-from dovetail.compat.omlt.linear_tree import LinearTreeDefinition, LinearTreeGDPFormulation
 from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition
 from dovetail.compat.omlt.neuralnet.layer import DenseLayer, InputLayer
 from dovetail.compat.omlt.scaling import ScalingInterface
-from onnx import helper
 
 import dovetail as dt
 from tests.compat import trained
-
-rng = np.random.default_rng(1)
 
 
 class Doubled(_PyomoFormulation):
@@ -103,43 +97,3 @@ def test_layers_of_a_read_network_are_a_chain_that_stays():
     assert all(a is b for a, b in zip(layers, net.layers, strict=True)) and str(len(layers)) in str(net)
     with pytest.raises(dt.UnsupportedError, match="NetworkDefinition of your own"):
         net.add_layer(layers[1])
-
-
-def test_pooling_of_a_file_that_names_the_depth():
-    """OMLT's own test file is one; samples are an axis of size 1 in it."""
-    floats = helper.make_tensor_value_info
-    nodes = [
-        helper.make_node("MaxPool", ["x"], ["a"], kernel_shape=[3, 2, 3]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("MaxPool", ["b"], ["y"], kernel_shape=[4, 2], strides=[3, 1], ceil_mode=1),
-    ]
-    graph = helper.make_graph(nodes, "pool", [floats("x", 1, [1, 3, 6, 7])], [floats("y", 1, [1, 3, 2, 4])])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    _, first, last = load_onnx_neural_network(model).layers
-    assert first.kernel_shape == (2, 3) and first.output_size == [3, 5, 5]
-    assert first.activation == "relu" and last.output_size == [3, 2, 4]
-
-
-def test_a_transformation_that_is_none():
-    tree = LinearTreeDefinition(trained.fitted("LinearRegression"))
-    with pytest.raises(NotImplementedError, match="'huge' is not known"):
-        LinearTreeGDPFormulation(tree, transformation="huge")
-    assert LinearTreeGDPFormulation(lt_definition=tree, transformation="hull", epsilon=1e-4).epsilon == 1e-4
-
-
-def test_a_tree_tied_to_variables_that_are_there():
-    tree = trained.fitted("DecisionTreeRegressor")
-    X = np.random.default_rng(0).uniform(size=(200, tree.n_features_in_))
-
-    class Given:
-        predictor = tree
-
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(tree.n_features_in_), bounds=(0, 1))
-    m.y = pyo.Var(range(1))
-    m.trees = pyo.Block()
-    add_formulation_to_block(m.trees, Given(), m.x, m.y)
-    m.obj = pyo.Objective(expr=m.y[0])
-    result = dt.solve(m, log=False)
-    assert result.objective <= tree.predict(X).min() + 1e-6
-    assert tree.predict([[m.x[k].value for k in m.x]])[0] == pytest.approx(m.y[0].value)

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 import torch
 from pyscipopt import Model
-from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
-from dovetail.compat import gurobi_ml
 from tests.modelling.tiny import in_gurobi, times
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -137,11 +135,3 @@ def test_pictures_with_their_channels_last():
     solve(model)
     as_torch_has_it = torch.tensor(picture).permute(0, 3, 1, 2)
     assert constr.output_values == pytest.approx(net(as_torch_has_it).detach().numpy())
-
-
-def test_more_than_two_axes_are_a_networks_pictures():
-    """Elsewhere they are a mistake, which the peer names, too."""
-    model = in_gurobi()
-    line = LinearRegression().fit(np.eye(2), [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"3 axes, and LinearRegression takes .*reshape\(n_samples, -1\)"):
-        gurobi_ml.add_predictor_constr(model, line, model.addMVar((3, 2, 1)))

@@ -52,10 +52,6 @@ def _itself(predictor: Any) -> Any:
     return predictor
 
 
-def _heard_elsewhere(model: Any, predictor: Any, inputs: Any, options: dict[str, Any]) -> Any:
-    return predictor
-
-
 @dataclass(frozen=True)
 class PeerFunction:
     """One function of a peer's."""
@@ -91,18 +87,12 @@ class Peer:
     """The option that names a block, which need not be free: the peers number them."""
     table: tuple[PeerFunction, ...]
     """All of them."""
-    kinds: tuple[type[PredictorConstr], ...] = ()
-    """Classes of what some give back that have more to offer than `kind`, by their names."""
-    asked: Callable[[Any, Any, Any, dict[str, Any]], Any] = _heard_elsewhere
-    """What options of the peer's own make of a model's predictor of inputs; it takes them out of these."""
 
     @cached_property
     def classes(self) -> dict[str, type[PredictorConstr]]:
         """What the functions give back, by the peer's names for it."""
-        named = {kind.__name__: kind for kind in self.kinds}
-        for entry in self.table:
-            named.setdefault(entry.constr, type(entry.constr, (self.kind,), {"__doc__": self.kind.__doc__}))
-        return named
+        names = dict.fromkeys(entry.constr for entry in self.table)
+        return {name: type(name, (self.kind,), {"__doc__": self.kind.__doc__}) for name in names}
 
     def entry_of(self, predictor: Any) -> PeerFunction | None:
         """The function that the peer sends a predictor to, by its class and those above it."""
@@ -125,8 +115,7 @@ class Peer:
             if "predict_function" not in options:  # which says what the outputs are, too
                 options.setdefault("output_type", entry.output_type)
             options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
-            meant = entry.meant(self.asked(model, predictor, inputs, options))
-            made = add_predictor_constr(model, meant, inputs, outputs, **options)
+            made = add_predictor_constr(model, entry.meant(predictor), inputs, outputs, **options)
             made.predictor = predictor
             return made.held_as(self.classes.get(entry.constr, self.kind))
 

@@ -87,8 +87,7 @@ publish(
         "neuralnet.network_definition": {"NetworkDefinition": NetworkDefinition},
         "neuralnet.layer": {layer.__name__: layer for layer in _LAYERS},
         "neuralnet.activations": {"ComplementarityReLUActivation": ComplementarityReLUActivation},
-        "gbt.gbt_formulation": FORMULATIONS["gbt"]
-        | {"add_formulation_to_block": block.add_formulation_to_block},
+        "gbt.gbt_formulation": FORMULATIONS["gbt"],
         "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},
         "linear_tree.lt_formulation": FORMULATIONS["linear_tree"],
         "linear_tree.lt_definition": {"LinearTreeDefinition": definition.LinearTreeDefinition},

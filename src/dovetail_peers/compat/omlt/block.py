@@ -96,15 +96,6 @@ def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | 
             getattr(block.inputs[k], place)(limit)
 
 
-def add_formulation_to_block(
-    block: Any, model_definition: Definition, input_vars: Any, output_vars: Any
-) -> None:
-    """Tie trees to variables that are there already, anywhere in the model that the block is in."""
-    pairs = ([variables[k] for k in variables] for variables in (input_vars, output_vars))
-    inputs, outputs = ([row] for row in pairs)
-    add_predictor_constr(block.model(), model_definition.predictor, inputs, outputs)
-
-
 def _add_scaled(block: Any, scaler: Any) -> None:
     block.scaled_inputs = pyo.Var(block.inputs_set, initialize=0)
     block.scaled_outputs = pyo.Var(block.outputs_set, initialize=0)

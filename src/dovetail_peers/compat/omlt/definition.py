@@ -163,10 +163,6 @@ NETWORKS = (
     "ReluPartitionFormulation",
 )
 
-TRANSFORMATIONS = ("bigm", "mbigm", "hull", "custom")
-"""What OMLT calls the ways to write a disjunction of leaves out."""
-
-
 Numbers = Mapping[Any, float] | Iterable[float]
 
 
@@ -270,15 +266,10 @@ class GBTBigMFormulation(Formulation):
 
 
 class LinearTreeGDPFormulation(Formulation):
-    """A linear tree; its splits are where they are, whatever `epsilon` is."""
+    """A linear tree as it is, whatever `transformation` and `epsilon` are."""
 
     def __init__(self, lt_definition: Definition, transformation: str = "bigm", epsilon: float = 0.0) -> None:
         super().__init__(lt_definition)
-        if transformation not in TRANSFORMATIONS:
-            raise UnknownTransformationError(
-                f"the transformation {transformation!r} is not known; give one of "
-                f"{', '.join(TRANSFORMATIONS)}, all of which mean the tree as it is."
-            )
         self.transformation, self.epsilon = transformation, epsilon
 
 
@@ -288,10 +279,6 @@ class LinearTreeHybridBigMFormulation(Formulation):
     def __init__(self, lt_definition: Definition, epsilon: float = 0.0) -> None:
         super().__init__(lt_definition)
         self.epsilon = epsilon
-
-
-class UnknownTransformationError(UnsupportedError, NotImplementedError):
-    """Which OMLT's users catch as the built-in that OMLT raises."""
 
 
 FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {

@@ -104,10 +104,6 @@ def _convolution(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
 def _pooling(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
     shape, strides = node.integers("kernel_shape"), node.integers("strides", (1, 1))
     picture = _picture(before)
-    if len(shape) == 3 and shape[0] == picture[0]:
-        shape = shape[
-            1:
-        ]  # a file that names the depth, too: OMLT lists it, though no runtime of ONNX's takes it
     if any(node.integers("pads", (0, 0, 0, 0))) or len(shape) != 2:
         raise _not_listed(f"{node}, with pads or other than two axes,")
     size = [picture[0], *steps(picture, shape, strides, partial=bool(node.integer("ceil_mode", 0)))]
