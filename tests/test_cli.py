@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -63,13 +62,6 @@ def test_list_of_some_families_only(capsys):
     assert ended("list", "engines") == 0
     assert capsys.readouterr().out.splitlines()[0] == "engines for the MIP step:"
     assert "family 'motors' is not known; choose methods, engines" in refused(["list", "motors"], capsys)
-
-
-def test_the_docs_have_the_same_list(capsys):
-    page = (Path(__file__).parent.parent / "docs" / "parts.md").read_text()
-    assert ended("list", "--markdown") == 0
-    listed = capsys.readouterr().out.strip()
-    assert listed == page[page.index("## ") :].strip(), "put what `dovetail list --markdown` prints into it"
 
 
 @pytest.mark.parametrize(

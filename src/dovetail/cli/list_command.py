@@ -24,16 +24,13 @@ def list_parts(
             show_default=False,
         ),
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="As docs/parts.md has it, whatever is installed.")
-    ] = False,
 ) -> None:
     """List methods, engines, sub-solvers, models, predictors and problems that are here."""
     tables = _tables()
     for family in families or tables:
         if family not in tables:
             raise OptionError(f"family {family!r} is not known; choose {', '.join(tables)}.")
-        typer.echo("\n".join(_as_markdown(tables[family]) if markdown else _as_text(tables[family])))
+        typer.echo("\n".join(_as_text(tables[family])))
         typer.echo()
 
 
@@ -55,13 +52,3 @@ def _as_text(table: Table[Any]) -> Iterator[str]:
     for part in table.values():
         here = part.availability()
         yield f"  {part.name:<{width}}  {part.text}{f' ({here})' if here else ''}"
-
-
-def _as_markdown(table: Table[Any]) -> Iterator[str]:
-    yield f"## {table.title[0].upper()}{table.title[1:]}"
-    yield ""
-    yield "| name | what it is for | needs |"
-    yield "| --- | --- | --- |"
-    for part in table.values():
-        extra = f" (`dovetail[{part.extra}]`)" if part.extra else ""
-        yield f"| `{part.name}` | {part.text} | {part.library}{extra} |"

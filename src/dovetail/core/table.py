@@ -2,7 +2,7 @@
 
 A line has the name of the part, its module and its purpose. A part is imported only on first use, so that
 listing is fast and a missing library affects only the users of that part. `dovetail list`, the public names,
-shell completion, docs/parts.md and messages about unknown names come from the tables. Registering a part
+shell completion and messages about unknown names come from the tables. Registering a part
 adds a line.
 """
 
