@@ -23,7 +23,6 @@ from benchmarks import (
     network_size,
     other_networks,
     overshoot,
-    proof,
     proof_device,
     reference,
     stated_families,
@@ -43,14 +42,11 @@ def main() -> None:
         "--jobs",
         type=int,
         default=1,
-        help="processes at a time (default, ablation, equal_time, other_networks, proof)",
+        help="processes at a time (default, ablation, equal_time, other_networks)",
     )
     parser.add_argument(
         "--results", type=Path, default=Path("docs/results.jsonl"), help="rows of dovetail bench"
     )
-    parser.add_argument("--cases", nargs="*", default=[], help="of proof: how the names of some begin")
-    parser.add_argument("--lines", type=Path, help="of proof: file of its runs, to be gone on with")
-    parser.add_argument("--within", type=float, default=float("inf"), help="of proof: seconds in all")
     parser.add_argument("--device", default="cuda", help="where proof_device solves")
     parser.add_argument("--networks", nargs="*", default=[], help="of proof_device: some of them")
     parser.add_argument("--out", type=Path, help="write each table there as Markdown")
@@ -71,14 +67,6 @@ def main() -> None:
         "integers": lambda: integers.run(options.jobs),
         "equal_time": lambda: equal_time.run(options.data, options.results, options.jobs),
         "other_networks": lambda: other_networks.run(options.jobs),
-        "proof": lambda: proof.run(
-            options.data,
-            options.jobs,
-            options.cases,
-            options.lines,
-            options.within,
-            options.out and options.out / "proof.md",
-        ),
         "proof_device": lambda: proof_device.run(
             options.data, options.device, set(options.networks), options.out
         ),
