@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -14,12 +13,10 @@ from dovetail_study.paper import BUDGETS, RHO, STEP
 from dovetail_study.statistics import (
     Pairs,
     Reachable,
-    average,
     constant,
     converged,
     converged_in,
     count_of,
-    distinct,
     done,
     geometric_mean,
     instance,
@@ -71,12 +68,6 @@ def converging(rows: Sequence[Record]) -> str:
         f"{RHO:g}), by {sum(map(proved, mine))} of these because their point was proved optimal; "
         f"{floor(mine)}.{tuned}"
     )
-
-
-def span(values: Sequence[float]) -> str:
-    """From the least to the most."""
-    low, high = min(values, default=math.nan), max(values, default=math.nan)
-    return f"{text(low, 2)} to {text(high, 2)}"
 
 
 @dataclass(frozen=True)
@@ -140,72 +131,16 @@ NOTHING_SEARCHED = "there is nothing to compare with"
 
 
 def said(rows: Sequence[Record]) -> str:
-    """How many runs converged, and the seconds to their end and to their best verified point."""
+    """The seconds to their end, and how many converged."""
     if not rows:
         return "has no such runs"
     seconds = known(rows, "seconds")
     most = text(max(known(rows, "iterations"), default=math.nan))
-    least = min(known(rows, "residual"), default=math.nan)
     longest = text(max(seconds, default=math.nan))
-    residual = f" (least last residual {text(least, 2)})" if math.isfinite(least) else ""
     return (
-        f"took {text(mean(seconds))} s on average (at most {longest}) to the end "
-        f"of at most {most} iterations; converged in {converged_in(rows)}{residual}"
-        f"{_outside(rows)}{_to_best(rows)}{_places(rows)}"
+        f"took {text(mean(seconds))} s on average (at most {longest}) to the end of at most {most} "
+        f"iterations; converged in {converged_in(rows)}"
     )
-
-
-def _outside(rows: Sequence[Record]) -> str:
-    """Which part of the seconds is neither MIP nor network step: the paper does not say that it counts it."""
-    named = ("seconds", "mip_seconds", "nn_seconds")
-    mine = [row for row in rows if all(known([row], name) for name in named)]
-    total, mip, nn = (math.fsum(known(mine, name)) for name in named)
-    if not total:
-        return ""
-    return f"; {text(100 * max(0.0, 1 - (mip + nn) / total), 2)} % of the time is our set-up and verification"
-
-
-def _to_best(rows: Sequence[Record]) -> str:
-    """Seconds to the best verified point, over the runs that found one better than their start."""
-    stuck, best = sum(map(never_improved, rows)), known(rows, "best_seconds")
-    if not best and not stuck:
-        return ""
-    never = f"{stuck} of {len(rows)} never improved on the start" if stuck else ""
-    if not best:
-        return f"; {never}"
-    after = f" ({never})" if stuck else ""
-    return (
-        f", {text(average(rows, 'best_seconds'))} s to the best verified point over the {len(best)} runs "
-        f"that improved on the start{after}"
-    )
-
-
-def _places(rows: Sequence[Record]) -> str:
-    """Machines, and what ran beside: a time on a crowded machine is longer than on an empty one."""
-    machines = "; ".join(map(str, distinct(rows, "machine")))
-    parts = [part for part in (machines, crowd(rows)) if part]
-    return f" [{'; '.join(parts)}]" if parts else ""
-
-
-def crowd(rows: Sequence[Record]) -> str:
-    """How many runs shared a GPU, or had less than a core: their seconds are not those of a run alone."""
-    beside = [row for row in rows if on_gpu(row) and (row.get("shared") or 1) > 1]
-    most = max((row["shared"] for row in beside), default=1)
-    parts = [f"{len(beside)} of them up to {most} at a time on one GPU"] if beside else []
-    if crowded := sum(map(overbooked, rows)):
-        parts.append(f"{crowded} of them with more runs at a time than cores")
-    return "; ".join(parts)
-
-
-def on_gpu(row: Record) -> bool:
-    """Whether the networks were on an accelerator."""
-    return row.get("device") not in (None, "cpu")
-
-
-def overbooked(row: Record) -> bool:
-    """Whether there were more runs at a time than cores, as far as the row says."""
-    cores = re.search(r"(\d+) cores", str(row.get("machine") or ""))
-    return cores is not None and row.get("shared") is not None and row["shared"] > int(cores.group(1))
 
 
 def all_solved(rows: Sequence[Record]) -> bool:
@@ -216,12 +151,6 @@ def all_solved(rows: Sequence[Record]) -> bool:
 def timed(matched: Pairs) -> Pairs:
     """The pairs of which both have seconds."""
     return [pair for pair in matched if all(known([row], "seconds") for row in pair)]
-
-
-def apart(matched: Pairs) -> str:
-    """Says of how many pairs the two runs were made on different machines: such a ratio is no clean one."""
-    differ = sum(mine.get("machine") != other.get("machine") for mine, other in matched)
-    return f" ({differ} of these pairs from two machines)" if differ else ""
 
 
 def times_as_long(slow: Record, fast: Record) -> float:
@@ -240,6 +169,14 @@ def ratios_said(compared: Pairs) -> str:
         least = text(geometric_mean(cut))
         parts.append(f"at least {least}x over the {len(cut)} in which SCIP was stopped at its limit")
     return ", ".join(parts) or NEVER_DONE
+
+
+POINTS = (
+    "Where a rule about seconds asks for *points that are good enough*, the claim holds with "
+    f"{Quality.ENOUGH:g} of the best known on average, or, where nothing is known, if every run converges; "
+    "it holds in part with that part of big-M's own points, or, where big-M has none, with points better "
+    f"than the start in {100 * (1 - Quality.MOST_STUCK):g} % of the runs on networks that are not constant."
+)
 
 
 def judged_time(
@@ -269,10 +206,7 @@ def judged_time(
         holds=None if fast is None else fast and (solved if quality.good is None else quality.good),
         in_part=bool(some) and quality.fair,
         open_end=open_end,
-        rule=f"{rule}; to hold, points of at least {quality.ENOUGH:g} of the best known on average, or, "
-        "where nothing is known, every run converges; to hold in part, of at least that part of big-M's own, "
-        "or, where it has none, better than the start in "
-        f"{100 * (1 - quality.MOST_STUCK):g} % of the runs on networks that are not constant",
+        rule=f"{rule}; and points that are good enough",
         rows=rows,
     )
 
@@ -304,7 +238,7 @@ def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, f
         claim,
         f"{least:g}–{most:g}x",
         f"{ratios_said(compared)} (geometric means; writing and search); SCIP searched in {len(compared)} of "
-        f"{len(every)} pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}"
+        f"{len(every)} pairs, over all of these {text(ratio)}x; the loop {said(ours)}"
         if compared
         else f"{NOTHING_SEARCHED}: SCIP searched in 0 of {len(every)} pairs ({tally(theirs) or 'no runs'})",
         fast=fast if len(compared) >= FEW else None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dovetail_study import paper
-from dovetail_study.claims import Quality, all_solved, crowd, floor, in_both, judged_time, read, said
+from dovetail_study.claims import Quality, all_solved, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS, begun, on_water, written_out
 from dovetail_study.experiment import (
     BenchSettings,
@@ -42,7 +42,6 @@ from dovetail_study.statistics import (
     mean,
     present,
     put_to_the_test,
-    refusals,
     share,
     spent,
     spread,
@@ -84,18 +83,16 @@ def verdicts(rows: Rows) -> list[Verdict]:
 
 def _of(rows: Rows) -> list[Verdict]:
     loop = where(rows, method="paper")
-    near = floor(loop)
+    beyond = [row for row in loop if row["network"] in paper.BEYOND]
     return [
-        _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
-        _success(
-            "E2 success from 16x128 on", [row for row in loop if row["network"] in paper.BEYOND], 1.0, near
-        ),
+        _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4),
+        _success("E2 success from 16x128 on", beyond, 1.0),
         _deepest(where(loop, network=paper.DEEPEST), rows),
         _growth(loop),
     ]
 
 
-def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
+def _success(claim: str, rows: Rows, wanted: float) -> Verdict:
     begun = {init: where(rows, init=init) for init in in_order(rows, "init")}
     listed = {
         init: f"{BEGINS.get(init, init)} {converged_in(mine)} ({sum(map(constant, mine))} of the networks "
@@ -107,15 +104,11 @@ def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
         ended: [abs(share(begun[init], ended) - wanted) <= SUCCESS_ROOM for init in listed]
         for ended in (agreed, converged)
     }
-    real = [row for row in rows if not constant(row)]
     return judged(
         claim,
         f"{100 * wanted:g} %",
         "by initialisation (not named by the paper): "
-        f"{', '.join(listed.values()) or '–'}; over networks that are not constant "
-        f"{count_of(real, converged)}"
-        + (f"; beside it, not judged: {beside}" if beside else "")
-        + f"; {near}",
+        f"{', '.join(listed.values()) or '–'}" + (f"; beside it, not judged: {beside}" if beside else ""),
         holds=all(hits[agreed]) if listed else None,
         in_part=any(hits[agreed]) or all(hits[converged]),
         rule=f"in that share of runs, give or take {SUCCESS_ROOM:g}, the blocks agree, with every "
@@ -134,11 +127,9 @@ def _deepest(rows: Rows, every: Rows) -> Verdict:
         "E2 64x512: total time",
         f"< {paper.DEEPEST_SECONDS:g} s",
         f"{text(mean(seconds))} s on average, and {count_of(plain, constant)} of the networks are constant: "
-        f"nothing was optimised (a residual network of that size: {text(beside)} s); {said(plain)}, on "
-        f"{', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}"
+        f"nothing was optimised (a residual network of that size: {text(beside)} s)"
         if not live
-        else f"{said(plain)}, on {', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}; "
-        f"{count_of(plain, constant)} of the networks are constant",
+        else f"{said(plain)}; {count_of(plain, constant)} of the networks are constant",
         fast=below if live else None,
         solved=all_solved(rows),
         quality=Quality.of(rows, every),
@@ -164,15 +155,12 @@ def _growth(rows: Rows) -> Verdict:
     enough = [p for p in places if len(distinct(places[p], "network")) >= FEWEST_SIZES]
     below = all(powers[place] < SUBLINEAR for place in enough)
     used = [row for mine in places.values() for row in mine]
-    full = crowd(used)
     covered = any(where(places[place], network=paper.DEEPEST) for place in enough)
     return judged(
         "E2 time per iteration grows sub-linearly with network size",
         "sub-linear",
-        f"like parameters to a power, machine by machine: {listed or '–'}; small networks cost what calling "
-        f"them costs; {paper.DEEPEST} {'is' if covered else 'is not'} among the sizes of a machine "
-        f"with at least "
-        f"{FEWEST_SIZES} of them{f'; {full}' if full else ''}",
+        f"like parameters to a power, machine by machine: {listed or '–'}; {paper.DEEPEST} "
+        f"{'is' if covered else 'is not'} among the sizes of a machine with at least {FEWEST_SIZES} of them",
         holds=below and covered if enough else None,
         in_part=below,
         rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, "
@@ -203,8 +191,7 @@ def _beyond(rows: Rows) -> Verdict:
         "fails: exceeds memory or times out at 300 s",
         f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
         f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
-        f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
-        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}{_hurried(rows)}",
+        f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own",
         holds=len(failed) == len(mine) and len(reached) == len(paper.BEYOND) and not small if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
@@ -225,8 +212,8 @@ def _memory(rows: Rows) -> Verdict:
     return judged(
         "Memory of big-M grows until deep networks exceed it (E2)",
         "deeper nets exceed memory limits (or time out)",
-        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128{_unwritten(out)}; peak GB of the "
-        f"process: {listed or 'not recorded'}; {_limits(rows)}",
+        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128; peak GB of the process: "
+        f"{listed or 'not recorded'}",
         holds=any(map(_whole_machine, out)) if any(put_to_the_test(row) for row in deep) else None,
         in_part=bool(out),
         open_end=not out and len(reached) < len(paper.BEYOND),
@@ -236,51 +223,18 @@ def _memory(rows: Rows) -> Verdict:
     )
 
 
-def _hurried(rows: Rows) -> str:
-    """Runs that never finished writing where they had less than a core: alone they might have."""
-    crowded = crowd([row for row in rows if end(row) is End.WRITING])
-    return f"; of those that never finished writing {crowded}" if crowded else ""
-
-
-def _unwritten(out: Rows) -> str:
-    """How many of the runs that ran out of memory had not even written the model."""
-    count = sum("while the model was written" in (row.get("message") or "") for row in out)
-    return f", {count} of these while the model was still being written" if count else ""
-
-
 def _whole_machine(row: Record) -> bool:
     """Whether a run had the machine and its memory for itself."""
-    return _unlimited(row) and row.get("shared") == 1
-
-
-def _unlimited(row: Record) -> bool:
-    return "memory_limit" in row and row["memory_limit"] is None
-
-
-def _limits(rows: Rows) -> str:
-    """What memory a run was given."""
-    set_to = sorted(set(known(rows, "memory_limit")))
-    parts = [f"a limit of {', '.join(text(gb) for gb in set_to)} GB a run"] if set_to else []
-    parts += ["what the machine had"] * any(map(_unlimited, rows))
-    return " or ".join(parts) or "no limit recorded"
+    return "memory_limit" in row and row["memory_limit"] is None and row.get("shared") == 1
 
 
 def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
     enough = spent(timed, "seconds", paper.INTRODUCTION_SECONDS)
-    seconds = ", ".join(
-        f"{text(row.get('writing_seconds'))} s of writing, "
-        + (
-            f"{text(row['solving_seconds'])} s of SCIP"
-            if known([row], "solving_seconds")
-            else "SCIP never began"
-        )
-        for row in rows
-    )
     return judged(
         "Introduction: SCIP times out on 64x512 with 500 samples",
         "after two hours",
-        f"{tally(rows)}; {seconds}; {text(max(known(rows, 'memory_gb'), default=math.nan))} GB",
+        f"{tally(rows)}; written in {spread_of(rows, 'writing_seconds')} s",
         holds=enough if rows else None,
         open_end=not any(map(done, rows)),
         rule="SCIP searched until two hours of writing and search were over",

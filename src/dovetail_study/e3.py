@@ -16,7 +16,6 @@ from dovetail_study import paper
 from dovetail_study.claims import (
     Quality,
     all_solved,
-    apart,
     in_both,
     judged_time,
     ratios_said,
@@ -132,11 +131,9 @@ def _all_proved(rows: Rows, method: str, reachable: Reachable) -> bool:
 
 def _proofs(rows: Rows, method: str, reachable: Reachable) -> str:
     mine = where(rows, method=method)
-    looked = [row for row in mine if reachable.known(row)]
-    scip = tally(where(rows, method="big-m")) or "no runs"
+    looked, proved = (sum(map(holds, mine)) for holds in (reachable.known, reachable.proved))
     return (
-        f"over the {len(looked)} of {len(mine)} instances for which there is a reference, "
-        f"{sum(map(reachable.proved, looked))} of them proved optimal; SCIP: {scip}"
+        f"over the {looked} of {len(mine)} instances for which there is a reference, {proved} of them proved"
     )
 
 
@@ -179,18 +176,14 @@ def _more_iterations(rows: Rows) -> Verdict:
 
     ssg, plain = ratios("ssg"), ratios("paper-no-dual")
     every = [*ssg.values(), *plain.values()]
-    loops = ("ssg", "paper-no-dual", "paper")
-    ends = "; ".join(f"{m} {converged_in(where(used, method=m))}" for m in loops)
     return judged(
         "E3 without dual updates iterations rise by two or three orders of magnitude",
         f"{paper.MORE_ITERATIONS:g} times and more (its own figures: {_span(paper.SSG_ITERATIONS)} against "
         f"{_span(paper.DD_ITERATIONS.values())})",
-        f"its own caps, {paper.SSG_CAP} iterations of SSG and {paper.ITERATIONS} of DD, and its own "
-        f"figures allow at "
-        f"most {paper.SSG_ITERATIONS[1] / min(paper.DD_ITERATIONS.values()):g} times, by "
-        f"arithmetic; here iterations "
-        f"until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers at zero "
-        f"{_listed(plain) or '–'}; converged: {ends}",
+        f"its own caps, {paper.SSG_CAP} iterations of SSG and {paper.ITERATIONS} of DD, and its own figures "
+        f"allow at most {paper.SSG_ITERATIONS[1] / min(paper.DD_ITERATIONS.values()):g} times, by "
+        f"arithmetic; here iterations until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers "
+        f"at zero {_listed(plain) or '–'}",
         holds=max(every) >= paper.MORE_ITERATIONS if every else None,
         rule=f"at least {paper.MORE_ITERATIONS:g} times at some size",
         rows=used,
@@ -204,8 +197,7 @@ def _ssg_iterations(rows: Rows) -> Verdict:
     return judged(
         "E3 iterations of SSG",
         f"{low}–{high}",
-        f"the best point comes at {_listed(best)}{_never(mine)}; {text(average(mine, 'iterations'))} are run "
-        "on average",
+        f"the best point comes at {_listed(best)}{_never(mine)}",
         holds=all(inside) if best else None,
         in_part=any(inside),
         rule=f"its best point comes between iterations {low} and {high} at every size; in part: at some",
@@ -217,15 +209,12 @@ def _dd_iterations(rows: Rows) -> Verdict:
     mine = where(rows, method="paper")
     done = [row for row in mine if converged(row)]
     loops = _at(lambda n: average(where(done, n=n), "iterations"))
-    best = _at(lambda n: average(where(mine, n=n), "best_at"))
     ended = _at(lambda n: average(where(mine, n=n), "iterations"))
     near = [abs(loops[n] - paper.DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
     return judged(
         "E3 iterations of DD",
         _numbers(paper.DD_ITERATIONS),
-        f"{_listed(ended)} to the end, converged in {converged_in(mine)}"
-        f"{f'; these after {_listed(loops)}' if loops else ''}; the "
-        f"best point comes at {_listed(best)}{_never(mine)}",
+        f"{_listed(ended)} to the end, converged in {converged_in(mine)}",
         holds=len(done) == len(mine) and all(near) if mine else None,
         in_part=any(near),
         rule=f"every run converges, after the paper's number of iterations, give or take {ITERATIONS_ROOM}",
@@ -257,7 +246,7 @@ def _speeds(rows: Rows, method: str, claim: str, theirs: str, claimed: dict[int,
         claim,
         theirs,
         f"{_listed(speed) or 'nothing to compare with'}{bounds}; {ratios_said(matched)}, over the "
-        f"{len(matched)} of {len(every)} pairs in which SCIP searched{apart(matched)}; it {said(ours)}",
+        f"{len(matched)} of {len(every)} pairs in which SCIP searched; it {said(ours)}",
         fast=fast if settled else None,
         part=any(held),
         solved=method == "ssg" or all_solved(ours),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from dovetail_study import paper
-from dovetail_study.claims import Quality, all_solved, floor, in_both, judged_time, read, said
+from dovetail_study.claims import Quality, all_solved, in_both, judged_time, read, said
 from dovetail_study.contestants import CONTESTANTS, on_water
 from dovetail_study.experiment import (
     BenchSettings,
@@ -122,7 +122,7 @@ def _convergence(rows: Rows) -> Verdict:
         ", ".join(f"{value:g}" for value in paper.CONVERGENCE.values()),
         f"{', '.join(text(value) for value in by_rule.values())} by its rule |u - x| < 1e-4 (counting runs "
         "that ended before, at a proved optimum: "
-        f"{', '.join(text(value) for value in with_proofs.values())}); {floor(rows)}",
+        f"{', '.join(text(value) for value in with_proofs.values())})",
         holds=all(near(by_rule)) if there else None,
         in_part=any(near(by_rule)) or any(near(with_proofs)),
         rule=f"by the paper's rule each share within {CONVERGENCE_ROOM:g}, with networks of our own making; "

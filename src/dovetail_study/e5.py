@@ -8,7 +8,6 @@ from itertools import pairwise
 from dovetail_study.claims import (
     Quality,
     all_solved,
-    crowd,
     judged_speed_up,
     judged_time,
     said,
@@ -20,7 +19,6 @@ from dovetail_study.experiment import (
     FEW,
     BenchSettings,
     Experiment,
-    Record,
     ResultTable,
     Rows,
     Run,
@@ -172,7 +170,8 @@ def _times(rows: Rows, method: str, claim: str) -> Verdict:
         claim,
         ", ".join(f"{value:g}" for value in paper.values()),
         f"{', '.join(f'{w}: {text(value)}' for w, value in there.items())} s, {sum(map(stopped, mine))} of "
-        f"{len(mine)} runs at the limit, {_steps(mine)}; {said(mine)}{own}",
+        f"{len(mine)} runs at the limit, a MIP step {text(mean_step(mine, 'mip'))} s, a network step "
+        f"{text(mean_step(mine, 'nn'))} s; {said(mine)}{own}",
         fast=all(near) if there else None,
         part=any(near),
         solved=all_solved(mine),
@@ -182,25 +181,11 @@ def _times(rows: Rows, method: str, claim: str) -> Verdict:
     )
 
 
-def _steps(rows: Rows) -> str:
-    """What a step takes, and how much of the time is the network's: that rests on how one projects."""
-    total, nn = (math.fsum(known(rows, name)) for name in ("seconds", "nn_seconds"))
-    part = text(100 * nn / total if total else math.nan, 2)
-    return (
-        f"a MIP step {text(mean_step(rows, 'mip'))} s, a network step {text(mean_step(rows, 'nn'))} s; "
-        f"network steps (gradients and projection) are {part} % of the time, and the paper does not say how "
-        "it projects onto rows with f(u) in them"
-    )
-
-
 def mean_step(rows: Rows, step: str) -> float:
     """Seconds of one step, over all iterations of the rows."""
     mine = [row for row in rows if row.get("iterations") and row.get(f"{step}_seconds") is not None]
-    return (
-        math.fsum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine)
-        if mine
-        else math.nan
-    )
+    total = math.fsum(row[f"{step}_seconds"] for row in mine)
+    return total / sum(row["iterations"] for row in mine) if mine else math.nan
 
 
 def _speed(rows: Rows, method: str, words: str) -> Verdict:
@@ -224,8 +209,7 @@ def _swap(swapped: Pairs) -> Verdict:
         f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
         f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
         f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
-        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_stuck(swapped)}"
-        f"{_crowded(swapped)}",
+        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_stuck(swapped)}",
         holds=all(equal) and quick if both else None,
         in_part=bool(both) and (all(equal) or (quick and _moved(swapped))),
         rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
@@ -245,18 +229,9 @@ def _moved(swapped: Pairs) -> bool:
     return not any(never_improved(barrier) for barrier, _ in swapped)
 
 
-def _crowded(matched: Pairs) -> str:
-    full = crowd([row for pair in matched for row in pair])
-    return f"; {full}" if full else ""
-
-
-def _per_iteration(row: Record) -> float:
-    return mean_step([row], "nn")
-
-
 def _step_ratios(swapped: Pairs) -> list[float]:
     """How much longer the barrier's network step takes, pair by pair."""
-    each = [(_per_iteration(b), _per_iteration(p)) for b, p in swapped]
+    each = [(mean_step([b], "nn"), mean_step([p], "nn")) for b, p in swapped]
     return [b / max(p, 1e-6) for b, p in each if math.isfinite(b) and math.isfinite(p) and b > 0]
 
 
@@ -269,7 +244,7 @@ def _slower(swapped: Pairs) -> Verdict:
         "E5 barrier over projected gradient",
         f"{low:g}–{high:g}x slower",
         f"total time {text(total)}x over the {len(ended)} of {len(swapped)} pairs in which not both met the "
-        f"limit; a network step takes {text(steps)}x as long{_stuck(swapped)}{_crowded(swapped)}",
+        f"limit; a network step takes {text(steps)}x as long{_stuck(swapped)}",
         holds=total >= low if ended else None if not swapped else False,
         in_part=total >= 2.0 or steps >= 2.0,
         open_end=not ended and steps >= low,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import dovetail as dt
-from dovetail_study.claims import converging
+from dovetail_study.claims import POINTS, converging
 from dovetail_study.contestants import AUTO, BASELINES, LEGEND
 from dovetail_study.experiment import (
     SEEDS,
@@ -310,7 +310,7 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     claims = [(verdict, rows) for verdict, rows in judged if verdict.counted]
     others = [(verdict, rows) for verdict, rows in judged if not verdict.counted]
     counts = ", ".join(f"{sum(verdict.word is word for verdict, _ in claims)} {word.value}" for word in Word)
-    said = f"{len(claims)} verdicts: {counts}. {READINGS} {converging(ledger.records)}".rstrip()
+    said = f"{len(claims)} verdicts: {counts}. {READINGS} {POINTS} {converging(ledger.records)}".rstrip()
     parts = ["## Every claim in one table", "", said, "", *_judged(claims), ""]
     if others:
         parts += ["## Shown apart", "", APART, "", *_judged(others), ""]
