@@ -533,7 +533,7 @@ def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
     heard, result = run_with(monkeypatch, 1e-3)
     assert heard == []
     assert (result.status, result.stop_reason) == ("optimal", "proved")
-    assert "the rest is rounding of the predictors" in result.message
+    assert "from the rounding of the predictors" in result.message
     assert result.allowed_gap == pytest.approx(1e-3)
 
 

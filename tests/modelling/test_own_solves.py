@@ -152,3 +152,8 @@ def test_scip_takes_no_predictor_of_a_model_that_it_has_solved():
     model.optimize()
     with pytest.raises(dt.ModelError, match="freeTransform"):
         dt.add_predictor_constr(model, lambda X: 0.5 * X, [x], [x])
+
+
+def test_highspy_says_how_to_state_an_objective_without_a_solve(told):
+    model, _ = tied(Highs())
+    assert "setObjective" in refusal(told, lambda: model.minimize(model.getObjective()[0]))

@@ -91,3 +91,18 @@ def test_bare_integers_are_columns():
     again = dt.Result.from_json(result.to_json())
     assert result.value([1, 0]).tolist() == again.value([1, 0]).tolist() == [3.5, 7.0]
     assert result.value([[x, 1.5]]).tolist() == [[7.0, 1.5]]  # beside a variable a number is a number
+
+
+def test_a_point_is_checked_with_or_without_the_variables_that_dovetail_adds():
+    """A number among the inputs and a quadratic term each have a variable of their own."""
+    model = pyo.ConcreteModel()
+    model.x, model.y = pyo.Var(bounds=(0, 3)), pyo.Var()
+    model.cost = pyo.Objective(expr=model.y + model.x**2)
+    dt.add_predictor_constr(model, lambda X: X[:, :1] + X[:, 1:], [[model.x, 2.5]], [[model.y]])
+    result = dt.solve(model, time_limit=10, log=False)
+    assert result.x.size == 4
+    for point in (result.x, result.value([model.x, model.y])):
+        assert dt.check(model, point).within()
+    assert not dt.check(model, [1.0, 3.0]).within()
+    with pytest.raises(dt.ModelError, match="x has"):
+        dt.check(model, [1.0, 3.5, 2.5])

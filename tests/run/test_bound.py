@@ -129,7 +129,7 @@ def test_what_is_proved_within_the_gap_is_optimal(dtype, gap):
     result = dt.solve(problem, gap=gap, log=False)
     assert (result.status, result.stop_reason) == ("optimal", "proved"), result.message
     if result.gap > max(gap, 1e-9):
-        assert dtype is torch.float32 and "the rest is rounding of the predictors" in result.message
+        assert dtype is torch.float32 and "from the rounding of the predictors" in result.message
         assert result.gap <= 1e-4
 
 

@@ -18,7 +18,16 @@ import dovetail as dt
 from dovetail.report.log.table import State
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.monitor import ALL_ROUNDS, FIRST_SILENCE, PACES, Monitor, SolvePart, Ticker, gain
+from dovetail.run.monitor import (
+    ALL_ROUNDS,
+    FIRST_SILENCE,
+    PACES,
+    Monitor,
+    SolvePart,
+    Ticker,
+    bound_gain,
+    incumbent_gain,
+)
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import bowl, knapsack
@@ -282,13 +291,14 @@ PROVED = replace(POINT, bound=75.0)
     ],
 )
 def test_gains(before, after, words):
-    assert gain(before, after) == words
+    said = [incumbent_gain(before, after), bound_gain(before, after)]
+    assert ", ".join(filter(None, said)) == words
 
 
 def test_the_first_point_is_the_first():
-    assert gain(NOTHING, POINT, 80.5) == "first solution 80.5, then 57"
-    assert gain(NOTHING, POINT, 57.0) == "first solution 57"
-    assert gain(POINT, replace(POINT, incumbent=61.0), 80.5) == "incumbent 57 to 61"
+    assert incumbent_gain(NOTHING, POINT, 80.5) == "first solution 80.5, then 57"
+    assert incumbent_gain(NOTHING, POINT, 57.0) == "first solution 57"
+    assert incumbent_gain(POINT, replace(POINT, incumbent=61.0), 80.5) == "incumbent 57 to 61"
 
 
 def turn(part, before, after, rounds):
@@ -299,6 +309,13 @@ def test_a_part_that_brought_nothing_says_so():
     part = SolvePart("integer search")
     assert not turn(part, POINT, replace(POINT, elapsed=14.1), 36)
     assert part.summary(POINT) == "12.1 s integer search: 36 rounds, no gain"
+
+
+def test_a_part_is_not_credited_with_what_others_found_between_its_turns():
+    part = SolvePart("branching")
+    turn(part, NOTHING, replace(NOTHING, bound=100.0), 1)
+    turn(part, replace(POINT, bound=100.0), PROVED, 1)
+    assert part.summary(PROVED) == "0.0 s branching: 2 rounds, bound 75"
 
 
 def test_what_the_method_says_is_told_and_why_it_ended():

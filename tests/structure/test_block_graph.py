@@ -125,3 +125,11 @@ def test_networks_of_all_kinds_have_a_graph():
         outputs = module(torch.zeros(2, FEATURES)).shape[1]
         problem, block = problem_of(module, outputs)
         assert block_graph(problem, block) is not None, name
+
+
+def test_a_predictor_that_differs_from_its_operations_is_quoted(monkeypatch):
+    problem, block = problem_of(nn.Sequential(nn.Linear(FEATURES, 4), nn.ReLU(), nn.Linear(4, 1)))
+    answer = block.predictor.predict
+    monkeypatch.setattr(block.predictor, "predict", lambda X: answer(X) + 1.0, raising=False)
+    with pytest.raises(UnsupportedError, match=r"it answers .* instead of .* for output 0 at the inputs \["):
+        required_graph(problem, block)

@@ -285,14 +285,21 @@ def class_threshold(description: Description, values: FloatArray) -> float | Non
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
     """Whether a block's predictor computes what its layers say (a hook may change that)."""
-    return agrees(mip, block, lambda X: evaluate(layers, X))
+    return not difference(mip, block, lambda X: evaluate(layers, X))
 
 
-def agrees(mip: Mip, block: Block, values: Callable[[FloatArray], FloatArray], count: int = PROBES) -> bool:
-    """Whether a block's predictor equals a function, up to rounding, at points of its box."""
+def difference(
+    mip: Mip, block: Block, values: Callable[[FloatArray], FloatArray], count: int = PROBES
+) -> str:
+    """Where a block's predictor differs from a function at points of its box by more than rounding, in
+    words; "" if nowhere."""
     points = probe_points(mip, block.inputs, count)
     ours, truth = values(points), block.predictor.predict(points)
     if ours.shape != truth.shape:
-        return False
+        return f"an array of shape {truth.shape[1:]} per sample instead of {ours.shape[1:]}"
     tolerance = 1e-9 if block.description.is_float64 else 1e-4
-    return bool(np.allclose(ours, truth, rtol=tolerance, atol=tolerance * np.max(np.abs(truth))))
+    near = np.isclose(ours, truth, rtol=tolerance, atol=tolerance * np.max(np.abs(truth)))
+    if near.all():
+        return ""
+    i, o = np.argwhere(~near)[0]
+    return f"{truth[i, o]:.6g} instead of {ours[i, o]:.6g} for output {o} at the inputs {points[i].tolist()}"

@@ -102,6 +102,8 @@ class _Run:
             told = NO_POINT.format(boxes=boxes)
             return MethodOutcome(StopReason.PROVED, progress.done, told, infeasible=True)
         message = f"branching: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
+        if context.incumbent.x is None:  # open boxes tell nothing without a point
+            message = ""
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
 
     def _raise(self) -> None:

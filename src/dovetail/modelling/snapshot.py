@@ -14,7 +14,7 @@ from dovetail.bounds.box import propagate
 from dovetail.certificates.certificate import Certificate
 from dovetail.certificates.checker.verification import CertifiedViolation, verify
 from dovetail.core import check as judge
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, vector
 from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
 from dovetail.core.foreign import Origin, Places, Reading
@@ -67,6 +67,17 @@ class ModelSnapshot:
             if j is not None:
                 carried[j] = value
         return carried
+
+    def completed(self, x: ArrayLike) -> ArrayLike:
+        """A point of the model's own variables, with the added variables: fixed numbers, and outputs of added
+        blocks. Any other point is returned as it is."""
+        if self.origin is None:
+            return x
+        own, lower = self.origin.reading.mip.n_columns, self.problem.mip.lower
+        if np.shape(x) != (own,) or lower.size == own:
+            return x
+        point = np.concatenate([vector("x", x, own), np.where(np.isfinite(lower), lower, 0.0)[own:]])
+        return np.concatenate([point[:own], self.problem.predict(point)[own:]])
 
     def remember(self, result: Result) -> None:
         """Store the solution for the model's `PredictorConstr` objects."""
@@ -129,6 +140,9 @@ def check(model: Any, x: ArrayLike, *, certificate: None) -> Violation: ...
 def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -> Violation:
     """Check a point (a value for every variable) against a problem, or a model with its predictors.
 
+    `x` may be `result.x`, or have the variables of the model alone: variables that dovetail adds for numbers
+    among the inputs and for quadratic terms are then computed.
+
     Returns a `Violation`; ``print`` it, or ask ``within()``. No solver is used. With a `certificate` (from
     `Result.certificate` or `read_certificate`) the attribute `verification` says whether the certificate
     proves its bound, by code that shares nothing with the prover.
@@ -139,8 +153,9 @@ def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
     (True, 'infeasible: violates the prediction of square, sample 0, output 0 by 1.1e-01')
     """
-    problem = take_snapshot(model).problem
-    violation = judge.check(problem, x)
+    snapshot = take_snapshot(model)
+    problem = snapshot.problem
+    violation = judge.check(problem, snapshot.completed(x))
     if certificate is None:
         return violation
     if not isinstance(certificate, Certificate):

@@ -49,7 +49,13 @@ class HighsModel(ForeignModel):
         objective."""
 
         def ask(model: Any, *args: Any, **options: Any) -> None:
-            ties.refuse((model,))
+            try:
+                ties.refuse((model,))
+            except ModelError as refusal:
+                raise ModelError(
+                    f"{refusal} highspy's minimize and maximize solve, too; setObjective(expression, sense) "
+                    "states an objective without a solve."
+                ) from None
 
         for owner in highspy.Highs.__mro__:
             ask_first(owner, ("run", "solve", "optimize", "startSolve", "minimize", "maximize"), ask)

@@ -74,9 +74,9 @@ class Presolve:
         if not form.changed or not form.cost.size:
             return None
         mip = problem.mip
-        rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
-        note = f"{several(rows, 'constraint')} and {several(columns, 'variable')} removed"
-        note = note if rows or columns else "limits of constraints left out, or variables found to be integer"
+        fewer = {"constraint": mip.n_rows - form.A.shape[0], "variable": mip.n_columns - form.cost.size}
+        removed = " and ".join(several(count, what) for what, count in fewer.items() if count)
+        note = f"{removed} removed" if removed else "limits removed, or variables found to be integer"
         return Reformulated(form.problem(problem), given, into=form.into, back=form.back, note=note)
 
 

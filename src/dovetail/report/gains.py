@@ -100,7 +100,7 @@ ENDED = {
     "memory": "at the memory limit",
     "iterations": "after all iterations",
     "evaluations": "at the limit on evaluations of a predictor",
-    "interrupt": "by an interrupt",
+    "interrupt": "by Ctrl-C or SIGTERM",
     "stalled": "when no part found an improvement any more",
     "callback": "by the callback",
     "error": "by an error",

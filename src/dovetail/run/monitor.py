@@ -16,6 +16,7 @@ from dovetail.report.log.journal import opened
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State, fact, number
 from dovetail.run.budget import Budget, StopReason
+from dovetail.run.environment import termination
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.trace import Row, Trace
 
@@ -309,8 +310,10 @@ class Monitor:
         """Update the live line, and print a line after a long silence."""
         if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
             self._told_interrupt = True
+            signal = "SIGTERM" if termination.is_set() else "Ctrl-C"
             self.say(
-                "interrupted: the best solution is checked and returned; a second Ctrl-C ends at once",
+                f"interrupted by {signal}: the best solution is checked and returned; a second {signal} ends "
+                "at once",
                 "warning",
             )
         with self._lock:
@@ -381,54 +384,50 @@ class SolvePart:
     seconds: float = 0.0
     rounds: int = 0
     """Number of rounds."""
-    _before: State | None = None
-    """Incumbent and bound before the first turn that improved them."""
-    _after: State | None = None
-    """The same after the last such turn."""
+    _solutions: tuple[State, State] | None = None
+    """Before the first and after the last turn in which the incumbent improved."""
+    _bounds: tuple[State, State] | None = None
+    """Before the first and after the last turn in which the bound improved."""
 
     def add(self, before: State, after: State, rounds: int) -> bool:
         """Record a turn; whether it improved the incumbent or the bound."""
         self.begun = True
         self.seconds, self.rounds = self.seconds + after.elapsed - before.elapsed, self.rounds + rounds
-        known = self._before, self._after
-        gained = bool(gain(before, after))
-        if gained or None in known:
-            self._before, self._after = self._before or before, after
-        return gained
+        better, tighter = incumbent_gain(before, after), bound_gain(before, after)
+        if better:
+            self._solutions = (self._solutions or (before, after))[0], after
+        if tighter:
+            self._bounds = (self._bounds or (before, after))[0], after
+        return bool(better or tighter)
 
     def summary(self, now: State, first: float = math.nan) -> str:
         """What the part achieved; `first` is the objective of the first solution of the solve."""
-        said = [
-            several(self.rounds, "round"),
-            *_gains_in_words(self._before or now, self._after or now, first),
-        ]
+        better = incumbent_gain(*self._solutions, first) if self._solutions else ""
+        gains = [*filter(None, [better, bound_gain(*self._bounds) if self._bounds else ""])]
+        if math.isnan(now.incumbent):
+            gains.append("no solution yet")
+        said = [several(self.rounds, "round"), *(gains or ["no gain"])]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
         return f"{self.seconds:.1f} s {self.name}: {', '.join(said)}" + (f"; {note}" if note else "")
 
 
-def _gains_in_words(before: State, now: State, first: float) -> list[str]:
-    """What a part improved; "no solution yet" takes precedence over "no gain"."""
-    better = gain(before, now, first)
-    if math.isnan(now.incumbent):
-        return [*([better] if better else []), "no solution yet"]
-    return [better or "no gain"]
+def incumbent_gain(before: State, now: State, first: float = math.nan) -> str:
+    """How the incumbent improved; "" if it did not. `first` is the objective of the first solution."""
+    if math.isnan(now.incumbent) or now.incumbent == before.incumbent:
+        return ""
+    if math.isnan(before.incumbent) and not math.isnan(first) and number(first) != number(now.incumbent):
+        return f"first solution {number(first)}, then {number(now.incumbent)}"
+    return _step("incumbent", "first solution", before.incumbent, now.incumbent)
 
 
-def gain(before: State, now: State, first: float = math.nan) -> str:
-    """What improved; "" if nothing did."""
-    better = []
-    if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
-        several_came = math.isnan(before.incumbent) and number(first) != number(now.incumbent)
-        if several_came and not math.isnan(first):
-            better.append(f"first solution {number(first)}, then {number(now.incumbent)}")
-        else:
-            better.append(_step("incumbent", "first solution", before.incumbent, now.incumbent))
-    if now.bound is not None and not now.rows_only and (now.bound != before.bound or before.rows_only):
-        known = before.bound is not None and not before.rows_only
-        better.append(_step("bound", "bound", before.bound if known else None, now.bound))
-    return ", ".join(better)
+def bound_gain(before: State, now: State) -> str:
+    """How the bound with the predictors improved; "" if it did not."""
+    known = before.bound is not None and not before.rows_only
+    if now.bound is None or now.rows_only or (known and now.bound == before.bound):
+        return ""
+    return _step("bound", "bound", before.bound if known else None, now.bound)
 
 
 def _step(what: str, first: str, before: float | None, now: float) -> str:

@@ -13,7 +13,7 @@ from dovetail.core.extrapolation import Extrapolation, extrapolations
 from dovetail.core.problem import Problem
 from dovetail.core.words import listed
 from dovetail.modelling.snapshot import ModelSnapshot
-from dovetail.report.gains import ROUNDING, ROWS_ONLY, gap_text
+from dovetail.report.gains import ROWS_ONLY, gap_text
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.result import BoundKind, Result, Status
@@ -27,7 +27,6 @@ CERTIFYING_SECONDS = 60.0
 
 
 MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
-ROUNDED = "the rest is rounding of the predictors"
 MEANING = {
     Status.INFEASIBLE: "proved without the predictors",
     Status.UNBOUNDED: "the solution is feasible, and variables outside predictors improve it without limit",
@@ -163,12 +162,12 @@ def _feasible(gap: float | None, context: SolveContext, *, proved: bool) -> str:
 
 
 def _optimal(gap: float, conclusion: Conclusion) -> str:
-    by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the bound of a MIP engine"
-    if gap <= ROUNDING:
-        return f"{by} meets the verified objective"
+    by = "" if conclusion.bound_kind is BoundKind.PROVEN else ", by the bound of a MIP engine"
     if conclusion.within_rounding:
-        return f"within {gap_text(gap)} by {by}, {ROUNDED}"
-    return f"within {gap_text(gap)}, by {by}"
+        return f"optimal solution found (gap {gap_text(gap)}, from the rounding of the predictors){by}"
+    allowed, objective = conclusion.allowed_gap or 0.0, abs(conclusion.objective or 0.0)
+    tolerance = gap_text(allowed / objective) if objective > allowed else f"{allowed:.0e} of the objective"
+    return f"optimal solution found (gap {gap_text(gap)}, tolerance {tolerance}){by}"
 
 
 def _without_limit(context: SolveContext, host: HostRelaxation) -> str:

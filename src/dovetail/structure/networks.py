@@ -7,7 +7,7 @@ import numpy as np
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import logit
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.probe import PROBES, agrees
+from dovetail.core.probe import PROBES, difference
 from dovetail.core.problem import Problem
 from dovetail.networks.graph import Graph
 
@@ -32,9 +32,13 @@ def required_graph(problem: Problem, block: Block) -> Graph:
     program = block.description.program(block.inputs.shape[1])
     points = PROBES if program.provenance == "layers" else POINTS
     with np.errstate(all="ignore"):
-        if not agrees(problem.mip, block, program.values, points):
-            said = "its layers say" if program.provenance == "layers" else "was recorded of it"
-            raise UnsupportedError(f"{block.name}: the predictor does not compute what {said}")
+        found = difference(problem.mip, block, program.values, points)
+    if found:
+        source = "its layers" if program.provenance == "layers" else "a recording of its operations"
+        raise UnsupportedError(
+            f"{block.name}: the predictor does not compute what {source} gives: it answers {found}. If its "
+            "code looks at values or was replaced (a hook, say), write it with torch operations alone"
+        )
     shift = 0.0
     if block.classifies:
         program, kind = program.without_last(block.threshold)

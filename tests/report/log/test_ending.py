@@ -9,6 +9,7 @@ from dovetail.core.check import Worst
 from dovetail.report.log.heading import ending
 from dovetail.report.log.table import cells
 from dovetail.run.result import Status
+from dovetail.run.work import Profile
 from tests.report.log.test_layout import HOSTILE
 from tests.small import knapsack
 
@@ -24,7 +25,7 @@ def text_of(result, width=79):
 
 def test_of_an_optimum(solved):
     text = text_of(solved)
-    assert "status      optimal: a proven bound meets the verified objective" in text
+    assert "status      optimal solution found (gap 0 %, tolerance 0.01 %)" in text
     assert "gap 0 %" in text and "found by" in text and "network evaluations" in text
     assert text.count("\u2713") == 4 and "\u2717" not in text
     assert "try next" not in text
@@ -37,7 +38,9 @@ def test_a_check_that_fails_has_another_mark(solved):
 
 
 def test_a_bound_of_the_rows_alone_has_no_gap(solved):
-    loose = replace(solved, status=Status.FEASIBLE, bound=2.0 * solved.objective, bound_source="host")
+    loose = replace(
+        solved, status=Status.FEASIBLE, bound=2.0 * solved.objective, bound_source="host", message=""
+    )
     text = text_of(loose)
     assert "(MIP only, predictors ignored)" in text and "gap" not in text
     assert "gap" in text_of(replace(loose, bound_source="exact"))
@@ -70,3 +73,13 @@ def test_names_do_no_harm(solved, name, width):
     )  # fmt: skip
     lines = list(ending(named, width))
     assert all(line.isprintable() and cells(line) <= width for line in lines)
+
+
+def test_the_last_line_says_what_is_known(solved):
+    assert text_of(solved).splitlines()[-1].startswith("status      optimal solution found (gap ")
+
+
+def test_percentages_of_the_time_add_up(solved):
+    profile = Profile(engine=1.0, network=1.0, subsolver=0.0, check=0.0, rest=1.0)
+    text = text_of(replace(solved, profile=profile))
+    assert "engine 34 %, network 33 %, other 33 %" in text and "subsolver" not in text

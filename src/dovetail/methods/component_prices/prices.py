@@ -135,6 +135,7 @@ class CertifiedPrices:
         if run.left_out:
             found += f", {several(run.left_out, 'component')} not refined for lack of memory"
         said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
+        said = said if run.passes else f"{NAME}: {ended}"
         reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, run.passes, said)
 

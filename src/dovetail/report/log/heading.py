@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,13 +117,7 @@ REPORTS = {
 def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u2717") -> Iterator[str]:
     """The summary; `passed` and `missed` mark the checks."""
     yield ""
-    meaning, *details = result.message.split("; ")
-    yield from fact("status", f"{result.status.value}: {meaning}", width)
     in_full = result.x is None or result.status.value == "unbounded" or result.stop_reason.value == "error"
-    for detail in details if in_full else ():
-        yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
-    ended = ENDED[result.stop_reason.value]
-    yield from fact("ended", f"{ended}, after {result.seconds:.1f} s", width)
     if result.objective is not None:
         yield from fact("objective", f"{result.objective:.10g}", width)
     yield from _bound(result, width)
@@ -132,6 +127,14 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     yield from _effort(result, width)
     for failure in () if in_full else result.failures:  # else the message names them
         yield from fact("failed", f"{failure}: the solve continued without it", width)
+    meaning, *details = result.message.split("; ")
+    ended = f"{ENDED[result.stop_reason.value]}, after {result.seconds:.1f} s"
+    yield from fact("ended", ended, width)
+    if not meaning.startswith(result.status.value):
+        meaning = f"{result.status.value}: {meaning}"
+    yield from fact("status", meaning, width)
+    for detail in details if in_full else ():
+        yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
     for number, hint in enumerate(result.hints):
         yield from wrapped(hint, width, f"{'try next' if number == 0 else '':<{LABEL}}- ", " " * (LABEL + 2))
 
@@ -170,11 +173,12 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     checks = {
         kind: words for kind, words in CHECKS.items() if kind != "prediction" or not _no_network(result)
     }
-    for place, (kind, words) in enumerate(checks.items()):
+    told = []
+    for kind, words in checks.items():
         worst = getattr(violation, kind)
         mark = passed if worst.amount <= TOLERANCE else missed
-        by = "" if worst.amount == 0.0 else f" ({worst.amount:.1e})"
-        yield from fact("checks" if place == 0 else "", f"{mark} {words}{by}", width)
+        told.append(f"{mark} {words}" + ("" if worst.amount == 0.0 else f" ({worst.amount:.1e})"))
+    yield from fact("checks", ", ".join(told), width)
     for kind, words in REPORTS.items():
         worst = getattr(violation, kind)
         if not worst.amount <= TOLERANCE:  # NaN: it could not be measured
@@ -190,8 +194,7 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:
-    shares = result.profile.shares().items()
-    told = ", ".join(f"{name} {100 * part:.0f} %" for name, part in shares if part >= 0.005)
+    told = ", ".join(f"{name} {share} %" for name, share in _percentages(result.profile.shares()) if share)
     yield from fact("time", f"{result.seconds:.2f} s: {told}" if told else f"{result.seconds:.2f} s", width)
     yield from fact(
         "work",
@@ -199,3 +202,13 @@ def _effort(result: Result, width: int) -> Iterator[str]:
         f"{several(result.work.lps, 'LP')}, {several(result.evaluations, 'network evaluation')}",
         width,
     )
+
+
+def _percentages(shares: dict[str, float]) -> list[tuple[str, int]]:
+    """Whole percentages that add up to 100: the largest remainders are rounded up."""
+    exact = [100.0 * share for share in shares.values()]
+    whole = [math.floor(share) for share in exact]
+    up = sorted(range(len(whole)), key=lambda k: whole[k] - exact[k])
+    for k in up[: round(sum(exact)) - sum(whole)]:
+        whole[k] += 1
+    return [("other" if name == "rest" else name, share) for name, share in zip(shares, whole, strict=True)]
