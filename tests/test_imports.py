@@ -129,7 +129,7 @@ OPTIONAL = {
         "predictors/scikit_learn/network.py",
         "predictors/scikit_learn/predictor.py",
         "dovetail_study/zoo/rewriting.py",
-        "dovetail_study/zoo/host.py",
+        "dovetail_study/zoo/learners.py",
     },
     "keras": {"predictors/keras_model.py", "dovetail_study/zoo/rewriting.py"},
     "ray": {"run/ray_cluster.py"},

@@ -5,8 +5,8 @@ import pytest
 
 import dovetail as dt
 from dovetail_study.problems import PROBLEMS
+from dovetail_study.problems.host import Host
 from dovetail_study.zoo import KINDS, build
-from dovetail_study.zoo.host import Host
 from tests.conftest import sample
 
 SEED = 0

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail_study.problems import data as files
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Training, train_digits
 
 SIDE, CLASSES = 8, 10
@@ -92,30 +91,16 @@ def formulate(
     image: FloatArray, network: nn.Module, training: Training, label: int, target: int, budget: float
 ) -> Adversarial:
     """The model for a given image and network."""
-    d = image.size
-    pixels, logits = np.arange(d), 3 * d + np.arange(CLASSES)
-    eye = sp.eye_array(d)
-    A = sp.block_array(
-        [
-            [eye, -eye, eye, sp.csr_array((d, CLASSES))],
-            [None, np.ones((1, d)), np.ones((1, d)), sp.csr_array((1, CLASSES))],
-        ]
-    )
-    cost = np.zeros(3 * d + CLASSES)
-    cost[logits[target]], cost[logits[label]] = 1.0, -1.0
-    mip = Mip(
-        cost=cost,
-        A=A,
-        row_lower=np.concatenate([image, [-np.inf]]),
-        row_upper=np.concatenate([image, [budget]]),
-        lower=np.repeat([0.0, -np.inf], [3 * d, CLASSES]),
-        upper=np.concatenate([np.ones(d), 1.0 - image, image, np.full(CLASSES, np.inf)]),
-        sense="max",
-        names=[f"{kind}[{j}]" for kind in ("x", "up", "down") for j in range(d)]
-        + [f"logit[{k}]" for k in range(CLASSES)],
-        row_names=[*(f"change[{j}]" for j in range(d)), "budget"],
-    )
-    problem = Problem(mip)
+    host, places = Host("max"), range(image.size)
+    pixels = host.variables("x", places, upper=1.0)
+    up = host.variables("up", places, upper=1.0 - image)
+    down = host.variables("down", places, upper=image)
+    gain = [{target: 1.0, label: -1.0}.get(k, 0.0) for k in range(CLASSES)]
+    logits = host.variables("logit", range(CLASSES), lower=-np.inf, cost=gain)
+    for j in places:
+        host.equal(f"change[{j}]", pixels[j], [(1.0, up[j]), (-1.0, down[j])], image[j])
+    host.row("budget", [(1.0, column) for column in (*up, *down)], upper=budget)
+    problem = host.problem()
     problem.add_predictor(network, pixels, logits, name="classifier")
     return Adversarial(problem, network, training, image, label, target, pixels, logits)
 

@@ -24,15 +24,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Regression, train_regressor
 
 WEIGHT = (0.5, 4.0)
@@ -99,42 +98,30 @@ def dispatch(
 def formulate(weights: FloatArray, nets: Sequence[nn.Module], trainings: Sequence[Regression]) -> Dispatch:
     """The model for given jobs and one network per machine."""
     jobs, machines = len(weights), len(nets)
-    size = jobs * machines
-    assigned = np.arange(size).reshape(jobs, machines)
-    loads = size + np.arange(3 * machines).reshape(3, machines).T
-    efficiency = size + 3 * machines + np.arange(machines)
-    smallest = size + 4 * machines
-    eye = sp.eye_array(machines)
-    near, far = _means(machines)
-    A = sp.block_array(
-        [
-            [sp.kron(sp.eye_array(jobs), np.ones((1, machines))), None, None, None, None, None],
-            [sp.kron(np.ones((1, jobs)), eye), None, None, None, None, None],
-            [sp.kron(weights[None, :] * machines / jobs, eye), -eye, None, None, None, None],
-            [None, near, -eye, None, None, None],
-            [None, far, None, -eye, None, None],
-            [None, None, None, None, -eye, np.ones((machines, 1))],
-        ]
-    )
     low, high = _range(weights, machines)
-    names = [f"assign[{j},{m}]" for j in range(jobs) for m in range(machines)]
-    names += [f"{kind}[{m}]" for kind in ("own", "near", "far", "efficiency") for m in range(machines)]
-    rows = [f"job[{j}]" for j in range(jobs)]
-    kinds = ("share", "own", "near", "far", "smallest")
-    rows += [f"{kind}[{m}]" for kind in kinds for m in range(machines)]
-    mip = Mip(
-        cost=np.repeat([0.0, 1.0], [smallest, 1]),
-        A=A,
-        row_lower=np.repeat([1.0, jobs / machines, 0.0, -np.inf], [jobs, machines, 3 * machines, machines]),
-        row_upper=np.repeat([1.0, jobs / machines, 0.0], [jobs, machines, 4 * machines]),
-        lower=np.repeat([0.0, low, -np.inf], [size, 3 * machines, machines + 1]),
-        upper=np.repeat([1.0, high, np.inf], [size, 3 * machines, machines + 1]),
-        integer=np.repeat([True, False], [size, 4 * machines + 1]),
-        sense="max",
-        names=[*names, "smallest"],
-        row_names=rows,
+    host, ring, every = Host("max"), range(machines), range(jobs)
+    assigned = host.variables("assign", every, ring, upper=1.0, integer=True)
+    loads = np.stack(
+        [host.variables(kind, ring, lower=low, upper=high) for kind in ("own", "near", "far")], 1
     )
-    problem = Problem(mip)
+    efficiency = host.variables("efficiency", ring, lower=-np.inf)
+    smallest = host.variable("smallest", -np.inf, cost=1.0)
+    for j in every:
+        host.row(f"job[{j}]", [(1.0, column) for column in assigned[j]], 1.0, 1.0)
+    for m in ring:
+        host.row(
+            f"share[{m}]", [(1.0, column) for column in assigned[:, m]], jobs / machines, jobs / machines
+        )
+    for m in ring:
+        mean = zip(weights * machines / jobs, assigned[:, m], strict=True)
+        host.row(f"own[{m}]", [(-1.0, loads[m, 0]), *mean], 0.0, 0.0)
+    for place, (kind, share) in enumerate(zip(("near", "far"), _means(machines), strict=True), start=1):
+        for m in ring:
+            mean = zip(share[m], loads[:, 0], strict=True)
+            host.row(f"{kind}[{m}]", [(-1.0, loads[m, place]), *mean], 0.0, 0.0)
+    for m in ring:
+        host.row(f"smallest[{m}]", [(1.0, smallest), (-1.0, efficiency[m])], upper=0.0)
+    problem = host.problem()
     for m, net in enumerate(nets):
         problem.add_predictor(net, loads[m], efficiency[[m]], name=f"machine[{m}]")
     return Dispatch(problem, tuple(nets), tuple(trainings), weights, assigned, loads, efficiency, smallest)

@@ -16,15 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Regression, train_regressor
 
 # Round numbers of a house and its heat pump.
@@ -78,26 +77,16 @@ def formulate(
     net: nn.Module, training: Regression, weather: FloatArray, need: FloatArray, price: FloatArray
 ) -> Heat:
     """The model for a given day."""
-    hours = len(weather)
-    level, flow, fact, made, stored = np.arange(5 * hours).reshape(5, hours)
-    eye, before = sp.eye_array(hours), sp.eye_array(hours, k=-1)
-    side = -need + FIRST * (np.arange(hours) == 0)
-    mip = Mip(
-        cost=np.concatenate([price, np.full(hours, FLOW_COST), np.zeros(3 * hours)]),
-        A=sp.hstack([sp.csr_array((hours, 3 * hours)), -eye, eye - before]),
-        row_lower=side,
-        row_upper=side,
-        lower=np.concatenate([np.repeat([0.0, FLOW[0]], hours), weather, np.repeat([-np.inf, 0.0], hours)]),
-        upper=np.concatenate(
-            [np.repeat([LEVELS, FLOW[1]], hours), weather, np.repeat([np.inf, TANK], hours)]
-        ),
-        integer=np.repeat([True, False], [hours, 4 * hours]),
-        names=[
-            f"{kind}[{h}]" for kind in ("level", "flow", "weather", "heat", "stored") for h in range(hours)
-        ],
-        row_names=[f"tank[{h}]" for h in range(hours)],
-    )
-    problem = Problem(mip)
+    host, hours = Host(), range(len(weather))
+    level = host.variables("level", hours, upper=LEVELS, cost=price, integer=True)
+    flow = host.variables("flow", hours, lower=FLOW[0], upper=FLOW[1], cost=FLOW_COST)
+    fact = host.variables("weather", hours, lower=weather, upper=weather)
+    made = host.variables("heat", hours, lower=-np.inf)
+    stored = host.variables("stored", hours, upper=TANK)
+    for h in hours:
+        before = [(1.0, stored[h - 1])] if h else []
+        host.equal(f"tank[{h}]", stored[h], [(1.0, made[h]), *before], -need[h] + (0.0 if h else FIRST))
+    problem = host.problem()
     problem.add_predictor(net, np.column_stack([level, flow, fact]), made[:, None], name="pump")
     return Heat(problem, net, training, level, flow, made, stored, weather, need, price)
 

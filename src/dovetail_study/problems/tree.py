@@ -18,17 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.run.result import Result
 from dovetail_study.problems import data as files
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Training, train_classifier
 
 SPECIES = ("Acer saccharum", "Prunus serotina", "Quercus alba", "Quercus rubra")
@@ -102,53 +101,35 @@ def formulate(grid: int, nets: Sequence[nn.Module], trainings: Sequence[Training
     money = 1.2 * cells * float(np.median(price))
     site = _site(grid, rng)
 
-    size = cells * kinds
-    planted = np.arange(size).reshape(cells, kinds)
-    survival, counted = planted + size, planted + 2 * size
-    sterilised = 3 * size + np.arange(cells)
-    fixed = 3 * size + cells + np.arange(cells * 6).reshape(cells, 6)
-    eye, nothing = sp.eye_array(size), sp.csr_array((size, size))
-    each_cell = sp.kron(sp.eye_array(cells), np.ones((1, kinds)))
-    each_species = sp.kron(np.ones((1, cells)), sp.eye_array(kinds))
-    A = sp.block_array(
+    host = Host("max")
+    each, species = range(cells), range(kinds)
+    planted = host.variables("planted", each, species, upper=1.0, integer=True)
+    survival = host.variables("survival", each, species, upper=1.0)
+    counted = host.variables("counted", each, species, upper=1.0, cost=1.0)
+    sterilised = host.variables("sterilised", each, upper=1.0, integer=True)
+    fixed = np.array(
         [
-            [-eye, nothing, eye, None, None],
-            [eye, -eye, eye, None, None],
-            [each_cell, None, None, None, None],
-            [sp.csr_array(np.tile(price, cells)[None, :]), None, None, None, None],
-            [None, None, None, np.ones((1, cells)), None],
-            [None, None, each_species, None, sp.csr_array((kinds, cells * 6))],
+            [host.known(f"{name}[{i}]", value) for name, value in zip(GIVEN, site[i], strict=True)]
+            for i in each
         ]
     )
-    infinity = np.inf
-    mip = Mip(
-        cost=np.repeat([0.0, 1.0, 0.0], [2 * size, size, 7 * cells]),
-        A=A,
-        row_lower=np.concatenate(
-            [np.full(2 * size, -infinity), np.ones(cells), [-infinity, -infinity], gamma]
-        ),
-        row_upper=np.concatenate(
-            [np.zeros(size), np.ones(size), np.ones(cells), [money, beta], np.full(kinds, infinity)]
-        ),
-        lower=np.concatenate([np.zeros(3 * size + cells), site.ravel()]),
-        upper=np.concatenate([np.ones(3 * size + cells), site.ravel()]),
-        integer=np.repeat([True, False, True, False], [size, 2 * size, cells, 6 * cells]),
-        sense="max",
-        names=_names(cells),
-    )
-    problem = Problem(mip)
+    for i, k in np.ndindex(cells, kinds):
+        host.row(f"planted[{i},{k}]", [(1.0, counted[i, k]), (-1.0, planted[i, k])], upper=0.0)
+    for i, k in np.ndindex(cells, kinds):
+        terms = [(1.0, counted[i, k]), (-1.0, survival[i, k]), (1.0, planted[i, k])]
+        host.row(f"survived[{i},{k}]", terms, upper=1.0)
+    for i in each:
+        host.row(f"cell[{i}]", [(1.0, column) for column in planted[i]], 1.0, 1.0)
+    paid = zip(np.tile(price, cells), planted.ravel(), strict=True)
+    host.row("money", paid, upper=money)
+    host.row("sterilised", [(1.0, column) for column in sterilised], upper=beta)
+    for k in species:
+        host.row(f"species[{k}]", [(1.0, column) for column in counted[:, k]], gamma[k])
+    problem = host.problem()
     inputs = np.column_stack([fixed, sterilised])
     for k, net in enumerate(nets):
         problem.add_predictor(net, inputs, survival[:, [k]], name=SPECIES[k])
     return Tree(problem, tuple(nets), tuple(trainings), planted, survival, counted, sterilised)
-
-
-def _names(cells: int) -> list[str]:
-    """Of all columns, in their order."""
-    kinds = ("planted", "survival", "counted")
-    names = [f"{kind}[{i},{k}]" for kind in kinds for i in range(cells) for k in range(len(SPECIES))]
-    names += [f"sterilised[{i}]" for i in range(cells)]
-    return names + [f"{feature}[{i}]" for i in range(cells) for feature in GIVEN]
 
 
 def _site(grid: int, rng: np.random.Generator) -> FloatArray:

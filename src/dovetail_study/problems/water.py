@@ -12,21 +12,21 @@ integers are the network's own class outputs: the host is continuous.)
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.run.result import Result
 from dovetail_study.problems import data as files
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Training, train_classifier
 
 FEATURES = (
@@ -155,38 +155,20 @@ def formulate(
     budget: float = BUDGET,
 ) -> Water:
     """The paper's model for given standardised samples."""
-    n, d = samples.shape
-    size = n * d
-    potable = np.arange(n)
-    treated = n + np.arange(size).reshape(n, d)
-    eye = sp.eye_array(size)
-    per_feature = sp.kron(np.ones((1, n)), sp.eye_array(d)) if shared else eye
-    budgets = 2 * per_feature.shape[0]
-    nothing = sp.csr_array((size, n))
-    A = sp.block_array(
-        [[nothing, eye, -eye, eye], [None, None, per_feature, None], [None, None, None, per_feature]]
-    )
-    kinds = ("x", "up", "down")
-    names = [f"potable[{i}]" for i in range(n)]
-    names += [f"{kind}[{i},{feature}]" for kind in kinds for i in range(n) for feature in FEATURES]
-    rows = [f"treatment[{i},{feature}]" for i in range(n) for feature in FEATURES]
-    spenders = [""] if shared else [f"{i}," for i in range(n)]
-    rows += [
-        f"budget_{side}[{i}{feature}]" for side in ("up", "down") for i in spenders for feature in FEATURES
-    ]
-    mip = Mip(
-        cost=np.repeat([1.0, 0.0], [n, 3 * size]),
-        A=A,
-        row_lower=np.concatenate([samples.ravel(), np.full(budgets, -np.inf)]),
-        row_upper=np.concatenate([samples.ravel(), np.full(budgets, budget)]),
-        lower=np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
-        upper=np.repeat([1.0, np.inf], [n, 3 * size]),
-        integer=np.repeat([True, False], [n, 3 * size]),
-        sense="max",
-        names=names,
-        row_names=rows,
-    )
-    problem = Problem(mip)
+    host = Host("max")
+    each = range(len(samples))
+    potable = host.variables("potable", each, upper=1.0, cost=1.0, integer=True)
+    treated = host.variables("x", each, FEATURES, lower=-np.inf)
+    moves = {side: host.variables(side, each, FEATURES) for side in ("up", "down")}
+    for i, j in np.ndindex(samples.shape):
+        moved = [(1.0, moves["up"][i, j]), (-1.0, moves["down"][i, j])]
+        host.equal(f"treatment[{i},{FEATURES[j]}]", treated[i, j], moved, samples[i, j])
+    spenders = [("", slice(None))] if shared else [(f"{i},", slice(i, i + 1)) for i in each]
+    for side, columns in moves.items():
+        for (spender, rows), (j, feature) in itertools.product(spenders, enumerate(FEATURES)):
+            spent = [(1.0, column) for column in columns[rows, j]]
+            host.row(f"budget_{side}[{spender}{feature}]", spent, upper=budget)
+    problem = host.problem()
     problem.add_predictor(
         network, treated, potable[:, None], output_type="classification", threshold=0.0, name="potability"
     )

@@ -20,16 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail_study.problems import data as files
 from dovetail_study.problems import networks
+from dovetail_study.problems.host import Host
 from dovetail_study.problems.training import Regression, train_regressor
 
 FEATURES = (
@@ -127,42 +126,21 @@ def draw(X: FloatArray, quality: FloatArray, vineyards: int, seed: int) -> Marke
 
 def formulate(market: Market, wines: int, network: nn.Module, training: Regression) -> Wine:
     """The model for a given market and a network that takes raw features."""
-    vineyards, d = market.features.shape
-    size = wines * d
-    quality = np.arange(wines)
-    blend = wines + np.arange(size).reshape(wines, d)
-    mix = wines + size + np.arange(wines * vineyards).reshape(wines, vineyards)
-    each = sp.eye_array(wines)
-    A = sp.block_array(
-        [
-            [sp.csr_array((size, wines)), -sp.eye_array(size), sp.kron(each, market.features.T)],
-            [None, None, sp.kron(each, np.ones((1, vineyards)))],
-            [None, None, sp.kron(np.ones((1, wines)), sp.eye_array(vineyards))],
-            [None, None, sp.csr_array(np.tile(market.price, wines)[None, :])],
-        ]
-    )
-    names = [f"quality[{i}]" for i in range(wines)]
-    names += [f"x[{i},{feature}]" for i in range(wines) for feature in FEATURES]
-    names += [f"mix[{i},{k}]" for i in range(wines) for k in range(vineyards)]
-    rows = [f"blend[{i},{feature}]" for i in range(wines) for feature in FEATURES]
-    rows += [f"whole[{i}]" for i in range(wines)]
-    rows += [*(f"stock[{k}]" for k in range(vineyards)), "money"]
-    mip = Mip(
-        cost=np.repeat([1.0 / wines, 0.0], [wines, size + mix.size]),
-        A=A,
-        row_lower=np.repeat([0.0, 1.0, -np.inf], [size, wines, vineyards + 1]),
-        row_upper=np.concatenate([np.zeros(size), np.ones(wines), market.limit, [MONEY * wines]]),
-        lower=np.concatenate(
-            [np.full(wines, market.least), np.tile(market.lower, wines), np.zeros(mix.size)]
-        ),
-        upper=np.concatenate(
-            [np.full(wines, BEST), np.tile(market.upper, wines), np.tile(market.limit, wines)]
-        ),
-        sense="max",
-        names=names,
-        row_names=rows,
-    )
-    problem = Problem(mip)
+    host = Host("max")
+    each, stock = range(wines), range(len(market.limit))
+    quality = host.variables("quality", each, lower=market.least, upper=BEST, cost=1.0 / wines)
+    blend = host.variables("x", each, FEATURES, lower=market.lower, upper=market.upper)
+    mix = host.variables("mix", each, stock, upper=market.limit)
+    for i, j in np.ndindex(blend.shape):
+        mixed = zip(market.features[:, j], mix[i], strict=True)
+        host.row(f"blend[{i},{FEATURES[j]}]", [(-1.0, blend[i, j]), *mixed], 0.0, 0.0)
+    for i in each:
+        host.row(f"whole[{i}]", [(1.0, share) for share in mix[i]], 1.0, 1.0)
+    for k in stock:
+        host.row(f"stock[{k}]", [(1.0, share) for share in mix[:, k]], upper=market.limit[k])
+    paid = zip(np.tile(market.price, wines), mix.ravel(), strict=True)
+    host.row("money", paid, upper=MONEY * wines)
+    problem = host.problem()
     problem.add_predictor(network, blend, quality[:, None], name="quality")
     return Wine(problem, network, training, market, quality, blend, mix)
 

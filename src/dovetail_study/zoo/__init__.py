@@ -38,7 +38,7 @@ from dovetail_study.zoo import (
     schedule,
     studied,
 )
-from dovetail_study.zoo.host import boosted_classes, boosting, forest
+from dovetail_study.zoo.learners import boosted_classes, boosting, forest
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, Learner, by_size, network, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import Learner, by_size, network, values
 
 PROPERTIES = 3
 SPEED, HEAT = (1, 8), (0.0, 1.0)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, by_size, network
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import by_size, network
 
 SENSOR = (0.0, 100.0)
 STAGES = 3

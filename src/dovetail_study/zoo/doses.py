@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, Learner, by_size, network, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import Learner, by_size, network, values
 
 MOST = 5
 """Doses of one drug."""

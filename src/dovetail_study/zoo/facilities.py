@@ -13,7 +13,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, Learner, by_size, network
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import Learner, by_size, network
 
 MODULES = 4
 """The largest site."""

@@ -17,7 +17,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.testing.problems import Convolutional, Recurrent
-from dovetail_study.zoo.host import Host, by_size, minimise
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import by_size, minimise
 
 LEVELS = 3
 """The most advertising of a week."""

@@ -14,7 +14,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, Learner, by_size, network, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import Learner, by_size, network, values
 
 LEVELS = np.array([4.0, 5.0, 6.5, 8.0])
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, by_size, network, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import by_size, network, values
 
 LEAST, MOST = 0.05, 0.6
 """Of the weight of an asset that is held."""

@@ -16,7 +16,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, Learner, by_size, classifier, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import Learner, by_size, classifier, values
 
 KEPT = 1
 """Features that nobody can change, such as age: the first ones."""

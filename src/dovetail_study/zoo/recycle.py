@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import dovetail as dt
-from dovetail_study.zoo.host import Host, by_size, network, values
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import by_size, network, values
 
 FEED, FULL = (2.0, 6.0), 5.0
 """Bounds of the feed, and the most that can come back."""

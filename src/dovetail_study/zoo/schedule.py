@@ -14,7 +14,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail_study.zoo.host import Host, by_size, network
+from dovetail_study.problems.host import Host
+from dovetail_study.zoo.learners import by_size, network
 
 CREW = (1, 4)
 LONGEST = 15.0

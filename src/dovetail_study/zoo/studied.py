@@ -16,7 +16,7 @@ from dovetail_study.problems.heat import heat as study_heat
 from dovetail_study.problems.tree import tree as study_tree
 from dovetail_study.problems.water import water as study_water
 from dovetail_study.problems.wine import wine as study_wine
-from dovetail_study.zoo.host import by_size
+from dovetail_study.zoo.learners import by_size
 
 
 def water(size: int, seed: int) -> dt.Problem:
