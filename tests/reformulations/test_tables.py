@@ -232,6 +232,44 @@ def test_a_network_that_reads_a_class_may_have_a_table():
     assert may_have_tables(problem)
 
 
+@pytest.mark.parametrize(("predictor", "written"), [("network", True), ("function", False)])
+def test_an_input_that_rows_make_of_integers_has_a_table_where_no_threshold_is_near(predictor, written):
+    """Twice y = f(u, v) with 4 u = n, v = u + m / 2 - 1 and a number that both share."""
+    rng = np.random.default_rng(3)
+    net = random_mlp(2, seed=5)
+    # n0, m0, u0, v0, y0, n1, m1, u1, v1, y1
+    A = np.zeros((5, 10))
+    for k in (0, 5):
+        A[k // 5, [k, k + 2]] = 1.0, -4.0
+        A[2 + k // 5, [k + 1, k + 2, k + 3]] = 0.5, 1.0, -1.0
+    A[4, [0, 5]] = 1.0
+    sides = [0.0, 0.0, 1.0, 1.0]
+    lower, upper = np.tile([0.0, 0.0, -9.0, -9.0, -np.inf], 2), np.tile([4.0, 2.0, 9.0, 9.0, np.inf], 2)
+    whole = np.tile([True, True, False, False, False], 2)
+    mip = dt.Mip(rng.normal(size=10), A=A, row_lower=[*sides, -np.inf], row_upper=[*sides, 5.0],
+        lower=lower, upper=upper, integer=whole)  # fmt: skip
+    problem = dt.Problem(mip)
+    said = net if predictor == "network" else lambda X: net(torch.from_numpy(X)).detach().numpy()
+    problem.add_predictor(said, [[2, 3], [7, 8]], [[4], [9]])
+    assert may_have_tables(problem) is written
+    made = tabulated(problem, propagate(problem.mip.minimised()))
+    assert (made is not None) is written
+    if made is None:
+        return
+    assert not made.problem.blocks
+    objective, point = by_scipy(made.problem.mip)
+    best = np.inf
+    for n in np.ndindex(5, 3, 5, 3):
+        if n[0] + n[2] <= 5.0:
+            z = np.concatenate([[a, b, a / 4, a / 4 + b / 2 - 1, 0.0] for a, b in (n[:2], n[2:])])
+            z[[4, 9]] = net(torch.from_numpy(z[[[2, 3], [7, 8]]])).detach().numpy()[:, 0]
+            best = min(best, float(mip.cost @ z))
+    assert objective == pytest.approx(best, abs=1e-7)
+    assert breach(problem.mip, made.restrict(point)) <= 1e-6
+    result = dt.solve(problem, time_limit=60, log=False)
+    assert result.status is dt.Status.OPTIMAL and result.objective == pytest.approx(best, rel=1e-4)
+
+
 def test_integers_without_bounds_are_left_alone():
     mip = dt.Mip(cost=np.zeros(2), lower=[0.0, -np.inf], integer=[True, False])
     problem = dt.Problem(mip)

@@ -1,7 +1,7 @@
 """All columns computed from the integers: by equations and by the networks, level by level, for many points
 at once.
 
-A row a'x = b with one unknown column determines that column; a network with known inputs determines its
+An equation with one unknown column determines that column; a network with known inputs determines its
 outputs. Other columns are held; a column with a cost that is in no other row is set to the best value.
 """
 
@@ -17,21 +17,10 @@ from dovetail.core.sparse import entries_of, times
 from dovetail.linearised.networks import Networks
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.run import work
+from dovetail.structure.definitions import DefinedColumns, Equations
 
 LEVEL_EFFORT = 5e-5
 """Effort in seconds of a level beside its networks, fitted on eight problems (see `Work.effort`)."""
-
-
-@dataclass(frozen=True, eq=False)
-class _DefinedColumns:
-    """Columns that equations determine: z[columns] = constant + matrix z."""
-
-    columns: IntArray
-    matrix: sp.csr_array
-    constant: FloatArray
-
-    def fill(self, Z: FloatArray) -> None:
-        Z[:, self.columns] = self.constant + times(self.matrix, Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,48 +68,24 @@ class Propagation:
         self._scaled, host = scaled, scaled.host
         known = host.integer | (host.lower == host.upper)
         known[scaled.networks.outputs] = False
-        self._levels: list[_DefinedColumns | _NetworkStage] = []
+        self._levels: list[DefinedColumns | _NetworkStage] = []
         self.pushed_levels: list[PushedColumn] = []
         """The last levels: pushed columns."""
-        self._equal = np.flatnonzero(host.row_lower == host.row_upper)
-        self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
+        equations = Equations(host)
         is_output = np.zeros(host.n_columns, dtype=bool)
         is_output[scaled.networks.outputs] = True
         self.holds_inputs = False
         """Whether networks read columns that neither integers nor rows determine; they are held."""
         for number, stage in enumerate(scaled.problem.stages):
-            self._define(known, is_output)
+            self._levels += equations.define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
             self.holds_inputs |= not np.all(known[inputs])
             known[inputs] = True
             self._levels.append(_NetworkStage(scaled.networks, number))
             for block, samples in stage:
                 known[block.outputs[samples].ravel()] = True
-        self._define(known, is_output)
+        self._levels += equations.define(known, is_output)
         self._push(known)
-
-    def _define(self, known: BoolArray, is_output: BoolArray) -> None:
-        """Columns that are the only unknown of an equation, repeatedly."""
-        host = self._scaled.host
-        while True:
-            missing = self._pattern @ (~known).astype(np.float64)
-            columns, rows = [], []
-            for r in np.flatnonzero(missing == 1.0):
-                inside, _ = entries_of(self._pattern, r)
-                j = int(inside[~known[inside]][0])
-                if not is_output[j] and j not in columns:
-                    columns.append(j)
-                    rows.append(int(self._equal[r]))
-            if not columns:
-                return
-            matrix = sp.lil_array(host.A[rows])
-            scale = np.array([matrix[k, j] for k, j in enumerate(columns)])
-            for k, j in enumerate(columns):
-                matrix[k, j] = 0.0
-            scaled = sp.csr_array(sp.diags_array(-1.0 / scale) @ sp.csr_array(matrix))
-            scaled.eliminate_zeros()
-            self._levels.append(_DefinedColumns(np.array(columns), scaled, host.row_lower[rows] / scale))
-            known[columns] = True
 
     def _push(self, known: BoolArray) -> None:
         host = self._scaled.host

@@ -1,5 +1,7 @@
 """Blocks whose inputs take few values, written into the MIP as tables: exact, whatever the network.
 
+Inputs are fixed, integers, or, of known layers, columns that equations determine from integers (x = n / 20).
+
 - no free input: y = f, one row;
 - one binary: y = f(0) + (f(1) - f(0)) x, one row;
 - several binaries: y and x are the same convex combination of the table's rows. The corners of a cube
@@ -27,6 +29,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
@@ -42,6 +45,7 @@ from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
 from dovetail.reformulations.reformulated import FillColumns, Reformulated
 from dovetail.reformulations.writer import Writer
 from dovetail.structure.boxes import grid, limits_within
+from dovetail.structure.definitions import Equations
 
 MOST_COLUMNS = 20_000
 """Largest number of columns that tables may add."""
@@ -89,14 +93,52 @@ class _Table:
 
 
 def may_have_tables(problem: Problem) -> bool:
-    """Whether a sample reads only integer and fixed columns; known before any box."""
+    """Whether a sample reads only integer, fixed and determined columns; known before any box."""
     whole = np.zeros(problem.stated.n_columns, dtype=bool)
     for part in problem.stated.columns:
         part.of(whole)[:] = part.integer | (part.lower == part.upper)
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True
-    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks)
+    if any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks):
+        return True
+    if not any(map(_is_continuous, problem.blocks)) or not np.any(whole):
+        return False
+    Equations(problem.mip).define(whole, np.isin(np.arange(whole.size), problem.outputs))
+    return any(
+        bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks if _is_continuous(block)
+    )
+
+
+def _is_continuous(block: Block) -> bool:
+    """Whether a row that is met to within the tolerance of the check does not change the answer: neither a
+    class nor a threshold is near."""
+    return block.description.layers is not None and not block.classifies
+
+
+@dataclass(frozen=True, eq=False)
+class _Determined:
+    """Columns that fixed columns and integers determine: z = constant + matrix z, for those columns."""
+
+    known: BoolArray
+    matrix: sp.csr_array
+    constant: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, fixed: BoolArray, integer: BoolArray) -> _Determined:
+        """All of them, each in terms of fixed columns and integers alone."""
+        size = fixed.size
+        known = fixed | integer
+        barred = np.isin(np.arange(size), problem.outputs)
+        matrix, constant = sp.csr_array(sp.diags_array(known.astype(float))), np.zeros(size)
+        for level in Equations(problem.mip).define(known, barred):
+            place = sp.csr_array(
+                (np.ones(level.columns.size), (level.columns, np.arange(level.columns.size))),
+                shape=(size, level.columns.size),
+            )
+            constant[level.columns] = level.constant + level.matrix @ constant
+            matrix = sp.csr_array(matrix + place @ (level.matrix @ matrix))
+        return cls(known, matrix, constant)
 
 
 @dataclass(frozen=True)
@@ -123,12 +165,13 @@ class Tables:
         kept: list[_Written] = []
         blocks = []
         planned = 0
+        fixed = upper <= lower
+        determined = _Determined.of(problem, fixed, integer)
         for block in problem.blocks:
-            low, high = lower[block.inputs], upper[block.inputs]
-            whole = (high <= low) | integer[block.inputs]
-            few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
+            whole = determined.known if _is_continuous(block) else fixed | integer
+            few = np.flatnonzero(np.all(whole[block.inputs], axis=1))
             longest = longest_table(block, self.seconds)
-            tables = {int(i): _table(block.inputs[i], lower, upper, longest) for i in few}
+            tables = {int(i): _table(block.inputs[i], lower, upper, longest, determined) for i in few}
             chosen: dict[int, _Table] = {}
             long_rows = 0
             for i, table in tables.items():
@@ -294,17 +337,21 @@ def _without(block: Block, written: IntArray) -> Block:
     return replace(block, inputs=block.inputs[left], outputs=block.outputs[left])
 
 
-def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> _Table | None:
-    """The table of one sample with integer or fixed inputs; None if there are too many rows."""
-    low, high = lower[inputs], upper[inputs]
-    free = high > low
-    columns = np.unique(inputs[free])
+def _table(
+    inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int, determined: _Determined
+) -> _Table | None:
+    """The table of one sample with fixed inputs, integers and what these determine; None if it has too many
+    rows."""
+    says = sp.csr_array(determined.matrix[inputs])
+    read = np.unique(says.indices)
+    columns = read[upper[read] > lower[read]]
     points = grid(columns, lower, upper, most)
     if points is None:
         return None
     counts = np.floor(upper[columns]) - np.ceil(lower[columns]) + 1
-    rows = np.tile(low, (len(points), 1))
-    rows[:, free] = points[:, np.searchsorted(columns, inputs[free])]
+    Z = np.tile(lower[read], (len(points), 1))
+    Z[:, np.searchsorted(read, columns)] = points
+    rows = Z @ says[:, read].T + determined.constant[inputs]
     return _Table(columns, points, rows, bool(np.all(counts == 2)))
 
 
