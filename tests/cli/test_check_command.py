@@ -141,7 +141,7 @@ def test_results_of_other_problems_are_refused(solved, tmp_path, record):
     record["names"] = ["x", "z"]
     (tmp_path / "s.json").write_text(json.dumps(record))
     said = refused("check", solved / "p.toml", tmp_path / "s.json")
-    assert "the result of another problem: 'y' is a variable of one only" in said
+    assert "the result of another problem: 'y' is in only one of the two" in said
     record["names"] = [*dt.read(solved / "m.lp").names][::-1]
     (tmp_path / "s.json").write_text(json.dumps(record))
     assert "in another order" in refused("check", solved / "p.toml", tmp_path / "s.json")
@@ -186,7 +186,7 @@ def test_a_report_of_a_result(solved, tmp_path):
     assert dovetail("report", solved / "s.json", "-o", page).code == 0
     assert "optimal" in page.read_text()
     assert "cannot be written" in refused("report", solved / "s.json", "-o", tmp_path / "no" / "page.html")
-    assert "one of the files that are read" in refused("report", solved / "s.json", "-o", solved / "s.json")
+    assert "it is an input file" in refused("report", solved / "s.json", "-o", solved / "s.json")
 
 
 def test_several_results_are_compared_by_the_names_of_their_files(solved, tmp_path, monkeypatch):

@@ -215,9 +215,9 @@ def unsolved(monkeypatch):
     [
         (["--solution", "nowhere/s.json"], "nowhere/s.json cannot be written: there is no such folder"),
         (["--report", "."], "cannot be written: it is a folder"),
-        (["--solution", "plan.mps"], "one of the files that are read"),
-        (["--report", "strength.onnx"], "one of the files that are read"),
-        (["--solution", "a", "--report", "./a"], "it is asked for twice"),
+        (["--solution", "plan.mps"], "an input file"),
+        (["--report", "strength.onnx"], "an input file"),
+        (["--solution", "a", "--report", "./a"], "two outputs have this name"),
         (["--start", "s.json"], "there is no file s.json"),
         (["--start", "plan.mps"], "plan.mps: this is not a result as --solution"),
         (["--gap", "-1"], "gap (relative) is -1.0"),

@@ -270,7 +270,10 @@ def test_settings_are_translated_or_listed():
         "result = dovetail.solve(model, gap=0.01, target=3, seed=1, n_jobs=4)",  # numbers may be meant here
     ]
     assert left == {
-        (6, "model.setParam(gp.GRB.Param.MIPFocus, 1)"): "not heard: dovetail.solve has no option for it",
+        (
+            6,
+            "model.setParam(gp.GRB.Param.MIPFocus, 1)",
+        ): "not translated: dovetail.solve has no option for it",
         (8, "model.Params.Seed"): "dovetail.solve(..., seed=5)",
     }
 

@@ -40,7 +40,7 @@ def line(predictor):
 PARTS = {
     "analysis of the host": (host_file, "_analyse"),
     "search for open inputs": (job_file, "open_inputs"),
-    "search for a steadier point": (job_file, "clear"),
+    "search for a solution that tolerates rounding": (job_file, "clear"),
     "last check": (job_file, "check"),
     "look at training ranges": (packing_file, "extrapolations"),
     "hints": (packing_file, "hints"),

@@ -87,7 +87,7 @@ def read_certificate(path: str | Path) -> Certificate:
     try:
         with zipfile.ZipFile(path) as inside:
             if sum(entry.file_size for entry in inside.infolist()) > LARGEST:
-                raise ValueError(f"it holds more than {LARGEST:,} bytes")
+                raise ValueError(f"its arrays have more than {LARGEST:,} bytes")
         with np.load(path, allow_pickle=False) as arrays:
             return _read(arrays)
     except FileNotFoundError:

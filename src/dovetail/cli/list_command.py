@@ -19,7 +19,7 @@ def list_parts(
     families: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Only these, such as methods engines.",
+            help="Kinds of parts to list, for example: methods engines.",
             autocompletion=lambda: [*_tables()],
             show_default=False,
         ),

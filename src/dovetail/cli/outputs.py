@@ -29,13 +29,13 @@ class Outputs:
 
     def require_writable(self, inputs: Iterable[Path]) -> None:
         """Refuse, before the solve, files that cannot be written or would overwrite an input."""
-        taken = {os.path.realpath(path): "it is one of the files that are read" for path in inputs}
+        taken = {os.path.realpath(path): "it is an input file" for path in inputs}
         for path in filter(None, (self.solution, self.report, self.certificate)):
             place = os.path.realpath(path)
             if place in taken:
                 raise OptionError(f"{path} cannot be written: {taken[place]}; give another name.")
             if not Path(place).exists() or Path(place).is_file():
-                taken[place] = "it is asked for twice"
+                taken[place] = "two outputs have this name"
             require_writable(path)
 
     def write(self, result: Result) -> list[str]:
@@ -116,7 +116,7 @@ def require_same_columns(path: Path, result: Result, problem: Problem) -> None:
     if result.names != mip.names or result.x.size != mip.n_columns:
         mine, theirs = set(mip.names or ()), set(result.names or ())
         other = sorted(mine ^ theirs)
-        why = f"{other[0]!r} is a variable of one only" if other else "their variables are in another order"
+        why = f"{other[0]!r} is in only one of the two" if other else "their variables are in another order"
         raise OptionError(f"{path} is the result of another problem: {why}.")
 
 

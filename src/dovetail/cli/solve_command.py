@@ -54,19 +54,23 @@ def solve(
     start: Annotated[Path | None, typer.Option(help="Begin from the solution in a result file.")] = None,
     method: Annotated[
         str | None,
-        typer.Option(help='A name of "dovetail list methods".', autocompletion=lambda: [*METHODS]),
+        typer.Option(help='See "dovetail list methods".', autocompletion=lambda: [*METHODS]),
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds, inf for no limit; default 60.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Time limit in seconds (inf: none); default 60.")
+    ] = None,
     gap: Annotated[float | None, typer.Option(help="Stop when proved within this gap: 0.01 is 1 %.")] = None,
     target: Annotated[
         float | None, typer.Option(help="Stop at a solution with this objective or a better one.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of random numbers; default 0.")] = None,
-    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Solves at the same time; default 1.")] = None,
-    device: Annotated[str | None, typer.Option(help="Where gradients are computed: cuda.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers; default 0.")] = None,
+    n_jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Number of parallel solves; default 1.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Device for gradients, such as cuda.")] = None,
     log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
     trust: TrustOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line instead of the log.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print one line instead of the log.")] = False,
 ) -> None:
     """Solve a problem in files: a problem.toml, or a model and predictors that connect its variables.
 

@@ -300,7 +300,7 @@ def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
     asked = torch.isfinite(said)
     holds = torch.isfinite(true) & ((said - true).abs() <= APART * (1.0 + true.abs()))
     if bool(asked.any()) and _part(holds[asked]) < HOLD:
-        return "its points are not what it says"
+        return "its values do not belong to its points"
     # rows that end elsewhere may be better or worse, either by chance
     as_good = torch.isinf(by_torch) | (said <= by_torch + APART * (1.0 + by_torch.abs()))
     return "" if _part(as_good) >= AS_GOOD else "it ends at worse points than the same steps by torch"

@@ -124,7 +124,7 @@ def _modestly(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[Flo
 def _has_points(mip: Mip, context: SolveContext) -> bool:
     """Whether the rows have a common point, integers relaxed."""
     answer = answer_of(
-        "LP of the room for rounding", mip.relaxed(), context.budget, seed=context.seed,
+        "LP that makes room for rounding", mip.relaxed(), context.budget, seed=context.seed,
         threads=context.threads, objective=Quadratic.linear(np.zeros(mip.n_columns)),
     )  # fmt: skip
     return answer is not None and answer.x is not None

@@ -65,7 +65,7 @@ def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray 
         steady=True,
     )
     inside = replace(context, problem=problem, incumbent=inner, budget=budget)
-    with expendable("search for a steadier point"):
+    with expendable("search for a solution that tolerates rounding"):
         scaled = ScaledProblem.of(inside, box=propagate(problem.mip))
         start = _nearest(scaled.host, x, scaled.width, inside)
         if start is not None:
@@ -90,6 +90,10 @@ def _nearest(host: Mip, x: FloatArray, width: FloatArray, context: SolveContext)
         upper=np.maximum(0.0, np.concatenate([up, down])),
     )
     answer = answer_of(
-        "nearest point of the rows", moves, context.budget, seed=context.seed, threads=context.threads
+        "nearest feasible point",
+        moves,
+        context.budget,
+        seed=context.seed,
+        threads=context.threads,
     )
     return None if answer is None or answer.x is None else x + answer.x[: x.size] - answer.x[x.size :]

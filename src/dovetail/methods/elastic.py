@@ -106,7 +106,7 @@ def _elastic(host: Mip) -> Mip:
 
 
 def _point(elastic: Mip, budget: Budget, seed: int, threads: int) -> FloatArray | None:
-    with expendable("least change of the rows", DovetailError):  # numbers that no engine takes
+    with expendable("smallest change of the constraints", DovetailError):  # numbers that no engine takes
         session = HighsEngine().load(elastic, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
         return session.solve(Quadratic.linear(elastic.cost), budget=budget).x
     return None

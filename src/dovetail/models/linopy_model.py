@@ -48,7 +48,7 @@ class Label:
     def __str__(self) -> str:
         model = self.model()
         if model is None:
-            return "a variable of a linopy model that is gone"
+            return "a variable of a linopy model that no longer exists"
         try:
             name, place = model.variables.get_label_position(self.number)
         except ValueError:

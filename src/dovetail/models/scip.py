@@ -262,7 +262,7 @@ def _read(name: str, kind: str, text: str) -> ListedConstraint:
     limit = _LAST_NUMBER.search(text)
     if kind not in KINDS or not variables or len(variables) != text.count("<") - text.count("<="):
         raise UnsupportedError(
-            f"the constraint {name} is one that SCIP writes down as {text!r}, which cannot be read; "
+            f"the constraint {name} is one that SCIP writes down as {text!r}, which dovetail cannot read; "
             f"{BY_HAND}."
         )
     if kind.startswith("SOS"):

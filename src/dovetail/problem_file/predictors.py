@@ -309,8 +309,8 @@ class _Placeholders:
             if own - set(names) or (written in self._outputs and own != set(names)):
                 raise self._document.wrong(
                     written.place,
-                    f"{written.entry!r} has other placeholders than the output {self._outputs[0].entry!r}: "
-                    "every output has all of them, an input no others.",
+                    f"{written.entry!r} has other placeholders than the output {self._outputs[0].entry!r}; "
+                    "all outputs need the same placeholders, and inputs may use only these.",
                 )
         return names
 

@@ -125,7 +125,7 @@ class Process:
 
     def __init__(self, recipes: Sequence[Recipe], *, program: bool = False) -> None:
         if not sys.executable:
-            raise NotPicklable("nobody knows where Python is")
+            raise NotPicklable("the Python interpreter was not found")
         self._recipes, self.begun = recipes, False
         self._program = spawn.get_preparation_data("dovetail") if program else {}
         self._program.pop("authkey", None)  # of multiprocessing's own: it does not travel by pickle
@@ -539,7 +539,7 @@ class RemoteWorkers:
             self._lines[number] = self._open[number]()
         except WorkerLost as nobody:
             raise EngineError(
-                f"worker {number + 1} of {self.count} was lost ({why}), and there is nobody to replace it "
+                f"worker {number + 1} of {self.count} was lost ({why}), and it could not be replaced "
                 f"({nobody})."
             ) from None
         begin(self._lines[number])

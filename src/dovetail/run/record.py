@@ -84,7 +84,7 @@ def _made(what: str, value: Any, kind: Any) -> Any:
     known = _hints(kind)
     for name in _required(what, value, dict):
         if name not in known:
-            raise ValueError(f"{what} has {name!r}, which is no part of it")
+            raise ValueError(f"{what} has {name!r}, which is not a key of it")
     for name in known:
         if name not in value and name not in LATER:
             raise ValueError(f"{what} has no {name!r}")

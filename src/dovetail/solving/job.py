@@ -69,7 +69,7 @@ def search(
                 f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
                 "as Progress.record and Progress.exhausted make them."
             )
-        with suppress(OutOfTime), expendable("search for a steadier point"):
+        with suppress(OutOfTime), expendable("search for a solution that tolerates rounding"):
             if outcome.closed:
                 incumbent.settle()
             clear(context, incumbent)

@@ -310,7 +310,7 @@ def require_finite_inputs(problem: Problem, box: Box) -> None:
     open_ends = problem.inputs[~usable[problem.inputs] & ~written]
     if open_ends.size:
         j = int(open_ends[0])
-        asked = "even over the host's LP relaxation" if box.complete else "as far as there was time to look"
+        asked = "even over the LP without predictors" if box.complete else "as far as the time allowed"
         raise ModelError(
             f"{problem.mip.column_name(j)} is the input of a network and has no useful box "
             f"([{box.lower[j]:g}, {box.upper[j]:g}], {asked}), so there is no length to scale it by. "

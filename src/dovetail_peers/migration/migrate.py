@@ -42,9 +42,7 @@ def migrate(text: str, name: str = "the program") -> Migration:
     changed = [edit for node in imports for edit in import_edits(source, node)]
     changed += [edit for call in program.all(ast.Call) for edit in imported_by_name(source, call)]
     if not changed:
-        raise OptionError(
-            f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing is to be changed."
-        )
+        raise OptionError(f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing to change.")
     calls = SolveCalls(program, _free_name(tree))
     solves = list(calls.edits())
     ends = Terminations(program, calls)

@@ -114,7 +114,7 @@ class SolverSettings:
             what = each.shown or self._program.text(each.node)
             if each.option is None or each.value is None:
                 what += f" ({each.name})" if each.name not in what else ""
-                yield Left(each.node.lineno, what, "not heard: dovetail.solve has no option for it")
+                yield Left(each.node.lineno, what, "not translated: dovetail.solve has no option for it")
             else:
                 argument = each.argument(self._program)
                 yield Left(each.node.lineno, what, f"dovetail.solve(..., {each.option}={argument})")
@@ -240,9 +240,9 @@ class Left:
         return f"line {self.line}: {self.what} -> {self.instead}"
 
 
-START = "not heard: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
+START = "not translated: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
 
-REFUSED = "as it is, a model with predictors refuses it when the program runs"
+REFUSED = "unchanged; a model with predictors refuses it when the program runs"
 
 READS = {
     "Status": "result.status (a word: 'optimal', 'feasible', ...)",
@@ -262,10 +262,10 @@ READS = {
     "getNSols": "result.x is not None",
     "addSol": START,
     "trySol": START,
-    "computeIIS": "result.message and result.hints, which name the rows that have to give way",
+    "computeIIS": "result.message and result.hints, which name the constraints to relax",
     "cbGet": "dovetail.solve(..., callback=function)",
     "getTransformedVar": "the variable itself",
-    "writeProblem": "the model without its predictors: nothing of them is written into it",
-    "write": "the model without its predictors: nothing of them is written into it",
+    "writeProblem": "this writes the model without its predictors",
+    "write": "this writes the model without its predictors",
 }
 """Attributes and methods of a model with predictors that speak of the solver's own run."""

@@ -123,7 +123,7 @@ class SolveCalls:
         if SOLVER not in self._bindings.kinds(call.func.value):
             pyomo = any(name.startswith("pyomo") for name in self._program.imported.values())
             if pyomo and len(call.args) == 1 and not self._program.origin(call.func.value):
-                self._leave(call, "whether it is one of Pyomo's solvers is not to be seen")
+                self._leave(call, "it is unclear whether this is a solver of Pyomo")
             return None
         named = [keyword.value for keyword in call.keywords if keyword.arg == "model"]
         if not (call.args or named):

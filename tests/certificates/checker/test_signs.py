@@ -113,7 +113,7 @@ def test_the_ball_gives_better_bounds_than_the_box():
 
 def test_a_row_that_defines_nothing_is_refused():
     problem, _ = ball(1)
-    with pytest.raises(dt.UnsupportedError, match="does not say what"):
+    with pytest.raises(dt.UnsupportedError, match="does not determine"):
         part_values(problem, defined=np.array([[0, 3]]))
     with pytest.raises(dt.UnsupportedError, match="other columns"):
         part_values(output_row(problem), row=4)

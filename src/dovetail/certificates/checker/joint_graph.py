@@ -305,7 +305,7 @@ def definition(mip: Mip, column: int, row: int) -> Definition:
     entries = dict(zip(mip.A.indices[start:stop].tolist(), mip.A.data[start:stop].tolist(), strict=True))
     own = entries.pop(column, 0.0)
     if abs(own) != 1.0 or not np.isfinite(mip.row_upper[row] - mip.row_lower[row]):
-        raise UnsupportedError(f"{mip.row_name(row)} does not say what {mip.column_name(column)} is")
+        raise UnsupportedError(f"{mip.row_name(row)} does not determine {mip.column_name(column)} is")
     middle = 0.5 * (mip.row_lower[row] + mip.row_upper[row])
     missed = 0.5 * (mip.row_upper[row] - mip.row_lower[row]) + gamma(4) * (1.0 + abs(middle))
     return Definition(column, {j: -a * own for j, a in entries.items()}, float(middle * own), float(missed))

@@ -92,9 +92,9 @@ class Verifier:
         mip, certificate = self._mip, self._certificate
         prices = certificate.prices if certificate.prices.size else np.zeros(mip.n_rows)
         if prices.shape != (mip.n_rows,) or not np.all(np.isfinite(prices)):
-            raise _Failure("there is not one price for every row")
+            raise _Failure("the number of prices is not the number of rows")
         if np.any(self._lower > self._upper):
-            raise _Failure("the rows leave nothing between the bounds")
+            raise _Failure("the rows and bounds exclude every point")
         free = self._outside(prices)
         prices, cost, noise = self._priced(prices)
         side = np.where(prices > 0.0, mip.row_lower, np.where(prices < 0.0, mip.row_upper, 0.0))
@@ -144,7 +144,7 @@ class Verifier:
         for part in self._certificate.parts:
             for places, count in ((part.columns, columns), (part.rows, rows)):
                 if np.any(places < 0) or np.any(places >= count.size):
-                    raise _Failure("a part has columns or rows that are not there")
+                    raise _Failure("a part has columns or rows that the problem does not have")
                 np.add.at(count, places, 1)
             inside = np.zeros(mip.n_columns, dtype=bool)
             inside[part.columns] = True
@@ -153,7 +153,7 @@ class Verifier:
         if np.any(columns > 1) or np.any(rows > 1):
             raise _Failure("parts share columns or rows")
         if np.any(prices[rows > 0] != 0.0):
-            raise _Failure("a row has a price and is in a part")
+            raise _Failure("a row is priced as shared and also belongs to a part")
         return np.asarray(columns == 0)
 
     def _leaf_batches(
@@ -301,7 +301,7 @@ def _require_sound(tree: ProofTree) -> None:
     """Require that every split and every leaf is reached once, from an earlier split."""
     splits, leaves = len(tree.variable), tree.used.size
     if tree.uses.ndim != 1 or np.any(tree.uses < 0) or np.any(tree.uses >= len(tree.leaves)):
-        raise BrokenTree("a leaf has multipliers that are not there")
+        raise BrokenTree("a leaf refers to multipliers that the certificate does not contain")
     if tree.children.shape != (splits, 2) or len(tree.at) != splits:
         raise BrokenTree("its arrays do not fit together")
     if splits == 0:
@@ -315,9 +315,9 @@ def _require_sound(tree: ProofTree) -> None:
         raise BrokenTree("a split leads back")
     once = np.sort(tree.children.ravel())
     if not np.array_equal(once, np.concatenate([np.arange(-leaves, 0), np.arange(1, splits)])):
-        raise BrokenTree("a leaf or a split is missing, or is there twice")
+        raise BrokenTree("a leaf or a split is missing or repeated")
     if not np.all(np.isfinite(tree.at)):
-        raise BrokenTree("a split is at no number")
+        raise BrokenTree("the value of a split is not a finite number")
 
 
 def _cut(

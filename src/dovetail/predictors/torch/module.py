@@ -404,9 +404,9 @@ def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
     cuDNN uses transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a CPU; oneDNN,
     which is asked before, multiplies out."""
     if device == "cuda":
-        return "cuDNN carries whole layers out in its own way" if convolves or recurrent else ""
+        return "cuDNN computes whole layers by algorithms of its own" if convolves or recurrent else ""
     if convolves and torch._C._get_nnpack_enabled() and not torch._C._get_mkldnn_enabled():
-        return "NNPACK carries convolutions out in its own way"
+        return "NNPACK computes convolutions by algorithms of its own"
     return _named_modes(getattr(torch.backends.mkldnn, part, None) for part in ("conv", "rnn"))
 
 

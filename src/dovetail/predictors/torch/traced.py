@@ -169,7 +169,7 @@ def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 @handles(*MOVING)
 def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(tensor, Traced):
-        raise UnsupportedError(f"{func} picks numbers by what depends on the inputs")
+        raise UnsupportedError(f"{func} selects entries by indices that depend on the inputs")
     made = func(tensor.places, *args, **kwargs)
     return tensor.like(made) if isinstance(made, Tensor) else [tensor.like(one) for one in made]
 
@@ -186,7 +186,7 @@ def _turned(func: Any, tensor: Traced, *args: Any) -> Any:
 @handles("index")
 def _index(func: Any, tensor: Traced, indices: Any) -> Any:
     if not isinstance(tensor, Traced) or any(isinstance(one, Traced) for one in indices):
-        raise UnsupportedError(f"{func} picks numbers by what depends on the inputs")
+        raise UnsupportedError(f"{func} selects entries by indices that depend on the inputs")
     return tensor.like(func(tensor.places, [None if i is None else i.cpu() for i in indices]))
 
 
@@ -239,10 +239,10 @@ def _constant(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
 @handles("where")
 def _where(func: Any, mask: Any, left: Any, right: Any) -> Any:
     if isinstance(mask, Traced):
-        raise UnsupportedError("torch.where asks about what depends on the inputs")
+        raise UnsupportedError("the condition of torch.where depends on the inputs")
     like = left if isinstance(left, Traced) else right
     if not isinstance(like, Traced):
-        raise UnsupportedError("torch.where asks about what depends on the inputs")
+        raise UnsupportedError("the condition of torch.where depends on the inputs")
     return like.like(torch.where(mask.cpu(), as_traced(left, like).places, as_traced(right, like).places))
 
 
@@ -253,7 +253,7 @@ def _masked_fill(func: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 @handles("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "item")
 def _seen(func: Any, *args: Any, **kwargs: Any) -> Any:
-    raise UnsupportedError("its code looks at a value, so it may do different things for different inputs")
+    raise UnsupportedError("its code branches on a computed value and may take another path for other inputs")
 
 
 SHARED = 4.0
@@ -397,7 +397,7 @@ def _batch_norm(
     """After training: of what it learned. The mean that is taken off is rounded, too."""
     training, eps = (False, options[-1]) if len(options) == 2 else (options[0], options[-1])
     if training or mean is None:
-        raise UnsupportedError("a batch normalisation that looks at the batch has no bound")
+        raise UnsupportedError("a batch normalisation over the batch itself has no bound")
     shape = (1, -1, *(1,) * (tensor.ndim - 2))
     scale = (1.0 if weight is None else numbers(weight)) / np.sqrt(numbers(variance) + eps)
     taken, added = numbers(mean) * scale, 0.0 if bias is None else numbers(bias)

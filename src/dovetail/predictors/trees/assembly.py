@@ -145,7 +145,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
     A link is no weighted sum: what has one is refused.
     """
     if any(one.link != "identity" for one in ensembles):
-        raise PredictorError("a sum of what trees give behind a link is no tree ensemble.")
+        raise PredictorError("a sum of tree outputs after a link function is not a tree ensemble.")
     # bases of several may cancel out, what each was rounded by does not: they are trees of one leaf
     own = [[*trees_of(ensemble), _leaf(ensemble.base)] for ensemble in ensembles]
     trees = [

@@ -59,7 +59,7 @@ def lightgbm_ensemble(text: str) -> TreeEnsemble:
     head, words = _head(text), _head(text).get("objective", "").split()
     objective, options = objective_of(text), dict(word.split(":") for word in words[1:] if ":" in word)
     if objective not in OBJECTIVES or "sqrt" in words:
-        raise UnsupportedError(f"LightGBM's objective {' '.join(words)} cannot be written out as such a sum.")
+        raise UnsupportedError(f"LightGBM's objective {' '.join(words)} is not a sum of leaf values.")
     scores = int(head["num_tree_per_iteration"])
     trees = [_tree(section) for section in _sections(text)]
     factor = float(options.get("sigmoid", 1.0)) if OBJECTIVES[objective] == "sigmoid" else 1.0
@@ -107,7 +107,7 @@ def _fields(lines: str) -> dict[str, str]:
 def _tree(fields: dict[str, str]) -> ReadTree:
     """Splits come first, then leaves; LightGBM numbers both from 0 and tells leaves by ~number."""
     if fields.get("is_linear", "0") != "0":
-        raise UnsupportedError("LightGBM: leaves that are linear models (linear_tree) are no steps.")
+        raise UnsupportedError("LightGBM: leaves that are linear models (linear_tree) are not constants.")
     value = _numbers(fields["leaf_value"])
     leaves, splits = int(fields["num_leaves"]), int(fields["num_leaves"]) - 1
     if leaves < 1 or value.size != leaves:

@@ -211,7 +211,7 @@ def _ada_boost(estimator: Any) -> TreeEnsemble:
     """Weighted votes: a tree adds its weight to the class of its leaf, and takes a share from all others."""
     if is_a(estimator, "AdaBoostRegressor"):
         raise UnsupportedError(
-            "AdaBoostRegressor answers with a weighted median of its trees, which is no sum."
+            "AdaBoostRegressor answers with a weighted median of its trees, not with a sum."
         )
     classes, weights = estimator.classes_, estimator.estimator_weights_
     count, total = len(classes), float(np.sum(weights[: len(estimator.estimators_)]))

@@ -108,7 +108,7 @@ def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | 
     if kind not in ("gbtree", "dart"):
         raise UnsupportedError(f"XGBoost's booster {kind} has no trees.")
     if objective not in OBJECTIVES:
-        raise UnsupportedError(f"XGBoost's objective {objective} gives no sum of leaves.")
+        raise UnsupportedError(f"XGBoost's objective {objective} is not a sum of leaf values.")
     link, margin = OBJECTIVES[objective]
     scores, model = _scores(document), _model(document)
     params = learner["learner_model_param"]

@@ -87,7 +87,7 @@ def legend(*, residuals: bool, width: int) -> Iterator[str]:
         "a line is printed when the best verified solution (incumbent) or the proven bound improves",
         "MIP only: a bound that ignores the predictors",
         "evaluations: samples evaluated by the predictors",
-        "--: a part begins, or ends after the seconds given",
+        "--: a part begins or ends (with the seconds that it worked)",
     ]
     if residuals:
         words[0] = "a line for each round, at most one a second after the first 20"
