@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
+from dovetail.branching.sign_nodes import Nodes
 from dovetail.certificates.checker.verification import verify
 from dovetail.certifying import certify as certifying
 from dovetail.certifying.sign_tree import SignLeaves, sign_tree, tree_of
@@ -30,9 +32,10 @@ def test_other_problems_have_none():
 
 
 def leaves(signs):
-    sign = np.array(signs, dtype=float)
-    one, zeros = np.ones(len(sign)), np.zeros(sign.shape)
-    return SignLeaves(one.astype(int), one, sign, one, zeros, zeros, one)
+    sign = torch.tensor(signs)
+    one, zeros = torch.ones(len(sign)), torch.zeros(sign.shape)
+    whole = one.long()
+    return SignLeaves(Nodes(whole, one, zeros, zeros, sign, zeros, zeros, whole, one), one)
 
 
 def test_signs_make_up_a_tree_or_none():

@@ -10,15 +10,15 @@ import dovetail as dt
 from dovetail.bounds.batch_lps import InteriorPoint
 from dovetail.bounds.box import propagate
 from dovetail.bounds.planes.domain import Boxes
+from dovetail.branching.sign_search import SignSearch
 from dovetail.core.deadline import GRACE, OutOfTime, deadline, require_time
-from dovetail.methods.relu_branching.search import ReluSearch
 from dovetail.networks.arithmetic import FLOAT32
 from dovetail.networks.layers import Dense, program_of
 from dovetail.reformulations.writer import Writer
 from dovetail.run.budget import StopReason
 from tests.bounds.lp_batch.test_linear_programs import programs
 from tests.bounds.planes.test_slope_ascent import network
-from tests.methods.relu_branching.instance import Instance
+from tests.branching.closed_set_instance import Instance
 from tests.small import knapsack
 
 
@@ -62,7 +62,7 @@ def _rounding():
 LONG = {
     "planes": _planes,
     "LPs": lambda: InteriorPoint(programs(4, 3, 0)).run(2),
-    "signs": lambda: ReluSearch(Instance(0, "box").targets()),
+    "signs": lambda: SignSearch(Instance(0, "box").targets()),
     "box": _box,
     "rounding": _rounding,
     "rows": lambda: Writer(0).row([0], np.ones(1), 0.0, 1.0),

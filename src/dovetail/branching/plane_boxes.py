@@ -23,6 +23,7 @@ from torch import Tensor
 
 from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
 from dovetail.branching import shrinking
+from dovetail.branching.frontier import Frontier, Parts
 from dovetail.branching.model import Model
 from dovetail.branching.pace import Pace
 from dovetail.branching.planes import PlaneRows, Relaxed, first_box
@@ -58,6 +59,15 @@ CEILING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
+class _Boxes(Parts):
+    """N boxes of one model."""
+
+    lower: Tensor
+    """(N, columns)."""
+    upper: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class _Batch:
     """Boxes that are processed together."""
 
@@ -80,8 +90,8 @@ class PlaneBoxes:
     def __init__(self, rows: PlaneRows, device: str, allowed: Callable[[float], float]) -> None:
         """`allowed`: the allowed gap."""
         self._device, self._allowed = device, allowed
-        self._lower, self._upper = rows.lower[None], rows.upper[None]
-        self._bound = torch.full((1,), -torch.inf, dtype=torch.float64, device=device)
+        endless = torch.full((1,), -torch.inf, dtype=torch.float64, device=device)
+        self._open = Frontier(_Boxes(torch.zeros_like(endless), endless, rows.lower[None], rows.upper[None]))
         self.leaves = math.inf
         """The lowest bound of boxes that cannot be divided."""
         self.left: list[FloatArray] = []
@@ -100,12 +110,12 @@ class PlaneBoxes:
 
     def use(self, model: Model, bound: float, goal: float) -> None:
         """Continue with other rows, in a smaller box; no point costs less than `bound`."""
-        self._bound = self._bound.clamp(min=bound)
+        parts = self._open.parts
+        self._open.parts = replace(parts, bound=parts.bound.clamp(min=bound))
         if (box := first_box(model, goal)) is not None:
             rows = PlaneRows(model, *box, self._device)
-            self._lower, self._upper = (
-                torch.maximum(self._lower, rows.lower), torch.minimum(self._upper, rows.upper)
-            )  # fmt: skip
+            lower, upper = torch.maximum(parts.lower, rows.lower), torch.minimum(parts.upper, rows.upper)
+            self._open.parts = replace(self._open.parts, lower=lower, upper=upper)
             self._load(rows)
 
     def _load(self, rows: PlaneRows) -> None:
@@ -115,12 +125,12 @@ class PlaneBoxes:
         self._batch = max(self._few, min(most, CELLS // rows.cells, MORE * self._few))
 
     def __len__(self) -> int:
-        return len(self._bound)
+        return len(self._open)
 
     @property
     def bound(self) -> float:
         """A lower bound of all points that cost less than the goals so far; infinity: there are none."""
-        return min(float(self._bound.min()) if len(self) else math.inf, self.leaves)
+        return min(float(self._open.parts.bound.min()) if len(self) else math.inf, self.leaves)
 
     @property
     def effort(self) -> float:
@@ -131,37 +141,23 @@ class PlaneBoxes:
         """Process the lowest boxes; returns the point of the lowest LP. Interrupted boxes stay open."""
         self._target = min(goal, self.leaves, self._ceiling)
         self._gap = self._allowed(self.bound)
-        self._keep(self._bound < self._target)
+        self._open.close(self._open.parts.bound >= self._target)
         if not len(self):
             return []
-        effort, taken = self.effort, self._take(self._batch)
+        effort, taken = self.effort, self._open.lowest(self._batch)
         try:
-            points = self._process(*taken)
+            points = self._process(taken.lower, taken.upper, taken.bound)
         except BaseException:
-            self.add(*taken)
+            self._open.add(taken)
             raise
-        self.boxes += len(taken[0])
+        self.boxes += len(taken)
         self.pace.add(effort, self.bound)
-        work.count(nodes=len(taken[0]), effort=effort)
+        work.count(nodes=len(taken), effort=effort)
         return points
-
-    def _take(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Take the boxes of lowest bound."""
-        chosen = torch.topk(self._bound, min(count, len(self)), largest=False).indices
-        taken = self._lower[chosen], self._upper[chosen], self._bound[chosen]
-        kept = torch.ones(len(self), dtype=torch.bool, device=self._bound.device)
-        kept[chosen] = False
-        self._keep(kept)
-        return taken
-
-    def _keep(self, kept: Tensor) -> None:
-        self._lower, self._upper, self._bound = self._lower[kept], self._upper[kept], self._bound[kept]
 
     def add(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
         """Add open boxes."""
-        self._lower = torch.cat([self._lower, lower])
-        self._upper = torch.cat([self._upper, upper])
-        self._bound = torch.cat([self._bound, bound])
+        self._open.add(_Boxes(torch.zeros_like(bound), bound, lower, upper))
 
     def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> list[FloatArray]:
         rows, target = self._rows, self._target

@@ -23,6 +23,7 @@ import torch
 
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.branching.record import Record
+from dovetail.branching.targets import is_relu_network
 from dovetail.branching.tree import Tree
 from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
@@ -38,7 +39,6 @@ from dovetail.core.problem import Problem
 from dovetail.methods.branching_model import model_of
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Priced
 from dovetail.methods.component_prices.signs import kinds_of
-from dovetail.methods.relu_branching.targets import is_relu_network
 from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
 from dovetail.structure.networks import block_graph
@@ -76,7 +76,7 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[ProofPart] |
     found = searched(targets, tolerance, BATCH, budget, share=share)
     if found is None:
         return None
-    leaves = [found.take(np.flatnonzero(found.target == kind)) for kind in range(first.size)]
+    leaves = [found.of(kind) for kind in range(first.size)]
     for place, k in enumerate(group.asked.tolist()):
         alone[k] = _by_signs(problem, group, k, alone[k], leaves[like[place]])
     return alone
@@ -97,11 +97,11 @@ def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves:
     tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
     if tree is None:
         return alone
-    value, row = float(group.base[k] + leaves.bound.min()), alone.row
+    value, row = float(group.base[k] + leaves.nodes.bound.min()), alone.row
     block, sample = group.group.block, group.group.parts[k].sample
     if block.classifies:
         value, row = min(value, float(group.other[k])), row if row >= 0 else COST_ROW
-        tree = _with_class(tree, int(block.outputs[sample][0]), leaves.price, int(group.first[k]))
+        tree = _with_class(tree, int(block.outputs[sample][0]), leaves.price.numpy(), int(group.first[k]))
     return replace(alone, tree=tree, value=value, row=row)
 
 

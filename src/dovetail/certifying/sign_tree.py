@@ -6,21 +6,20 @@ multipliers that closed them, are the leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.branching.sign_nodes import Nodes
+from dovetail.branching.sign_search import SearchOptions, SignSearch
+from dovetail.branching.targets import Targets
 from dovetail.certificates.proof import LARGEST_BYTES, Leaves, ProofTree
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import IntArray
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
-from dovetail.methods.relu_branching.leaf import LeafProof
-from dovetail.methods.relu_branching.nodes import Nodes
-from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.run.budget import Budget
 from dovetail.structure.structure import Structure
 
@@ -32,50 +31,17 @@ AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class SignLeaves:
-    """L leaves; H neurons side by side."""
+    """L leaves."""
 
-    target: IntArray
-    bound: FloatArray
-    """(L,) the bound of each, in the search."""
-    sign: FloatArray
-    """(L, H) 1 or -1 for decided signs."""
-    objective: FloatArray
-    """(L,) 1, or 0 for empty leaves."""
-    slope: FloatArray
-    """(L, H)."""
-    multiplier: FloatArray
-    """(L, H) multipliers of decided signs."""
-    price: FloatArray
+    nodes: Nodes
+    price: Tensor
     """(L,) multipliers of the condition; 0 for targets without one."""
+    condition: bool = False
 
-    def __len__(self) -> int:
-        return len(self.target)
-
-    def take(self, chosen: IntArray) -> SignLeaves:
-        """Some of them."""
-        return SignLeaves(*(getattr(self, field.name)[chosen] for field in fields(self)))
-
-
-class _Recorded(ReluSearch):
-    """A search that keeps its closed nodes."""
-
-    @property
-    def kept(self) -> int:
-        """Number of leaves so far."""
-        return len(self._open) + len(self.solved) + sum(len(nodes) for nodes in self.records or [])
-
-    def recorded(self) -> SignLeaves | None:
-        """The closed and open nodes; None if there are too many."""
-        if self.records is None:
-            return None
-        plain = self._open
-        for nodes in self.records:
-            plain = plain.joined(nodes)
-        prices = [self._bounding.prices(some) for some in _pieces(plain)]
-        found = [_leaves(plain, torch.cat([plain.bound[:0], *prices]), condition=self.targets.condition)]
-        found += [_solved(node, proof) for node, proof in self.solved]
-        names = [field.name for field in fields(SignLeaves)]
-        return SignLeaves(*(np.concatenate([getattr(one, name) for one in found]) for name in names))
+    def of(self, target: int) -> SignLeaves:
+        """Those of one target."""
+        mine = self.nodes.target == target
+        return SignLeaves(self.nodes.take(mine), self.price[mine], self.condition)
 
 
 def searched(
@@ -89,40 +55,17 @@ def searched(
     """The leaves of all targets; `aim` (K,) are sufficient values; `share` is the largest fraction of
     leaves. None if they cannot be kept."""
     options = SearchOptions(batch=batch, tolerance=tolerance, record_bytes=LARGEST_BYTES, fresh=True)
-    search = _Recorded(targets, options)
+    search = SignSearch(targets, options)
     if aim is not None:
         search.know(aim)
-    most = share * MOST_NUMBERS / Neurons(targets.planes.graph).count
+    most = share * MOST_NUMBERS / search.bounding.neurons.count
     search.run(budget, lambda search: search.kept > most)
-    return search.recorded()
-
-
-def _pieces(nodes: Nodes) -> list[Nodes]:
-    count = max(1, -(-len(nodes) // AT_ONCE))
-    return [nodes.take(part) for part in torch.tensor_split(torch.arange(len(nodes)), count)]
-
-
-def _solved(node: Nodes, proof: LeafProof) -> SignLeaves:
-    plain = _leaves(node, node.bound, condition=False)
-    return replace(
-        plain,
-        objective=np.array([proof.objective]),
-        multiplier=proof.signs[None],
-        price=np.array([proof.price]),
-    )
-
-
-def _leaves(nodes: Nodes, price: Tensor, *, condition: bool) -> SignLeaves:
-    weight = price if condition else torch.ones_like(price)
-    return SignLeaves(
-        nodes.target.numpy(),
-        nodes.bound.numpy(),
-        nodes.sign.numpy().astype(float),
-        np.ones(len(nodes)),
-        nodes.slope.numpy(),
-        (weight[:, None] * nodes.multiplier).numpy(),
-        price.numpy() if condition else np.zeros(len(nodes)),
-    )
+    nodes = search.divided
+    if nodes is None:
+        return None
+    every = torch.arange(len(nodes)).split(AT_ONCE)  # type: ignore[no-untyped-call]
+    prices = [search.bounding.prices(nodes.take(some)) for some in every]
+    return SignLeaves(nodes, torch.cat([nodes.bound[:0], *prices]), targets.condition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +98,8 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
 
 def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
     """The tree from the signs of all leaves of one target; None if they form none."""
-    signs = found.sign
+    nodes, weight = found.nodes, found.price if found.condition else torch.ones_like(found.price)
+    signs = nodes.sign.numpy().astype(float)
     variable: list[int] = []
     children: list[list[int]] = []
     waiting: list[tuple[IntArray, int, int]] = [(np.arange(len(signs)), -1, 0)]
@@ -176,10 +120,10 @@ def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
         waiting.append((which[here[:, neuron] < 0.0], number, 0))
         waiting.append((which[here[:, neuron] > 0.0], number, 1))
     leaves = Leaves(
-        found.objective,
+        np.ones(len(signs)),
         np.zeros((len(signs), rows)),
-        slopes=found.slope,
-        neurons=found.sign * found.multiplier,
+        slopes=nodes.slope.numpy(),
+        neurons=signs * (weight[:, None] * nodes.multiplier).numpy(),
     )
     made = np.array(children, dtype=np.int64).reshape(-1, 2)
     return ProofTree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)

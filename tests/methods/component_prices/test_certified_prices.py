@@ -7,6 +7,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.dual_value import next_step, objective_step
+from dovetail.branching.sign_search import SignSearch
 from dovetail.methods.component_prices import coupled_problem
 from dovetail.methods.component_prices import prices as method
 from dovetail.methods.component_prices.column_generation import ColumnGeneration, column_prices
@@ -14,7 +15,6 @@ from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.component_prices.kinds import component_kinds
 from dovetail.methods.component_prices.prices import CertifiedPrices, applies
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.relu_branching.search import ReluSearch
 from dovetail.run.budget import Budget
 from dovetail.structure import structure as structure_file
 from dovetail.structure.move_sets import move_set
@@ -83,7 +83,7 @@ def test_any_prices_prove_something_true(seed):
     rng = np.random.default_rng(seed)
     for scale in (0.0, 0.1, 0.5, 5.0):
         at = coupled.at(scale * rng.random(coupled.sides.count))
-        searches = [None if part.targets is None else ReluSearch(part.targets) for part in at.parts]
+        searches = [None if part.targets is None else SignSearch(part.targets) for part in at.parts]
         for search in searches:
             if search is not None:
                 search.run(Budget(600.0))

@@ -6,7 +6,7 @@ costs at least what its moves cost, and its output:
     a class    the least of the other class's cost and of its own, where it needs moves that reach it
     a value    the least of moves and network together
 
-The first is a condition, the second an objective, of the searches in `relu_branching`.
+The first is a condition, the second an objective, of `branching/sign_search.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dovetail.bounds.box import Box
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.branching.targets import Targets
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack, tie_slack
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.component_prices.shared_rows import SharedRows, total
-from dovetail.methods.relu_branching.targets import Targets
 from dovetail.structure.boxes import class_limits
 from dovetail.structure.components import SampleComponent
 from dovetail.structure.move_sets import MoveSet, move_set, moves_of

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.moves import Moves
+from dovetail.branching.move_search import MoveSearch
+from dovetail.branching.neuron_ranges import known_neurons
+from dovetail.branching.sign_nodes import KnownNeurons, Nodes
+from dovetail.branching.sign_search import BYTES, SearchOptions, SignSearch
+from dovetail.branching.targets import Neurons, Targets, is_relu_network
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem, Priced
 from dovetail.methods.component_prices.kinds import MORE
-from dovetail.methods.relu_branching.move_search import MoveSearch
-from dovetail.methods.relu_branching.neuron_ranges import known_neurons
-from dovetail.methods.relu_branching.nodes import KnownNeurons, Nodes
-from dovetail.methods.relu_branching.search import BYTES, ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.structure.move_sets import MoveSet
@@ -41,7 +41,7 @@ RANGES = 4096
 """Nodes for what neurons behind the first layer can read, before any other: with a quarter and with eight
 times as many a block of wine_2x16 takes 9.5 and 11.2 CPU s, with none 29.8."""
 
-Search = ReluSearch | MoveSearch
+Search = SignSearch | MoveSearch
 
 
 class SignOracle:
@@ -69,16 +69,16 @@ class SignOracle:
             return MoveSearch(targets, batch=cells, tolerance=tolerance)
         options = SearchOptions(batch=nodes, tolerance=tolerance)
         if targets.condition:
-            return ReluSearch(targets, options)
+            return SignSearch(targets, options)
         kept = options.most_nodes * BYTES * count
         options = replace(options, steps=VALUE_STEPS, single=True, record_bytes=kept)
         ranges, before = self.known_ranges(number), self._divided[number]
         known = None if ranges is None else ranges.take(torch.as_tensor(asked))
-        return ReluSearch(targets, options, known, None if before is None else before.of(asked))
+        return SignSearch(targets, options, known, None if before is None else before.of(asked))
 
     def ended(self, number: int, search: Search, asked: IntArray, like: IntArray) -> None:
         """Take note of how a search has divided the sets of the `asked`, which are `like` its targets."""
-        if isinstance(search, ReluSearch) and not search.targets.condition:
+        if isinstance(search, SignSearch) and not search.targets.condition:
             self._divided[number] = _Divided(search, asked, like)
 
     def known_ranges(self, number: int) -> KnownNeurons | None:
@@ -101,7 +101,7 @@ class SignOracle:
 class _Divided:
     """Sets of a group, and the search that has divided them."""
 
-    search: ReluSearch
+    search: SignSearch
     asked: IntArray
     """Members of the group, in their order."""
     like: IntArray
@@ -113,13 +113,14 @@ class _Divided:
         nodes = self.search.divided
         if nodes is None:
             return None
+        nodes = nodes.take(nodes.bound < torch.inf)
         found = [nodes.take(nodes.target < 0)]
         for number, member in enumerate(members):
             place = int(np.searchsorted(self.asked, member))
             if place < self.asked.size and self.asked[place] == member:
                 mine = nodes.take(nodes.target == int(self.like[place]))
                 found.append(replace(mine, target=torch.full_like(mine.target, number)))
-        return reduce(Nodes.joined, found)
+        return found[0].joined(*found[1:])
 
 
 class SignProof:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from dovetail.branching.sign_nodes import Nodes, unstable
+from dovetail.branching.targets import Neurons, Targets
 from dovetail.core.deadline import require_time
-from dovetail.methods.relu_branching.nodes import Nodes, unstable
-from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.networks.graph import Affine
 
 RATE = 0.2

@@ -5,9 +5,10 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from dovetail.methods.relu_branching import nodes as module
-from dovetail.methods.relu_branching.nodes import sign_pairs
-from tests.methods.relu_branching.instance import KINDS, Instance
+from dovetail.branching import neuron_ranges as module
+from dovetail.branching.neuron_ranges import sign_pairs
+from dovetail.branching.sign_nodes import Nodes
+from tests.branching.closed_set_instance import KINDS, Instance
 
 
 def least(instance, k, along, i, side):
@@ -58,7 +59,7 @@ def test_a_split_takes_what_its_side_says():
     instance = Instance(2, "simplex", hidden=(4, 3), count=3)
     targets = instance.targets()
     pairs = sign_pairs(targets.planes, targets.domain, 1)
-    nodes = module.Nodes(
+    nodes = Nodes(
         target=torch.tensor([2, 0]),
         bound=torch.zeros(2, dtype=torch.float64),
         lower=torch.full((2, 7), -50.0, dtype=torch.float64),

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.methods.relu_branching.targets import Targets
+from dovetail.branching.targets import Targets
 from dovetail.networks.layers import Activation, Dense, program_of
 
 KINDS = ("box", "simplex", "ball", "priced")

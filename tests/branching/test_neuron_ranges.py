@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.methods.relu_branching.neuron_ranges import CLOSE, known_neurons
-from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.branching.neuron_ranges import CLOSE, known_neurons
+from dovetail.branching.sign_search import SearchOptions, SignSearch
 from dovetail.networks.graph import Affine, Graph, GraphStep
 from dovetail.run.budget import Budget
+from tests.branching.closed_set_instance import KINDS, Instance, optimum_of
 from tests.conftest import FULL, sample
-from tests.methods.relu_branching.instance import KINDS, Instance, optimum_of
 from tests.networks.graph_values import vectors as graph_vectors
 
 
@@ -59,7 +59,7 @@ def test_points_of_three_layers_lie_within():
 def test_a_search_that_knows_them_ends_at_the_optimum(seed):
     true, targets = optimum_of(seed), Instance(seed, KINDS[seed]).targets()
     known = known_neurons(targets.planes, targets.domain, Budget(60), 10**6)
-    search = ReluSearch(targets, SearchOptions(batch=8), known)
+    search = SignSearch(targets, SearchOptions(batch=8), known)
     assert search.run(Budget(60)) == "closed"
     assert true - 1e-5 <= search.lower[0] <= true + 1e-7
 

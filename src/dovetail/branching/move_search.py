@@ -18,10 +18,9 @@ from torch import Tensor
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import Ranges
-from dovetail.methods.relu_branching.best_first import AnyNodes, BestFirst
-from dovetail.methods.relu_branching.targets import Neurons, Targets
-from dovetail.run import work
-from dovetail.run.budget import Budget
+from dovetail.branching.frontier import Parts
+from dovetail.branching.set_search import SetSearch
+from dovetail.branching.targets import Neurons, Targets
 
 TINY = 1e-9
 """Cells with no wider number are not divided."""
@@ -42,7 +41,7 @@ WIDER = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Cells(AnyNodes):
+class Cells(Parts):
     """P cells."""
 
     low: Tensor
@@ -111,7 +110,7 @@ class SignedMoves:
         return low, high
 
 
-class MoveSearch(BestFirst[Cells]):
+class MoveSearch(SetSearch[Cells]):
     """One search over cells."""
 
     def __init__(
@@ -130,7 +129,7 @@ class MoveSearch(BestFirst[Cells]):
         super().__init__(targets, batch, most_nodes, tolerance)
 
     def _at_once(self) -> int:
-        many = min(int(SPLIT_SHARE * len(self._open)), self._most_at_once // 2)
+        many = min(int(SPLIT_SHARE * len(self.frontier)), self._most_at_once // 2)
         return max(super()._at_once(), many)
 
     def _roots(self) -> Cells:
@@ -141,15 +140,16 @@ class MoveSearch(BestFirst[Cells]):
         cells = Cells(target, torch.full_like(like, -torch.inf), low, high, torch.zeros_like(target), sign)
         return self._bounded(cells)
 
-    def _expanded(self, taken: Cells, budget: Budget) -> Cells:
+    def _expanded(self, taken: Cells) -> Cells:
         tiny = (taken.high - taken.low).amax(1) < TINY
-        self._put_aside(taken.target[tiny], taken.bound[tiny])
-        return self._bounded(taken.take(~tiny).children())
+        found = self._bounded(taken.take(~tiny).children())
+        self._put_aside(taken.take(tiny))
+        return found
 
-    def _bounded(self, cells: Cells) -> Cells:
+    def _bounded(self, parts: Cells) -> Cells:
         """Cells with bounds, cut, and the next division; points are tried too."""
-        self.nodes += len(cells)
-        work.count(nodes=len(cells), effort=3.5e-2 + 6e-6 * len(cells))
+        cells = parts
+        self._counted(len(cells))
         if not len(cells):
             return cells
         root = self.targets.take(cells.target)
@@ -224,7 +224,7 @@ class MoveSearch(BestFirst[Cells]):
         new_most = torch.where(reduced > 0.0, torch.minimum(most, least + room), most)
         new_least = torch.where(reduced < 0.0, torch.maximum(least, end - room), least)
         was_cut = ((new_most < most) | (new_least > least)).any(1)
-        self._put_aside(cells.target[was_cut], limit[was_cut])
+        self._close_at(cells.target[was_cut], limit[was_cut])
         return self._signed.cut(cells.low, cells.high, new_least, new_most)
 
 
