@@ -75,7 +75,7 @@ def require_interval(what: str, lower: FloatArray, upper: FloatArray, name_of: N
 
 
 def as_array(what: str, values: Any) -> NDArray[Any]:
-    """Whatever was given, as an array of one shape."""
+    """Any array-like input as an array of a single shape."""
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError) as reason:
@@ -142,7 +142,7 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
 
 
 def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
-    """The array that these columns belong to, if they are all of its columns in order; otherwise None."""
+    """The array whose columns these are, if they are all its columns in order; otherwise None."""
     first, width = columns[0], len(columns)
     if first.ndim != 1 or len(first) < 2 or first.strides[0] != width * first.itemsize:
         return None
@@ -155,7 +155,8 @@ def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
 
 
 def all_finite(numbers: FloatArray) -> bool:
-    """Whether all values are finite. A sum nearly always decides this without extra memory.
+    """Whether all values are finite. The sum of the values decides this in nearly all cases, without extra
+    memory.
 
     >>> import numpy as np
     >>> from dovetail.core.arrays import all_finite

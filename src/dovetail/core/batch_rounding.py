@@ -28,8 +28,8 @@ APART = 4.0
 """Factor on the measured difference: another machine may err in the other direction, and a few rows do not
 show the maximum."""
 ROWS, HAIR = 16, 1e-4
-"""A single row may be rounded well by chance. So many rows nearby are evaluated too, moved by this relative
-amount."""
+"""A single row may be rounded well by chance. Number of neighbouring rows that are evaluated too, and the
+relative distance to them."""
 MOST_NEAR = 256
 """Number of rows evaluated to measure a network's rounding; more rows hardly change the result. Every row is
 also compared with the float64 copy."""
@@ -61,7 +61,7 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
 
     def evaluate(X: FloatArray) -> FloatArray:
         size = DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
-        with warnings.catch_warnings():  # of rows that must not be written to: copies leave them alone
+        with warnings.catch_warnings():  # the rows must not be written to: copies leave them unchanged
             warnings.simplefilter("ignore", UserWarning)
             rows = torch.from_numpy(np.ascontiguousarray(X))
         parts = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
@@ -85,7 +85,7 @@ def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray
 
 
 def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArray:
-    """`MOST_NEAR` of these rows: the least decided ones, or some at equal distances."""
+    """`MOST_NEAR` of these rows: the least decided ones, or rows at equal distances in the list."""
     if not block.classifies:
         rows = np.flatnonzero(which)
         return np.asarray(rows[_sampled_rows(len(rows))])
@@ -102,7 +102,7 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
 def batch_rounding(
     block: Block, values: FloatArray, near: FloatArray, others: list[FloatArray]
 ) -> FloatArray:
-    """(n, q) by how much each of `values` may differ from the answer elsewhere. `near` is the measurement of
+    """(n, q) by how much each of `values` may differ from the answer elsewhere. `near` is the result of
     `nearby`; `others` are answers to the same rows by other routes, or NaN."""
     if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
@@ -184,7 +184,7 @@ class BlockAnswers:
             self.__dict__.pop("_unclear", None)
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
-        """(k, q) changes of the values when the inputs of these samples change, one input at a time."""
+        """(k, q) changes of the values if the inputs of these samples change, one input at a time."""
         inputs = self.block.inputs[samples]
         u, evaluate = self._x[inputs], self._evaluate
         moved, before = np.zeros((len(u), self.block.outputs.shape[1])), evaluate(u)
@@ -276,7 +276,7 @@ class BlockAnswers:
 
     @property
     def turning(self) -> Worst:
-        """A class that was the same by all routes here, but may differ elsewhere."""
+        """A class that was the same in all evaluations here, but may differ on another machine."""
         if self.block.description.is_float64 or not np.any(self._unclear):
             return Worst()
         i = int(np.flatnonzero(self._unclear)[0])
@@ -313,7 +313,7 @@ def largest(kinds: Sequence[Worst]) -> Worst:
 
 
 def worst_of(amounts: FloatArray, name_of: NameOf) -> Worst:
-    """The largest amount with the name of its place; NaN counts as the largest."""
+    """The largest amount with the name of its place; NaN counts as larger than any number."""
     return worst_in_pieces(lambda some: amounts[some], (len(amounts), 1), name_of)
 
 
@@ -323,7 +323,7 @@ def worst_in_pieces(amounts: Callable[[slice], FloatArray], shape: tuple[int, in
     def most(some: slice) -> tuple[float, int]:
         found = np.asarray(amounts(some)).ravel()
         at = int(np.argmax(found))
-        # numpy's largest is no number, where there is one
+        # the maximum of numpy is NaN if a value is NaN
         return (np.inf if np.isnan(found[at]) else float(found[at])), some.start * shape[1] + at
 
     if shape[0] * shape[1] == 0:

@@ -92,7 +92,7 @@ class Violation:
         if worst.amount == 0.0:
             return "nothing"
         if kind == "bounds" and worst.amount == np.inf:
-            return f"finiteness: {worst.name}"  # nothing else was looked at
+            return f"finiteness: {worst.name}"  # only the first kinds were evaluated
         return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     many calls as there are samples, for a quarter of a second at most.
     """
     plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (problem.stated.n_columns,)
-    point = x if plain else vector("x", x, problem.stated.n_columns)  # it is looked at, no more
+    point = x if plain else vector("x", x, problem.stated.n_columns)  # the array is only read
     return Checker(problem).violation(np.asarray(point), one_by_one=True)
 
 
@@ -148,11 +148,11 @@ class Checker:
     def completed(
         self, x: FloatArray, *, one_by_one: bool = False, worth: Callable[[FloatArray], bool] | None = None
     ) -> tuple[FloatArray, Violation]:
-        """`x` with every output set by its predictor, and its violation. `x` may be changed in place. A
-        point that violates a constraint or bound, or is not `worth` it, is not evaluated by other routes (in
-        float64, at rows nearby)."""
+        """`x` with every output set by its predictor, and its violation. `x` may be changed in place. A point
+        that violates a constraint or bound, or is not `worth` a full check, is not evaluated by other routes
+        (in float64, at rows nearby)."""
         problem, answers, begin = self._problem, None, perf_counter()
-        if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
+        if len(problem.stages) == 1:  # one batch of all samples per predictor, as in the check
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
                 block.write(x, block.decode(values) + 0.0)  # never -0
@@ -176,7 +176,7 @@ class Checker:
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
         said = self._block_answers(x, one_by_one, answers)
-        # classes cannot turn by a little: only where outputs are numbers does rounding reach the rows
+        # the class of a sample changes as a whole: only numeric outputs let rounding reach the rows
         numbers = not all(block.classifies for block in self._problem.blocks)
         beyond = [part.beyond(x) for part in program.rows] if numbers else []
         return Violation(
@@ -204,7 +204,7 @@ class Checker:
         return largest(found)
 
     def _farthest_row(self, x: FloatArray) -> Worst:
-        """The same, without computing the amounts of all rows."""
+        """The largest violation of the rows, without computing the amounts of all rows."""
         found, first = [Worst()], 0
         for part in self._problem.stated.rows:
             amount, at = part.farthest(x)

@@ -1,11 +1,12 @@
 """Which classes a rounding network may give: by how much the losing logit may still win.
 
 In exact arithmetic tanh, a sigmoid or a softmax is strictly increasing and changes no class. In floating
-point it ties where it is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied classes wins.
-A proof must hold for the class that the deployed network gives, so the conditions on logits are relaxed by
-the effect of saturation and rounding: class k of several: logit_k - logit_j >= -slack[k, j] for every j;
-class 1 of one: logit >= -slack[0], class 0: logit <= slack[1]. Every point that the network can give
-satisfies these conditions, ties included. Where logits may be deep in saturation the slack is infinite.
+point an activation has ties where it is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied
+classes is chosen. A proof must hold for the class that the deployed network gives, so the conditions on
+logits are relaxed by the effect of saturation and rounding: class k of several: logit_k - logit_j >=
+-slack[k, j] for every j; class 1 of one: logit >= -slack[0], class 0: logit <= slack[1]. Every point that the
+network can give satisfies these conditions, ties included. Where logits may be deep in saturation the slack
+is infinite.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Slack = Callable[[FloatArray, FloatArray], FloatArray]
 def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """How far the deployed predictor may be from its program, for samples with inputs between (n, d) bounds.
 
-    Per output, (n, q), or of a class as `class_slack` says. Infinity where nothing is known for sure.
+    Per output, (n, q), or for a class as in `class_slack`. Infinity where no valid limit is known.
     """
     return slack_of(block)(lower, upper)
 
@@ -55,7 +56,7 @@ def block_steps(block: Block, graph: Graph) -> StepRounding | None:
 
 
 def slack_of(block: Block) -> Slack:
-    """The same as a function of the bounds. The predictor is analysed once and must not change meanwhile."""
+    """The slack as a function of the bounds. The predictor is analysed once and must not change meanwhile."""
     outputs = block.outputs.shape[1]
     program = block.description.program_if_known(block.inputs.shape[1])
     arithmetic = None if program is None else program.arithmetic
@@ -107,7 +108,7 @@ def logit(p: float) -> float:
 
 
 def _order_slack(kind: str, arithmetic: Arithmetic, low: FloatArray, high: FloatArray) -> FloatArray:
-    """By how much a smaller logit may come out as large as a larger one, for each pair; (n, q, q)."""
+    """By how much a smaller logit may be rounded to the value of a larger one, for each pair; (n, q, q)."""
     pairs = (*high.shape, high.shape[1])
     if not kind:
         return np.zeros(pairs)

@@ -34,10 +34,10 @@ class Description:
     """Where it computes: "cpu", "cuda:0", ..."""
 
     features: int | None = None
-    """Number of features. The description of a block has it; a predictor states it if known, so that another
-    number is refused by name."""
+    """Number of features. A block's description always has the number; a predictor states it if known, so
+    that a wrong number is refused by name."""
     outputs: int | None = None
-    """Number of outputs. The description of a block has it."""
+    """Number of outputs. A block's description always has it."""
     feature_names: tuple[str, ...] | None = None
     """Names of the features in order, if the predictor was trained on a frame."""
 
@@ -81,7 +81,8 @@ class Description:
     """A function that returns its trees in flat form, for methods that use cells. It raises a
     `PredictorError` that says what cannot be read."""
     why_no_trees: str = ""
-    """Why trees inside the predictor cannot be read, if it is nothing but trees behind other steps."""
+    """Why trees inside the predictor cannot be read, if the predictor consists of preprocessing steps and
+    trees."""
 
     @property
     def is_float64(self) -> bool:

@@ -18,8 +18,8 @@ from dovetail.core.problem import Problem
 HAIR = 1e-9
 """Relative to a feature's range: smaller distances may be rounding and are not listed."""
 NOTABLE = 0.01
-"""Relative to a feature's range: smaller distances are recorded without a warning, because the smallest
-value of a sample is often slightly above 0 where 0 is meant."""
+"""Relative to a feature's range: smaller distances are recorded without a warning, because the smallest value
+of a sample is often slightly above a true minimum of 0."""
 
 
 @dataclass(frozen=True)

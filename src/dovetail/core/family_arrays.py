@@ -171,7 +171,7 @@ class RowArrays:
 
 
 def as_data(what: str, values: Any, *, across: bool = False) -> FloatArray:
-    """Numbers as float64 with zero or two dimensions: a vector has one number for each block, or with
+    """Numbers as a float64 array with zero or two dimensions: a vector has one number for each block, or with
     `across` one for each column."""
     try:
         if values is None or np.iscomplexobj(values):
@@ -189,7 +189,7 @@ def as_data(what: str, values: Any, *, across: bool = False) -> FloatArray:
 
 
 def require_shape(what: str, array: FloatArray, count: int, width: int) -> None:
-    """Refuse what does not broadcast to (count, width)."""
+    """Refuse an array that does not broadcast to (count, width)."""
     if array.ndim and (array.shape[0] not in (1, count) or array.shape[1] not in (1, width)):
         raise ModelError(
             f"{what} has shape {array.shape}; give a number, or an array of shape ({count},), (1, {width}) "

@@ -1,6 +1,6 @@
 """Files: limits on reading, and safe writing.
 
-A small file may ask for all memory and time there is. Every reader therefore has limits, wide enough for
+Without limits a small file may use up all memory and time. Every reader therefore has limits, wide enough for
 honest files, which a caller can raise.
 
 Files are written under a temporary name in the same folder and then renamed. A reader, also after a crash, a
@@ -71,11 +71,11 @@ def text_of(path: Path, most_bytes: int) -> str:
 
 @dataclass
 class Meter:
-    """Counts what reading one file has used, against its limits."""
+    """Counts the resources that reading one file has used, against its limits."""
 
     name: str
     limits: FileLimits
-    """Complete: no limit is None."""
+    """The limits, with defaults filled in, so that none is None."""
     call: str
     """The call that takes `limits=`, for messages."""
     error: type[DovetailError]
@@ -128,7 +128,7 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     path = Path(path)
     whole = content.encode("utf-8") if isinstance(content, str) else content
     try:
-        _write(Path(os.path.realpath(path)), whole)  # a link stays one, and what it leads to is replaced
+        _write(Path(os.path.realpath(path)), whole)  # a symbolic link is kept; its target is replaced
     except OSError as reason:
         raise _unwritable(path, reason) from None
     return path
@@ -151,7 +151,7 @@ def require_writable(path: str | Path) -> None:
 
 
 def _write(place: Path, whole: bytes) -> None:
-    if place.exists() and not place.is_file():  # a pipe or a device: nothing can be put in its place
+    if place.exists() and not place.is_file():  # a pipe or a device cannot be replaced by a new file
         place.write_bytes(whole)
         return
     beside = _beside(place, whole)
@@ -167,7 +167,7 @@ def _write(place: Path, whole: bytes) -> None:
 def _beside(place: Path, whole: bytes) -> Path:
     """A new file in the same folder, complete and on the disk, to be renamed."""
     beside = place.with_name(f".dovetail-{uuid4().hex}.part")
-    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less what the umask forbids
+    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # reduced by the umask
     try:
         with os.fdopen(number, "wb") as file:
             file.write(whole)

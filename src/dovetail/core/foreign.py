@@ -30,11 +30,12 @@ class RaggedError(ModelError):
 
 
 def as_array(given: Any, unfold: Callable[[Any], Any]) -> ObjectArray:
-    """Nested lists, arrays, frames and a tool's own containers as one array of variables and numbers.
+    """Converts nested lists, arrays, frames and a tool's own containers to one array of variables and
+    numbers.
 
     `unfold` turns a container of the tool into an array or a list, and returns everything else unchanged.
-    numpy never inspects the leaves, because variables of several tools look like sequences or integers.
-    Leaves are not asked for missing attributes either, because gurobipy repeats that complaint at the next
+    numpy never inspects the leaves, because variables of several tools look like sequences or integers. The
+    entries are not asked for missing attributes either, because gurobipy repeats that complaint at the next
     error.
     """
     shape, leaves = _leaves(given, unfold)
@@ -122,7 +123,7 @@ def _common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 NUMBER = -1
-"""Stands for a column if there is a number instead of a variable."""
+"""Marks an entry that is a number instead of a variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ class Slack:
     at_least: float = -np.inf
 
     def value(self, x: FloatArray) -> float:
-        """Its value at the point `x`."""
+        """The variable's value at the point `x`."""
         activity = np.dot(self.coefficients, x[np.asarray(self.columns, dtype=np.int64)])
         return max(float(self.constant + activity), self.at_least)
 
@@ -192,14 +193,14 @@ class Answer:
 
 
 class Ties(Protocol):
-    """What a tool's own functions ask about the predictors attached to a model."""
+    """The calls by which a tool asks about the predictors attached to a model."""
 
     def refuse(self, parts: Iterable[Any]) -> None:
         """Raise a `ModelError` if the tool must not solve a model that contains these parts (`enclosed`)."""
         ...
 
     def copied(self, parts: Iterable[Any], copy: Any) -> None:
-        """Note that `copy` is a copy of a model with these parts; it has none of their predictors."""
+        """Record that `copy` is a copy of a model with these parts; the copy has none of their predictors."""
         ...
 
 
@@ -208,7 +209,7 @@ class ForeignModel(ABC):
     variables are identified by their objects, without containers of their own."""
 
     tool: str
-    """What messages call its models."""
+    """The name of the tool's models in messages."""
     heavy: tuple[type, ...] = ()
     """Containers that keep the whole model alive; between solves only their contents are kept."""
 
@@ -234,7 +235,7 @@ class ForeignModel(ABC):
 
     @abstractmethod
     def discard(self, created: Any) -> None:
-        """Remove what `create` made."""
+        """Remove the variables that `create` made."""
 
     @abstractmethod
     def load(self, reading: Reading, answer: Answer) -> None:
@@ -272,7 +273,7 @@ class Places:
     number: FloatArray
 
     def values(self, x: FloatArray) -> FloatArray:
-        """What the entries are at the point `x`."""
+        """The values of the entries at the point `x`."""
         return np.where(self.column == NUMBER, self.number, x[self.column])
 
 
@@ -312,7 +313,7 @@ class Origin:
         else:
             self._require_in_place("solve it again, or ask by name")
             places = locate(self.model, reading, "value()", entries)
-        if np.any(places.column >= len(self.reading.keys)):  # slacks, which are worked out for those who ask
+        if np.any(places.column >= len(self.reading.keys)):  # slacks are computed on request only
             x = self.reading.whole(x)
         return self.model.like(given, places.values(x))
 

@@ -41,13 +41,15 @@ FINE = 1e3 * TOLERANCE
 """Integer rows with smaller entries can meet the tolerance on purpose; others only by coincidence."""
 
 SMALLEST, LARGEST = 1e-9, 1e15
-"""HiGHS drops matrix entries below the first with only a warning, and refuses those above the second."""
+"""HiGHS drops matrix entries below the first number with only a warning, and refuses entries above the
+second."""
 INFINITE_COST = 1e20
 """HiGHS treats costs from here on as infinite."""
 
 
 _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
-"""Checked matrices by id. They are read-only, so that derived programs share them without another check."""
+"""Checked matrices by the id of the object. They are read-only, so that derived programs share them without
+another check."""
 
 
 class _Distinct(tuple[str, ...]):
@@ -60,10 +62,11 @@ class _Distinct(tuple[str, ...]):
 class Mip:
     """A mixed-integer linear program as arrays; checked and read-only after construction.
 
-    min or max cost'x + offset, subject to row_lower <= A x <= row_upper, lower <= x <= upper, and x_j
-    integer where integer[j]. `A` is dense, sparse, or None without constraints. A scalar stands for a vector
-    of this value. Variables are >= 0 by default. `names` (of variables) and `row_names` (of constraints) are
-    used in messages and to address variables; without names they are ``x[j]`` and ``row[i]``.
+    min or max cost'x + offset, subject to row_lower <= A x <= row_upper, lower <= x <= upper, and x_j integer
+    where integer[j]. `A` is dense, sparse, or None without constraints. A scalar stands for a vector with
+    this value in every entry. Variables are >= 0 by default. `names` (of variables) and `row_names` (of
+    constraints) are used in messages and to address variables; without names they are ``x[j]`` and
+    ``row[i]``.
 
     >>> import dovetail as dt
     >>> mip = dt.Mip(
@@ -203,7 +206,7 @@ class Mip:
     def row_violation(self, X: FloatArray) -> FloatArray:
         """The violation of rows at a point, or (T, rows) at each row of `X`.
 
-        Signed: negative inside, minus the slack of the nearer limit. For searches; the check has its own
+        Signed: negative inside, minus the slack of the nearer limit. Used by searches; the check has its own
         computation.
         """
         activity = times(self.A, X)
@@ -227,7 +230,7 @@ class Mip:
 
     @cached_property
     def turned(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """The transpose of A and of |A|, made once, because bounds from multipliers need them often."""
+        """The transposes of A and |A|, made once, because bounds from multipliers use them often."""
         turned = sp.csr_array(self.A.T)
         return turned, sp.csr_array(abs(turned))
 
@@ -289,8 +292,8 @@ class Mip:
 
 
 def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds of integers, rounded inwards. If no whole number lies between them they are kept, and the solve
-    finds the problem infeasible."""
+    """Bounds of integers, rounded inwards. If no whole number lies between the bounds, they are kept, and the
+    solve finds the problem infeasible."""
     low, high = np.ceil(lower - TOLERANCE), np.floor(upper + TOLERANCE)
     empty = low > high
     if not np.any(empty):

@@ -21,7 +21,7 @@ def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
     given = list(names)
     if not any(given):
         return None
-    result: dict[str, None] = {}  # as an ordered set
+    result: dict[str, None] = {}  # a dict serves as an ordered set
     again: Counter[str] = Counter()
     for j, name in enumerate(given):
         unique = name or f"x[{j}]"
@@ -136,7 +136,7 @@ _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
 def require_feature_order(block: str, what: str, given: Sequence[str], trained: Sequence[str] | None) -> None:
-    """Refuse names that are those of all features, in another order."""
+    """Refuse names that are a permutation of the features' names."""
     if trained is not None and is_another_order(given, trained):
         raise PredictorError(
             f"{block}: {what} has the columns {', '.join(given)}, but the predictor was trained on "
@@ -148,9 +148,9 @@ def is_another_order(given: Sequence[str], trained: Sequence[str]) -> bool:
     """Whether the names are those of all features in another order.
 
     A feature may be a whole name (``heat``), the beginning of a name (``heat[3]``, ``heat_oven``), or one of
-    its indices (``setting[heat,3]``). Other names say nothing about the order.
+    its indices (``setting[heat,3]``). Names of other forms say nothing about the order.
     """
-    if all(name.isdigit() for name in trained):  # which any index may be
+    if all(name.isdigit() for name in trained):  # an index may be any of these
         return False
     meant = [features_in(name, trained) for name in given]
     order = [name for features in meant if len(features) == 1 for name in features]

@@ -44,7 +44,7 @@ def require_count(what: str, value: object, *, at_least: int) -> None:
 
 
 def require_flags(what: str, options: object, *names: str) -> None:
-    """Refuse fields of an object of options that are neither true nor false."""
+    """Refuse an options object whose boolean fields are neither true nor false."""
     for name in names:
         value = getattr(options, name)
         if type(value).__name__ not in ("bool", "bool_"):  # numpy's own, without importing it
@@ -52,7 +52,7 @@ def require_flags(what: str, options: object, *names: str) -> None:
 
 
 def require_choice(what: str, value: object, choices: Collection[str]) -> None:
-    """Refuse what is not among the names."""
+    """Refuse a value that is not among the names."""
     if not isinstance(value, str) or value not in choices:
         meant = did_you_mean(value, choices) or "."
         raise OptionError(f"{what} is {value!r}; choose {', '.join(choices)}{meant}")

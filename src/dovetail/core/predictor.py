@@ -35,7 +35,7 @@ from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.table import Recogniser
 
-if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
+if TYPE_CHECKING:  # this module is imported with the package: it must load neither numpy nor torch
     import torch
 
     from dovetail.core.arrays import FloatArray, IntArray
@@ -82,7 +82,7 @@ class OnDevice(Protocol):
 
 
 class EvaluationsSpentError(PredictorError):
-    """Raised by a predictor whose evaluations are used up. The solve then ends."""
+    """Raised by a predictor that has reached its limit on evaluations. The solve then ends."""
 
 
 Builder = Callable[[Any], object]

@@ -114,7 +114,7 @@ def renewed(mip: Mip, block: Block) -> Block:
     _require_unchanged(block, points)
     try:
         description = _describe(block.name, block.predictor, points, block.inputs)
-    except PredictorError:  # its answers are judged as they are; what it was is the best that is known
+    except PredictorError:  # the old description stays in use
         return block
     sizes = {"features": block.inputs.shape[1], "outputs": block.outputs.shape[1]}
     description = replace(description, **sizes)
@@ -124,7 +124,7 @@ def renewed(mip: Mip, block: Block) -> Block:
 def _fitting(
     name: str, predictor: Predictor, points: FloatArray, inputs: IntArray, outputs: int
 ) -> tuple[Predictor, Description]:
-    """The predictor, or its other form with so many outputs."""
+    """The predictor, or its alternative form with this number of outputs."""
     first = _describe(name, predictor, points, inputs)
     if first.outputs not in (None, outputs):
         for form in map(as_predictor, first.other_forms):
@@ -156,8 +156,8 @@ def _tell_dtypes(description: Description) -> None:
 
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
-    """Seeded random points of the input box, distributed over the samples. What is fixed, up to what the
-    check accepts, has its value: it may be a category, which a predictor rounds."""
+    """Seeded random points of the input box, distributed over the samples. A fixed input, up to the tolerance
+    of the check, has exactly its value: it may be a category, which a predictor rounds."""
     rng = np.random.default_rng(0)
     rows = inputs[np.linspace(0, len(inputs) - 1, count).astype(int)]
     lower, upper = within_reach(mip.lower[rows], mip.upper[rows])
@@ -187,7 +187,7 @@ def _named(name: str, points: FloatArray) -> Iterator[None]:
 
 
 def _advice(reason: Exception) -> str:
-    """What to check if an error is about sizes; other errors of a function need no advice."""
+    """Advice if an error is about sizes; other errors of a function need none."""
     sizes = ("shape", "dimension", "size", "feature", "broadcast", "index")
     told = any(word in str(reason).lower() for word in sizes)
     return ". inputs must have as many variables per sample as it has features." if told else ""
@@ -207,7 +207,7 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
 
 
 def _differ(a: FloatArray, b: FloatArray, description: Description) -> bool:
-    return not np.all(np.abs(a - b) <= description.rounding * (1.0 + np.abs(a)))  # so that NaN differs
+    return not np.all(np.abs(a - b) <= description.rounding * (1.0 + np.abs(a)))  # NaN counts as a difference
 
 
 def _require_determinism(
@@ -229,7 +229,7 @@ def _require_independent_rows(
         elsewhere = _evaluate(name, predictor, points[::-1])[::-1]
         same = not (_differ(values[:1], alone, description) or _differ(values, elsewhere, description))
         same = same or _only_rounded(predictor, description, points, values, alone, elsewhere)
-    except PredictorError as failure:  # it answered the whole batch, and fails on a part of it
+    except PredictorError as failure:  # the predictor evaluated the whole batch but fails on a part of it
         same, reason = False, failure
     if not same:
         raise PredictorError(

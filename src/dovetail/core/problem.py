@@ -201,7 +201,7 @@ class Problem:
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
-            stages(self.stated, blocks)  # refuses a cycle before the block is kept
+            stages(self.stated, blocks)  # raises an error for a cycle before the block is kept
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
@@ -241,7 +241,7 @@ class Problem:
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
     ) -> IntArray:
-        """Add variables without costs and constraints; their indices."""
+        """Add variables without costs and constraints; returns their indices."""
         first = self.mip.n_columns
         self._program = self._program.with_mip(self.mip.with_columns(lower, upper, integer, names))
         self._add_unread(len(names))
@@ -415,7 +415,8 @@ def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) 
 
 
 def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
-    """(count,) the length of the longest chain to each sample; -1 on a cycle and after it."""
+    """(count,) the length of the longest chain of predictors that leads to each sample; -1 on a cycle and
+    after it."""
     waiting = np.bincount(reader, minlength=count)
     order = np.argsort(source, kind="stable")
     readers = reader[order]

@@ -1,8 +1,8 @@
 """Quadratic functions: the quadratic terms of a model, and the block that computes them.
 
-A `Mip` is linear. Quadratic terms of another tool's model are read as `QuadraticTerms`. Blocks compute these
-terms (`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` gives the curvature and the tangents
-of each block.
+A `Mip` has linear terms only. Quadratic terms of another tool's model are read as `QuadraticTerms`. Blocks
+compute these terms (`reformulations/quadratic_blocks.py`), and a `QuadraticFunction` gives the curvature and
+the tangents of each block.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
     single = _single_square(Q)
     if single is not None:
         return single
-    if not np.any(Q - np.diag(np.diag(Q))):  # squares of single variables: nothing is rotated, so nothing
-        curvature, directions = np.diag(Q), np.eye(len(Q))  # but a root is rounded
+    if not np.any(Q - np.diag(np.diag(Q))):  # squares of single variables need no rotation: only the
+        curvature, directions = np.diag(Q), np.eye(len(Q))  # square root is rounded
     else:
         curvature, directions = np.linalg.eigh(Q)
     noise = 4.0 * len(Q) * np.finfo(np.float64).eps * float(np.max(np.abs(curvature), initial=0.0))
@@ -88,7 +88,8 @@ def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _single_square(Q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """The factors of plus or minus one square, as it was written: (x - y)^2 has to be 0 where x = y."""
+    """The two factors of plus or minus one square, as it was written: (x - y)^2 must be exactly 0 where x =
+    y."""
     top = int(np.argmax(np.abs(np.diag(Q))))
     peak = float(Q[top, top])
     if peak == 0.0:

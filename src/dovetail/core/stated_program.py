@@ -32,8 +32,8 @@ from dovetail.core.pieces import each_piece, piece_of
 from dovetail.core.template import Template, column_names, columns_of, expanded, row_names, sides_of
 
 CHUNK = 4096
-"""Number of blocks added up at once: nested sums of this size lose a thousandth of the accuracy that one
-long sum loses."""
+"""Number of blocks added up at once: nested sums of this size are a thousand times as accurate as one long
+sum."""
 
 
 class RowPart(ABC):
@@ -43,7 +43,7 @@ class RowPart(ABC):
         self.size = size
         """Number of rows."""
         self.nonzeros = nonzeros
-        """Number of matrix entries that they stand for."""
+        """Number of matrix entries of these rows."""
         self.sides = sides
         """Lower and upper limits, which broadcast to (blocks, rows of one block)."""
 
@@ -80,7 +80,7 @@ class HostRows(RowPart):
         yield self.host.A.data
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """Computed with the matrix."""
+        """Uses the matrix."""
         A = self._sizes if sizes else self.host.A
         return np.asarray(A @ x[: self.host.n_columns])
 
@@ -108,7 +108,7 @@ class PrivateRows(_TemplateRows):
         super().__init__(template, row, template.count)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """Block by block."""
+        """Computed block by block."""
         values, shape = self.template.values(x), (self.template.count, self.row.width)
         total = np.empty(shape)
         each_piece(lambda some: self._add_up(values, some, total[some], sizes), *shape)
@@ -150,7 +150,7 @@ class PrivateRows(_TemplateRows):
             found[...] = _outside(found, lower, upper)
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
-        """Piece by piece: nothing as large as all rows is made."""
+        """Computed piece by piece: no array has the size of all rows."""
         values, shape = self.template.values(x), (self.template.count, self.row.width)
 
         def most(some: slice) -> tuple[slice, float, int]:
@@ -169,7 +169,7 @@ class CouplingRows(_TemplateRows):
         super().__init__(template, row, 1)
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
-        """Sums over all blocks."""
+        """Sums over all blocks of the template."""
         total = np.zeros(self.row.width)
         for column, entry in self.row.host.items():
             total += (np.abs(entry) if sizes else entry).ravel() * x[column]
@@ -233,16 +233,16 @@ class ColumnPart:
 
     @property
     def costs(self) -> bool:
-        """Whether any of them has a cost."""
+        """Whether any of the columns has a cost."""
         return bool(np.any(self.cost))
 
     @property
     def whole(self) -> bool:
-        """Whether any of them is an integer."""
+        """Whether any of the columns is an integer."""
         return bool(np.any(self.integer))
 
     def value(self, x: FloatArray) -> float:
-        """Their part of the objective."""
+        """The columns' part of the objective."""
         mine = self.of(x)
         return float(self.cost * mine.sum()) if self.cost.ndim == 0 else float((self.cost * mine).sum())
 
@@ -326,7 +326,7 @@ class StatedProgram:
 
     @cached_property
     def mip(self) -> Mip:
-        """The program over all columns, made when it is first asked for."""
+        """The program over all columns, made on first access."""
         if self.waiting:
             return expanded(self.host, self.own_sense, self.waiting)
         if self.host is None:
@@ -335,7 +335,7 @@ class StatedProgram:
 
     @property
     def sense(self) -> Literal["min", "max"]:
-        """The sense of the `Mip`, or its own."""
+        """The sense of the `Mip`, or that of a problem without a `Mip`."""
         return self.own_sense if self.host is None else self.host.sense
 
     @property
@@ -376,7 +376,7 @@ class StatedProgram:
 
     @cached_property
     def names(self) -> Sequence[str] | None:
-        """Names of the columns, made when they are read."""
+        """Names of the columns, made on first access."""
         return column_names(self.host, self.waiting) if self.waiting else self.mip.names
 
     @cached_property

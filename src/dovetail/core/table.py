@@ -60,7 +60,7 @@ class Part:
 
     def availability(self) -> str:
         """The installed version of the library, or how to install it; empty if none is needed."""
-        from importlib.metadata import PackageNotFoundError, version  # slow to import, for lists only
+        from importlib.metadata import PackageNotFoundError, version  # slow to import
 
         if not self.library:
             return ""
@@ -78,9 +78,9 @@ class Table(Mapping[str, Part], Generic[Made]):
 
     def __init__(self, family: str, title: str, *parts: Part, otherwise: str = "") -> None:
         self.family = family
-        """What messages call a part: "method"."""
+        """The kind of part in messages, for example "method"."""
         self.title = title
-        """What lists call the parts."""
+        """The title of the family in lists."""
         self._otherwise = otherwise
         self._parts = {part.name: part for part in parts}
 
@@ -106,7 +106,7 @@ class Table(Mapping[str, Part], Generic[Made]):
         self._parts[part.name] = part
 
     def load(self, name: str) -> Callable[..., Made]:
-        """The class or function of that name; unknown names raise an error that lists the known ones."""
+        """The class or function with that name; an unknown name raises an error that lists the known ones."""
         if name not in self._parts:
             known = ", ".join([*self._parts, *([self._otherwise] if self._otherwise else [])])
             meant = did_you_mean(name, self._parts) or "."

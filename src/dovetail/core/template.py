@@ -1,6 +1,6 @@
 """A template: many equal blocks with data of their own, and rows that couple them.
 
-It holds the arrays as they were stated. Nothing here grows with the number of blocks except the user's
+The arrays are stored as they were stated. Nothing here grows with the number of blocks except the user's
 arrays; `expanded` makes the full program when it is needed.
 """
 
@@ -192,7 +192,7 @@ def places_of(columns: FamilyColumns) -> list[Place]:
 
 
 def column_of(array: FloatArray, k: int) -> FloatArray:
-    """(blocks,) or (1,): one column of an array that broadcasts to (blocks, columns)."""
+    """(blocks,) or (1,): a single column of an array that broadcasts to (blocks, columns)."""
     return array.reshape(1) if array.ndim == 0 else array[:, k if array.shape[1] > 1 else 0]
 
 
@@ -241,7 +241,7 @@ def few_blocks(*columns: FamilyColumns, most: int = 16) -> tuple[Mip, tuple[IntA
 
 
 def columns_of(host: Mip | None, templates: Sequence[Template], part: str) -> NDArray[Any]:
-    """One number for each column."""
+    """A number for each column."""
     return _spread_out(
         None if host is None else getattr(host, part),
         [
@@ -254,7 +254,7 @@ def columns_of(host: Mip | None, templates: Sequence[Template], part: str) -> ND
 
 
 def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> FloatArray:
-    """One limit for each row."""
+    """A limit for each row."""
     own = None if host is None else getattr(host, f"row_{side}")
     rows = [(row, blocks) for template in templates for row, blocks in _rows(template)]
     stated = [(getattr(row, side), (blocks, row.width)) for row, blocks in rows]
@@ -338,7 +338,7 @@ def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, Fl
 
 
 def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
-    """One for each column."""
+    """An entry for each column."""
     given = [] if host is None else _given(host.names, "x", host.n_columns)
     return LazyNames(
         *given,
@@ -351,7 +351,7 @@ def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
 
 
 def row_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
-    """One for each row."""
+    """An entry for each row."""
     given = [] if host is None else _given(host.row_names, "row", host.n_rows)
     return LazyNames(*given, *(part for template in templates for part in _names_of_rows(template)))
 

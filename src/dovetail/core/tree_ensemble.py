@@ -2,10 +2,10 @@
 
     scores(x) = base + sum over trees of the value of the leaf that x falls into        y = link(scores)
 
-At a split x goes left where x[feature] <= threshold, in float64. Libraries compare in other ways: with <
-or <=, after a cast to float32. The threshold of the flat form accounts for the comparison: it is the
-*largest float64 that the library sends left*, so that x and the next number above x are separated exactly
-as in the library. Means, learning rates and weights of trees are included in the values of the leaves.
+At a split x goes left where x[feature] <= threshold, in float64. Libraries compare in other ways: with < or
+<=, after a cast to float32. The threshold of the flat form accounts for the library's comparison: it is the
+*largest float64 that the library sends left*, so that x and the next larger number are separated exactly as
+in the library. Means, learning rates and weights of trees are included in the values of the leaves.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class TreeEnsemble:
     """(scores,)."""
     link: Link = "identity"
     dtype: Literal["float64", "float32"] = "float64"
-    """The dtype in which its library adds up."""
+    """The dtype in which the library adds up leaves."""
     in_order: bool = False
-    """Whether the library is known to add up tree after tree, beginning with the base. Then its sum can be
-    repeated to the last bit, and is increasing in every leaf, because rounding is monotone."""
+    """Whether the library is known to add up tree after tree, beginning with the base. If known, the
+    library's sum can be repeated to the last bit, and it is increasing in every leaf, because rounding is
+    monotone."""
     categories: tuple[int, ...] = ()
     """Features that are category numbers, defined at integers only."""
 
@@ -209,7 +210,7 @@ class TreeEnsemble:
 
     def output_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The range of outputs for `summed` between two (..., scores) bounds, rounding included. Every link
-        is increasing in its own score, and a softmax is decreasing in the others."""
+        function is increasing in its own score, and a softmax is decreasing in the other scores."""
         low, high = low - self.sum_error, high + self.sum_error
         if self.link == "softmax":
             least, most = _softmax_range(low, high)

@@ -28,7 +28,7 @@ class Widening:
 
     @property
     def amount(self) -> float:
-        """The difference of the two."""
+        """By how much the limit changes."""
         return abs(self.needed - self.limit)
 
     def __str__(self) -> str:

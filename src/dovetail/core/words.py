@@ -49,7 +49,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     >>> did_you_mean("banana", ["time_limit", "seed"])
     ''
     """
-    from difflib import get_close_matches  # for those who have made a mistake only
+    from difflib import get_close_matches  # used only for error messages
     from itertools import islice
 
     words = {name.casefold(): name for name in islice(known, MOST_WORDS)}

@@ -1,6 +1,6 @@
 """A bound, the solutions for which it holds, and the arithmetic that proved it.
 
-The method that proves a bound gives its value, its scope and its support; all three reach the result
+The method that proves a bound states its value, its scope and its support; all three reach the result
 unchanged. `GapLimit` says how small the gap must be for a solution to be called optimal.
 """
 
@@ -25,8 +25,8 @@ class Scope(StrEnum):
     """Which points a bound holds for."""
 
     WRITTEN = "written"
-    """Points that satisfy the constraints exactly. A point that the check accepts may violate a constraint
-    by 1e-6, and then be better than the bound by what this violation gains."""
+    """Points that satisfy the constraints exactly. A point that the check accepts may violate a constraint by
+    1e-6, and may therefore be better than the bound by the gain from this violation."""
     CHECKED = "checked"
     """All points that the check accepts."""
 
@@ -65,7 +65,7 @@ class Estimate:
 
     value: float
     error: float
-    """One standard error."""
+    """The standard error of the estimate."""
 
 
 NO_BOUND = Bound(-math.inf)
@@ -77,9 +77,9 @@ class BoundFaultError(DovetailError, AssertionError):
 
 
 def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], float | None]) -> Bound:
-    """The bound in the presence of a verified point of `value`: at most this value. `noise` is the rounding
-    of the objective. Beyond it only a bound of the constraints as written may be undercut, by what the point
-    `gained` by violating them (None: unknown); anything else raises a `BoundFaultError`."""
+    """The bound after a verified point with this `value` was found: at most that value. `noise` is the
+    rounding of the objective. Only a bound of the constraints as written may be undercut, by what the point
+    `gained` by violating constraints (None: unknown); otherwise a `BoundFaultError` is raised."""
     excess = bound.value - value
     if excess <= 0.0:
         return bound
@@ -95,7 +95,7 @@ def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], fl
 
 @dataclass(frozen=True)
 class GapLimit:
-    """The gap up to which a point is optimal; one of the two limits is enough."""
+    """The gap up to which a point is optimal; reaching one of the two limits suffices."""
 
     relative: float = DEFAULT_GAP
     """|objective - bound| / |objective|, as `Result.gap` has it."""

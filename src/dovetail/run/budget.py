@@ -64,14 +64,14 @@ class Clock(Protocol):
         ...
 
     def undivided(self) -> AbstractContextManager[None]:
-        """No turn ends inside."""
+        """Inside, the computation keeps its turn."""
         ...
 
 
 class Budget:
-    """The wall time and memory that are left, and whether a stop was requested. `part` makes a shorter
-    budget for a piece of work: with a deadline of its own, and a limit on memory if given, but with the same
-    flag, so that Ctrl-C stops all pieces."""
+    """The wall time and memory that are left, and whether a stop was requested. `part` makes a shorter budget
+    for a piece of work: with its own deadline and, if given, its own limit on memory, but with the same flag,
+    so that Ctrl-C stops all pieces."""
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class Budget:
         clock: Clock | None = None,
     ) -> None:
         """`clock` belongs to a computation that takes turns with others, and is shared by the parts of its
-        budget. `spent` seconds have passed already, counted as at most half of the time. `nodes` of search
-        trees, counted in this process, end the budget as time does."""
+        budget. `spent` seconds have passed already, counted as at most half of the time. `nodes` limits the
+        nodes of search trees counted in this process; at the limit the budget ends as at the deadline."""
         self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
         self._clock: Clock | None = parent._clock if clock is None and parent is not None else clock
@@ -99,7 +99,7 @@ class Budget:
         self._stopped_at = math.inf
 
     def __reduce__(self) -> tuple[type[Budget], tuple[float]]:
-        """What travels to another process is the time left; the budget cannot be stopped there."""
+        """Only the time left is sent to another process; the budget cannot be stopped there."""
         return Budget, (0.0 if self.over else self.left,)
 
     def reserve(self, seconds: float) -> None:
@@ -194,13 +194,13 @@ class Budget:
         return self.ended
 
     def rest(self) -> None:
-        """A place between two long steps where others may have a turn."""
+        """A point between two long steps at which other computations may have a turn."""
         if self._clock is not None:
             self._clock.rest()
 
     @property
     def ended(self) -> StopReason | None:
-        """The same as `over` without a rest."""
+        """The same as `over`, without giving the turn to others."""
         if self.stopped:
             return self.stopped
         if self._memory is not None and self._memory.over:

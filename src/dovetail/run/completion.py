@@ -1,24 +1,24 @@
 """Completing a candidate: from the columns that a method chose to a whole point that may pass the check.
 
-1. Round the integers, set each output to what its own predictor says, check; what cannot become the best
-   point is not checked in float64 besides. Where an equation is missed by less than a predictor rounds, its
-   output is put where the equation wants it, within that rounding.
+1. Round the integers, set each output to the answer of its predictor, and check the point. A point that
+   cannot become the best one is not evaluated in float64. If an equation is violated by less than the
+   predictor's rounding, the output is set to the value that the equation requires, within that rounding.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
-3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
-   choose those integers anew too, by a short MIP; check again.
+3. If that fails and few integers lie outside the blocks: keep inputs and outputs, choose those integers again
+   by a short MIP, and check again.
 
-The order matters. Fixing inputs and outputs but not the integers at once would ask the
-MIP for "binaries with exactly this sum", which can take for ever.
+The order of these steps matters. Fixing inputs and outputs but not the integers at once would ask the MIP for
+"binaries with exactly this sum", which may take very long.
 
-Whether open columns can meet the rows at all, where the others stay: a look before an LP is asked.
+Tests whether the open columns can satisfy the rows while all others are fixed, before an LP is solved.
 
-Rows pass limits on to the columns that are open, once; where a row cannot be met within these, no LP finds a
-point. It takes a tenth of what an LP takes that finds none, and most candidates of a loop are of that kind.
+Bounds are propagated once through the rows; if a row cannot be satisfied within these bounds, no LP finds a
+point. The test takes a tenth of the time of an infeasible LP, and most candidates of a loop are infeasible.
 
-An output of a predictor that computes in float32 is known to its rounding and no better. Where an equation
-asks for a value between two of float32's, no answer meets it, and a value within the rounding does. A row or
-bound that leaves room to one side is another matter: there are answers inside, and they are to be found.
+An output of a float32 predictor is known only up to its rounding. If an equation requires a value between two
+float32 numbers, no answer satisfies it, but a value within the rounding does. An inequality is different: it
+has room for answers on one side, and these can be found.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def near_equations(mip: Mip, x: FloatArray, loose: BoolArray, rows: BoolArray) -
 
 
 def onto_rows(mip: Mip, x: FloatArray, room: FloatArray, rows: BoolArray) -> FloatArray | None:
-    """`x` with each column moved by at most its `room`, within bounds, onto these rows; None if a row needs
-    more. Each violated row is met separately, its columns moving in the ratio of their rooms; if a column is
-    in several of them, the caller checks whether all are met.
+    """`x` with each column moved by at most its `room`, within bounds, so that these rows hold; None if a row
+    needs more. Each violated row is met separately, its columns moving in the ratio of their rooms; if a
+    column is in several of them, the caller checks whether all are met.
 
     >>> mip = Mip([0.0, 0.0], A=[[1.0, 1.0]], row_lower=2.0, row_upper=2.0)
     >>> onto_rows(mip, np.array([1.5, 0.49]), np.array([0.0, 0.02]), np.array([True])).tolist()
@@ -154,7 +154,7 @@ class Completion:
     def complete(
         self, candidate: FloatArray, may_be_best: Callable[[FloatArray], bool], *, own: bool
     ) -> Completed:
-        """The completed point and its violation. A completed point that `may_be_best` rules out is not
+        """The completed candidate and its violation. A completed point that `may_be_best` rules out is not
         evaluated in float64. `own`: the candidate may be changed."""
         columns = self._program.n_columns
         if np.shape(candidate) != (columns,):
@@ -197,28 +197,28 @@ class Completion:
 
     @cached_property
     def _loose(self) -> BoolArray:
-        """(columns,) outputs, without those that another block reads, because a change would change its
-        answer."""
+        """(columns,) outputs that no other block reads, because a change of an input would change that
+        block's answer."""
         loose = np.zeros(self._program.n_columns, dtype=bool)
         loose[self._problem.outputs] = True
         loose[self._problem.inputs] = False
         return loose
 
     def _within_rounding(self, x: FloatArray) -> FloatArray | None:
-        """The point with outputs moved onto equations that no repair can change, if only the predictors'
-        rounding keeps it from them."""
+        """The point with outputs moved so that equations hold that no repair can change, if the violation is
+        within the predictors' rounding."""
         if not near_equations(self._host, x, self._loose, self._closed_rows):
             return None
         moved = onto_rows(self._host, x, self._room(x), self._closed_rows)
         return moved if moved is not None and self._settled(moved) else None
 
     def _room(self, x: FloatArray) -> FloatArray:
-        """(columns,) by how much the outputs at a point may change: the rounding of their predictors."""
+        """(columns,) by how much each output at a point may change: the rounding of its predictor."""
         return np.where(self._loose, self._checker.allowance(x)[0], 0.0)
 
     def _resolved_within_rounding(self, x: FloatArray) -> Completed | None:
-        """The same by an LP, for equations that contain other columns too: chained networks in lower
-        precision, each of which reads, through rows, a rounded output of another."""
+        """The same by an LP, for equations that contain other columns too, as in chained networks in lower
+        precision that read, through rows, a rounded output of another network."""
         blocks = self._problem.blocks
         if np.all(self._fixed) or all(block.description.is_float64 for block in blocks):
             return None
@@ -269,7 +269,8 @@ class Completion:
 
     @cached_property
     def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:
-        """Sessions with the columns that each keeps, its seconds, and its share of the time left."""
+        """Sessions with the columns that each keeps fixed, the seconds it took, and its share of the time
+        left."""
         nothing = np.empty(0, dtype=np.int64)
         host = self._host
         load = self._engine.load
@@ -302,7 +303,7 @@ class Completion:
         lower, upper = np.where(kept, x - room, host.lower), np.where(kept, x + room, host.upper)
         objective = Quadratic.linear(host.cost, host.offset)
         found = None
-        with expendable("repair of a candidate"):  # costs the candidate
+        with expendable("repair of a candidate"):  # an error here affects only this candidate
             found = session.solve(objective, budget=budget, bounds=(lower, upper)).x
         if found is None:
             return None
@@ -327,7 +328,7 @@ class RepairBounds:
         low, high = host.row_lower - fixed, host.row_upper - fixed
         lower, upper = host.lower.copy(), host.upper.copy()
         least, most = self._terms(lower, upper)
-        # a x of an entry is at most what its row allows, less the least of the row's other entries
+        # a x of an entry is at most the row's limit less the minimum of the row's other entries
         allowed = high[self._row] - sums_of_others(least, self._row, len(low), -np.inf)
         needed = low[self._row] - sums_of_others(most, self._row, len(low))
         rises = self._a > 0.0

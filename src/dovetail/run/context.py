@@ -91,14 +91,14 @@ class SolveContext:
     cluster: Cluster | None = None
     """Workers that may hold blocks, if there are any."""
     hear: Callable[[], None] = lambda: None
-    """Fetch what concurrent solves have found; called between two parts of a method."""
+    """Fetch the solutions and bounds of concurrent solves; called between two parts of a method."""
     relaxed: Problem | None = None
     """The problem that bounds are proved for, over the same columns, if it differs (see `Reformulated`)."""
     archive: Archive = field(default_factory=Archive)
     """Points visited by methods, for methods that begin with them."""
     _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
     _whole: SolveContext | None = field(default=None, repr=False)
-    """The context of which this one has a share of the time."""
+    """The parent context, of whose time this one has a share."""
     _rewritten: list[dict[Callable[..., object], Any]] = field(default_factory=list, repr=False)
     """Results for rewritten problems of the same solve."""
 
@@ -121,9 +121,9 @@ class SolveContext:
         return replace(self, budget=self.budget.in_turns(clock), _whole=self._whole or self)
 
     def once(self, work: Callable[[SolveContext], T]) -> T:
-        """The result of `work` for this problem, computed on first use and shared by all methods. `work`
-        gets the whole context, so that a result does not end with one method's time. Failed work is not
-        repeated: all callers get the same exception."""
+        """The result of `work` for this problem, computed on first use and shared by all methods. `work` gets
+        the whole context, so that a result does not end with one method's time. Failed work is not repeated:
+        all callers get the same exception."""
         if work not in self._kept:
             try:
                 with self.budget.undivided():
@@ -164,7 +164,7 @@ class MethodOutcome:
     engine: str = ""
     """The name of the engine of its MIPs; "" for none or several."""
     yielded: bool = False
-    """Whether the method left its time to others and could continue."""
+    """Whether the method stopped early to leave time to others and could continue."""
     written: WrittenModel | None = None
     closed: bool = False
     """Whether its proof is complete, so that it cannot close the remaining gap any further."""

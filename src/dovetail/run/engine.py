@@ -4,10 +4,10 @@ An engine is loaded once with a program and then solved many times for
 
     min  cost'x + offset + 1/2 sum_j weight_j (x_j - centre_j)^2     over the program's rows, bounds, integers
 
-with new costs, weights and centres: what does not change between iterations is done
-once, in `load`. Only the columns named at loading may carry a weight.
+with new costs, weights and centres: everything that stays the same between iterations is prepared once, in
+`load`. Only the columns named at loading may carry a weight.
 
-No engine is trusted. `certified` looks at every point that comes back.
+The answers of engines are checked. `certified` looks at every point that comes back.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class MipAnswer:
 
 
 Heard = Callable[[MipAnswer], None]
-"""Called with what an engine knows while it works."""
+"""Called with the engine's current point and bound during its work."""
 
 
 class MipSession(Protocol):
@@ -106,11 +106,11 @@ class MipSession(Protocol):
         engine of a fixed accuracy may call what it reaches OPTIMAL down to 1e-6. `start` is a hint that may
         miss rows: an engine without use for it leaves it alone.
 
-        Points that cost more than `cutoff` are of no interest: an engine may leave them out, and then says
-        so by `within_cutoff`. One without use for it leaves it alone as well.
+        Points that cost more than `cutoff` are not needed: an engine may skip them, and then sets
+        `within_cutoff`. An engine without such an option ignores `cutoff`.
 
-        Where the budget's computation takes turns with others, the engine rests where others work, and tells
-        `heard` what it knows before; one that cannot rest goes on.
+        If the budget's computation takes turns with others, the engine pauses while others work, and first
+        passes its current point and bound to `heard`; an engine that cannot pause continues.
         """
         ...
 

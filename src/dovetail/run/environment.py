@@ -30,19 +30,19 @@ def cores() -> int:
 def threads(count: int) -> Iterator[None]:
     """The number of threads of torch, numpy and `each_piece`; engines are told when loaded.
 
-    `torch.set_num_threads` would do it for the whole process: what other threads begin meanwhile would keep
-    our number for ever, and of two solves at once the one that ends last would put back the other's. OpenMP,
-    which torch computes with, keeps a number for each thread. Numpy's OpenBLAS has one number for the whole
-    process, so that only a solve on the main thread sets it. It matters on a busy machine, where its threads
-    wait for each other: with twelve busy processes on two cores a product of 100 x 128 by 128 x 128 took
-    29 ms with two threads and 2 ms with one.
+    `torch.set_num_threads` would change the number for the whole process: other threads would keep it, and of
+    two solves at the same time the one that ends last would restore the wrong number. OpenMP, which torch
+    computes with, keeps a number for each thread. Numpy's OpenBLAS has one number for the whole process, so
+    that only a solve on the main thread sets it. It matters on a busy machine, where its threads wait for
+    each other: with twelve busy processes on two cores a product of 100 x 128 by 128 x 128 took 29 ms with
+    two threads and 2 ms with one.
     """
     import torch
     from threadpoolctl import threadpool_limits
 
-    from dovetail.core.pieces import THREADS  # it has numpy, which nobody waits for to be told of options
+    from dovetail.core.pieces import THREADS  # this module imports numpy, which is slow
 
-    torch.get_num_threads()  # the first call in a thread sets OpenMP's number: before ours, not over it
+    torch.get_num_threads()  # the first call in a thread sets OpenMP's number, so it must come before ours
     before = THREADS.set(count)
     try:
         on_main = threading.current_thread() is threading.main_thread()
@@ -64,8 +64,9 @@ def gradients() -> Iterator[None]:
 TERMINATED = 128 + signal.SIGTERM
 """The exit status of a process that ends because of SIGTERM, as shells count it: 143."""
 SAME_REQUEST = 0.5
-"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process and another at
-once to its group; they usually arrive as one (12 of 12 times), but nothing guarantees that."""
+"""A second SIGTERM within this number of seconds counts as the same request. `timeout` sends one to the
+process and another at once to its group; they usually arrive as one (12 of 12 times), but nothing guarantees
+that."""
 
 termination = threading.Event()
 """Set by a SIGTERM during a solve or a sweep: the next solve ends the process."""
@@ -77,8 +78,8 @@ class Interrupts:
     The first signal ends the search, and the solve returns its best point. A second Ctrl-C raises
     KeyboardInterrupt; a second SIGTERM ends the process at once, as it does without a handler. After a
     SIGTERM the next solve of the process raises SystemExit(143): a loop of solves ends. A solve inside the
-    callback of another one is part of that one. Outside the main thread Python delivers no signals, and
-    nothing is set.
+    callback of another one is part of that one. Outside the main thread Python delivers no signals, so no
+    handler is set there.
 
     `at_once` is for work that has no budget, such as a sweep: SIGTERM raises KeyboardInterrupt there, as
     Ctrl-C does without a handler of ours.
@@ -113,7 +114,7 @@ class Interrupts:
 
     def __exit__(self, *trouble: object) -> None:
         for number, before in self._before.items():
-            if signal.getsignal(number) == self._on_signal:  # else a callback of the user's has set another
+            if signal.getsignal(number) == self._on_signal:  # unless a callback has set another handler
                 signal.signal(number, before)
 
     @property
@@ -136,7 +137,7 @@ class Interrupts:
             outer(number, frame)
         if self._at_once:
             raise KeyboardInterrupt
-        if self._budget is None:  # libraries are being imported: half of one is of no use to anybody
+        if self._budget is None:  # libraries are being imported: an import must not be interrupted
             return
         if number == signal.SIGINT and self.heard > 1:
             raise KeyboardInterrupt

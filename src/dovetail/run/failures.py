@@ -109,7 +109,7 @@ def counted(say: Callable[[str], None]) -> Iterator[Failures]:
 
 class expendable:
     """A part that the solve can do without: `with expendable("hints"): ...`. Exceptions of the given kinds
-    (by default all) end here, and the code after it continues."""
+    (by default all) are caught here, and the code after the block continues."""
 
     def __init__(self, name: str, *kinds: type[Exception]) -> None:
         self._name, self._kinds = name, kinds or (Exception,)
@@ -137,7 +137,7 @@ def note(name: str, error: Exception) -> None:
         return
     setattr(error, NOTED, True)
     _log.debug("%s failed", name, exc_info=error)
-    error.__traceback__ = None  # whoever keeps the exception does not keep what its frames hold
+    error.__traceback__ = None  # the stored exception must not keep its frames alive
     failures = _solve.get()
     if failures is None:
         _log.warning("%s", Failure(name, type(error).__name__, str(error)))

@@ -1,6 +1,6 @@
 """Predictors that are no longer called after the deadline.
 
-Methods check the clock between their steps. One step may contain a thousand networks, or a network that
+Methods check the clock between their steps. One step may evaluate a thousand networks, or a network that
 takes a second per call. So each call, and each copy of a predictor, checks the clock as well. The exception
 ends the method at any place; the best solution is in the incumbent.
 
@@ -55,15 +55,15 @@ def _uncounted(rows: int) -> None:
 
 
 def arrived(block: Block) -> Block:
-    """A block in another process, without a clock; its exceptions are marked there."""
-    if hasattr(block.predictor, BEHIND):  # it has never left
+    """A block in another process, without a clock; its exceptions are marked in that process."""
+    if hasattr(block.predictor, BEHIND):  # the call is still running
         return block
     return replace(block, predictor=Guard(Budget()).of(block.predictor))
 
 
 @dataclass(frozen=True)
 class _Refused:
-    """Stands for the answer of a predictor that refuses."""
+    """Represents the answer of a predictor that refuses an evaluation."""
 
     reason: DovetailError
 
@@ -76,7 +76,7 @@ def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call(*arguments)
         except DovetailError as refusal:
-            return _Refused(copy.copy(refusal))  # which holds no frames
+            return _Refused(copy.copy(refusal))  # the text holds no frames
 
     def once(*arguments: Any) -> Any:
         answer = kept(*arguments)
@@ -102,14 +102,14 @@ BATCH_EFFORT, ROW_EFFORT = 1e-4, 1.1e-6
 
 
 class Guard:
-    """Watches the predictors of a problem. It holds no reference to the problem, so that a solve's networks
-    and rows are freed at once when the last reference goes."""
+    """Watches the predictors of a problem. The guarded problem holds no reference to the original, so that a
+    solve's networks and rows are freed at once when the last reference disappears."""
 
     def __init__(self, budget: Budget, copying: float = 0.0) -> None:
         self._budget, self._copying = budget, copying
         """Seconds that copying a predictor is expected to take, before the first copy."""
         self.armed = True
-        """Without it every call passes: the last check is made whatever the time."""
+        """Without a clock every call is allowed: the last check is always made."""
         self.evaluations = 0
         """Samples evaluated by predictors and their copies in this process."""
 
@@ -130,7 +130,8 @@ class Guard:
     def of(self, predictor: Predictor) -> Predictor:
         """A shallow copy whose methods watch the clock; a stand-in if no copy can be made."""
         try:
-            # three: one that holds its own methods would hold itself; what a copy asks is guarded as well
+            # three objects: one that held its own methods would hold itself; evaluations by copies are
+            # guarded as well
             plain, copied, twin = (copy.copy(predictor) for _ in range(3))
             return self._with_guards(plain, copied, twin, predictor)
         except (AttributeError, TypeError):

@@ -26,15 +26,15 @@ from dovetail.run.trace import add_gain
 from dovetail.run.work import Stopwatch
 
 FEW_SAMPLES, ALONE_SHARE, ALONE_SECONDS = 64, 0.02, 0.1
-"""Samples with classes in lower precision are evaluated one by one for each better point: so many, within a
-share of the time and a few seconds."""
+"""Limits on evaluating samples with classes in lower precision one by one, for each better point: a number of
+samples, a share of the time, and a few seconds."""
 
 
 UNMOVED = 1e-5
 """Relative to the objective: the acceptable loss for a point without moved outputs."""
 CUTOFF_ROOM = 5e-7
-"""Relative to the objective: an engine that meets rows within tolerances must still find the point it is
-given."""
+"""Relative to the objective: an engine that satisfies rows within tolerances must still find the given
+point."""
 ROUNDING = 1e-13
 """Relative to the sizes that an objective adds up: the rounding of sums of thousands of products."""
 MOST_ROUNDING = 1e-3
@@ -43,7 +43,7 @@ gap of a float16 network is called a gap."""
 
 
 class Incumbent:
-    """The best verified point so far, and the only way to become it."""
+    """The best verified point so far. Every point must pass through this class."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Incumbent:
         self.nearest: Violation | None = None
         """The smallest violation of a refused candidate."""
         self.nearest_x: FloatArray | None = None
-        """That candidate, completed."""
+        """That candidate after completion."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when incumbent or bound improve."""
         self._problem, self._program = problem, problem.stated
@@ -163,7 +163,7 @@ class Incumbent:
         x, value = self.x, self._program.sign * self.objective
         if self.bound <= value:
             return
-        # "nothing is below the cutoff" is said of all that is better than the point by more than a hair
+        # "nothing is below the cutoff" covers all points that are better than this one by more than rounding
         noise = self.cutoff - value + HAIR * abs(value) + ROUNDING * self._program.objective_size(x)
         bound, self.proof = self.proof, NO_BOUND
         with expendable(f"bound of {bound.source}"):
@@ -218,7 +218,7 @@ class Incumbent:
         with self._stopwatch.measure("check"):
             x, violation, moved = self.completion.complete(candidate, self._may_be_best, own=own)
             if not (violation.steady() if self._steady else violation.within()):
-                if self._is_nearer(violation):  # the message says what rounding does to it
+                if self._is_nearer(violation):  # the message reports the effect of rounding
                     self.nearest, self.nearest_x = self._checker.violation(x, one_by_one=self._steady), x
                 return None
             objective = self._program.objective(x)
@@ -235,7 +235,7 @@ class Incumbent:
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
         if better:
-            self._budget.reserve(perf_counter() - begin)  # its last check will take as long
+            self._budget.reserve(perf_counter() - begin)  # the last check will take equally long
             self.on_change()
         return x
 
@@ -349,8 +349,8 @@ class LiftedIncumbent:
         self._original.settle()
 
     def raise_bound(self, bound: Bound) -> None:
-        """A bound of the reformulated problem is a bound of the original. Its rows may differ, and so may
-        the gain from violating them within tolerances."""
+        """A bound of the reformulated problem is a bound of the original. The reformulated problem may have
+        other rows, and another gain from violating them within tolerances."""
         self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
 
     def estimate_bound(self, estimate: Estimate) -> None:

@@ -22,8 +22,8 @@ UNLIMITED = 2.0**60
 
 
 LOOK_SECONDS = 0.05
-"""Seconds between measurements. One takes a ten-thousandth of a second; in between SCIP may take
-megabytes."""
+"""Seconds between measurements. A measurement takes a ten-thousandth of a second; between two of them SCIP
+may take megabytes."""
 
 
 def resident(proc: Path = Path("/proc")) -> float | None:
@@ -40,7 +40,7 @@ def _most_ever() -> float | None:
         import resource
     except ImportError:
         return None
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, kilobytes on other systems
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GB
 
 
@@ -62,7 +62,7 @@ def _machine(proc: Path) -> Iterator[tuple[float, float]]:
 
 
 def _control_groups(proc: Path, groups: Path) -> Iterator[tuple[float, float]]:
-    """The same for every control group of this process and its parents."""
+    """Free and total bytes for every control group of this process and its parents."""
     try:
         memberships = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
     except OSError:
@@ -87,23 +87,23 @@ def _control_group(folder: Path, limit: str, usage: str, cache: str) -> Iterator
         total, used = float((folder / limit).read_text()), float((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
         unread = float(stat.get(cache, 0.0))
-    except (OSError, ValueError):  # no such group here, or no limit: "max"
+    except (OSError, ValueError):  # no such control group here, or no limit: "max"
         return
     if total < UNLIMITED:
         yield total - used + unread, total
 
 
 def give_back() -> None:
-    """Return freed memory to the system, where the C library (glibc) keeps it. After a model of a million
-    rows this matters to the next measurement."""
+    """Return freed memory to the system, if the C library (glibc) kept it. After a model of a million rows
+    this affects the next measurement."""
     trim = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 class MemoryWatch:
-    """Says when this process holds more than `limit` GB, or when the machine has no more memory. Once over,
-    the watch stays over."""
+    """Reports when this process holds more than `limit` GB, or when the machine has no more memory. Once
+    over, the watch stays over."""
 
     def __init__(self, limit: float | None = None) -> None:
         self._limit = math.inf if limit is None else limit

@@ -52,7 +52,7 @@ class Event:
     x: FloatArray | None
     """A copy of the best verified solution so far."""
     objective: float
-    """Its objective; NaN without a solution."""
+    """The objective of that solution; NaN without one."""
     bound: float | None
     _budget: Budget
 
@@ -107,7 +107,7 @@ class Monitor:
             if self._ticker is not None:
                 self._ticker.stop()
                 self._ticker = None
-        finally:  # a terminal gets its cursor back, whoever is in a hurry
+        finally:  # the terminal's cursor is restored even if an exception leaves this block
             self._journal.close()
 
     @property
@@ -125,7 +125,7 @@ class Monitor:
         self._incumbent, self._evaluations = incumbent, evaluations
         incumbent.on_change = self._changed
         self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
-        self._changed()  # it may know something already
+        self._changed()  # a solution or bound may be known already
 
     @property
     def bound(self) -> float | None:
@@ -288,7 +288,7 @@ class Monitor:
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
             if last is None or not self._shows_residuals(last):
-                if self._began:  # else the last lines say it all
+                if self._began:  # otherwise the last lines show the final state
                     self._show_change(self._state())
             elif last.elapsed > self._row_at:
                 self._print(self._state_at(last))

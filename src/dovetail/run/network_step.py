@@ -1,4 +1,4 @@
-"""The network step: what a sub-solver is given, and what it answers.
+"""The network step: the input and the answer of a sub-solver.
 
 For one block with n samples, the copies u (n, d) of its inputs minimise, sample by sample,
 
@@ -22,7 +22,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.work import Stopwatch
 
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
-"""What stands for a class where a gradient is needed. With one column, of the logit z:
+"""The differentiable function that replaces a class in gradients. With one column, of the logit z:
 
     logit                z
     log-probability      log sigmoid(z) = -softplus(-z)
@@ -30,7 +30,7 @@ Surrogate = Literal["logit", "log-probability", "probability", "scaled-probabili
     scaled-probability   sigmoid(z / spread), the spread a quarter of the typical |z|
 
 With k columns: the log-odds of each class, log-softmax, softmax, and softmax of the scaled logits. The first
-two pull at every sample; probabilities leave samples alone that are far from the threshold.
+two have a gradient at every sample; probabilities have nearly none for samples far from the threshold.
 """
 SURROGATES: tuple[Surrogate, ...] = get_args(Surrogate)
 
@@ -58,7 +58,8 @@ def relative_logit(raw: Tensor, threshold: float, probability: bool) -> Tensor:
 
 
 def decision_values(block: Block, raw: Tensor) -> Tensor:
-    """(n, q) what decides about a block's outputs: a regression's outputs, or logits whose class is plain."""
+    """(n, q) the values that decide a block's outputs: a regression's outputs, or the logits of a
+    classifier."""
     if not block.classifies or raw.shape[1] > 1:
         return raw
     return relative_logit(raw, block.threshold, ends_in_probability(block))
@@ -111,10 +112,10 @@ class NetworkBlock:
     """(n, d) the length of a unit step in each input: box widths, or ones without scaling."""
     rows: Rows | None
     surrogate: Surrogate = "scaled-probability"
-    """What replaces a class."""
+    """The function that replaces a class."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     kept: dict[str, Any] = field(default_factory=dict)
-    """What a sub-solver keeps between iterations."""
+    """The state that a sub-solver keeps between iterations."""
 
     @property
     def device(self) -> torch.device:
@@ -214,9 +215,9 @@ class NetworkAnswer:
     value: Tensor
     """(n,) the step's objective at `u`."""
     violation: Tensor
-    """(n,) worst row violation left at `u`; 0 without rows."""
+    """(n,) largest row violation that remains at `u`; 0 without rows."""
     note: str = ""
-    """What did not go as planned, for the log."""
+    """Problems of the step, for the log."""
 
 
 class NnSolver(Protocol):

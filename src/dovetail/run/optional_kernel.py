@@ -35,7 +35,7 @@ class OptionalKernel(Generic[T]):
             answer = self._call(*arguments, **named)
         except torch.OutOfMemoryError:
             raise
-        except Exception as reason:  # no compiler, or a card that it does not know
+        except Exception as reason:  # no compiler, or an unknown graphics card
             said = str(reason).strip().partition("\n")[0]
             self.give_up(f"{type(reason).__name__}: {said}")
             return None

@@ -93,7 +93,8 @@ class ProblemFacts:
 
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
-        """The facts of a problem; `ask` its predictors for the classes of untouched samples."""
+        """The facts of a problem; with `ask`, its predictors are evaluated for the classes of untouched
+        samples."""
         program = problem.stated
         inputs, outputs = (tuple(getattr(b, name) for b in problem.blocks) for name in ("inputs", "outputs"))
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
@@ -143,7 +144,7 @@ class ProblemFacts:
 
     @classmethod
     def from_record(cls, record: Any, columns: int | None) -> ProblemFacts | None:
-        """Read what `to_record` wrote, for so many columns; a `ValueError` for anything else."""
+        """Read the output of `to_record` for this number of columns; a `ValueError` for anything else."""
         if record is None:
             return None
         columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
@@ -226,7 +227,7 @@ NEAR = 1e-9
 
 
 def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
-    """(n, d) values of a block's inputs when all other columns of their rows are 0; NaN where unknown."""
+    """(n, d) values of a block's inputs if all other columns of their rows are 0; NaN where unknown."""
     families = problem.families_of(block)
     if families is not None and families[0].template in problem.stated.waiting:
         return _stated_inputs(problem, families[0])
@@ -275,7 +276,7 @@ def _stated_inputs(problem: Problem, inputs: FamilyColumns) -> FloatArray:
 
 
 def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolArray:
-    """(blocks,) or (1,): whether all these columns of a row may be 0."""
+    """(blocks,) or (1,): whether all these columns of a row may be 0 together."""
     free = np.ones(1, dtype=bool)
     for (name, k), entry in entries.items():
         family = template.families[name]
@@ -285,7 +286,7 @@ def _may_be_zero(template: Template, entries: dict[Place, FloatArray]) -> BoolAr
 
 
 def _single(least: FloatArray, most: FloatArray) -> FloatArray:
-    """The value of each interval that has only one; NaN for others."""
+    """The value of each interval that contains a single number; NaN for others."""
     known = np.isfinite(least) & (np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least)))
     return np.where(known, least, np.nan)
 

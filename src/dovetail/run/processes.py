@@ -11,8 +11,8 @@ must be under `if __name__ == "__main__":`.
 
 Workers are objects that live as long as a run, in this process or in others, and are called all at once. A
 *recipe* makes one object. Where objects live elsewhere, recipes, arguments and answers are pickled, and only
-the recipes are kept here. A lost worker is replaced: its objects are made again, and first get the call that
-`renew_by` names. Requests must be small; large data stay with the object.
+the recipes are kept here. A lost worker is replaced: its objects are made again, and the call named by
+`renew_by` comes first. Requests must be small; large data stay with the object.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 PATIENCE = 5.0
 """Seconds until a process that has closed its pipe must have ended."""
 LOOK_SECONDS = 1.0
-"""Seconds between two looks at processes; answers and ends are noticed at once, unless a child of a process
-holds its pipe."""
+"""Seconds between two checks of the processes; answers and ends are noticed at once, unless a child of a
+process holds its pipe."""
 
 
 class WorkerLost(Exception):
     """The worker is gone; the text says how it ended."""
 
     begun = True
-    """Whether the worker had made its objects before."""
+    """Whether the worker had made its objects before it was lost."""
 
 
 class NotPicklable(Exception):
@@ -78,7 +78,7 @@ class Line(Protocol):
         ...
 
     def receive(self, seconds: float) -> bytes | None:
-        """The reply, or None without one after so many seconds."""
+        """The reply, or None if there is none after this number of seconds."""
         ...
 
     def end(self) -> None:
@@ -95,8 +95,8 @@ def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
 
 
 def read_reply(reply: bytes) -> tuple[bool, Any]:
-    """Whether it is an answer, and the answer; otherwise the exception raised there. The pickle comes from a
-    process that we started."""
+    """Whether the reply is an answer, and the answer; otherwise the exception raised in the worker. The
+    pickle comes from a process that we started."""
     answered, answer = pickle.loads(reply)
     return answered, answer
 
@@ -110,7 +110,7 @@ def answer_of(reply: bytes) -> Any:
 
 
 def made_there(reply: bytes) -> tuple[int, str]:
-    """The worker's process and version of dovetail after it made its objects; or why it did not."""
+    """The worker's process and version of dovetail after it made its objects; or why this failed."""
     made, answer = read_reply(reply)
     if made:
         pid, version = answer
@@ -128,7 +128,7 @@ class Process:
             raise NotPicklable("the Python interpreter was not found")
         self._recipes, self.begun = recipes, False
         self._program = spawn.get_preparation_data("dovetail") if program else {}
-        self._program.pop("authkey", None)  # of multiprocessing's own: it does not travel by pickle
+        self._program.pop("authkey", None)  # multiprocessing's own objects cannot be pickled
         self.pipe, there = multiprocessing.Pipe()
         if sys.platform == "win32":
             os.set_handle_inheritable(there.fileno(), True)
@@ -140,9 +140,9 @@ class Process:
             pass_fds=() if sys.platform == "win32" else (there.fileno(),),
             close_fds=sys.platform != "win32",
             start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # a session, on Windows
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # a process group, on Windows
         )
-        there.close()  # else the end of the process would not be heard
+        there.close()  # otherwise the end of the process would not be noticed
 
     def begin(self) -> None:
         """Send the recipes without keeping them, because they are as large as the data."""
@@ -150,7 +150,7 @@ class Process:
         self.send(pickled(self._recipes, pickle.dumps))
 
     def send(self, letter: bytes) -> None:
-        """Through the pipe."""
+        """Sent through the pipe."""
         try:
             self.pipe.send_bytes(letter)
         except OSError:
@@ -200,12 +200,12 @@ def pooled(
     alone: Callable[[Task], bool] = lambda task: False,
     program: bool = False,
 ) -> Generator[tuple[Task, Answer | WorkerLost], None, None]:
-    """Tasks with the answers of `work` as these come, `jobs` at a time, each in some other process.
+    """Tasks with the answers of `work` as they come, `jobs` at a time, each in a process of the pool.
 
-    `take` gives the next task; None: none for now, and `take` is asked again after the next answer. A process
-    that ends over its task costs that task, whose answer is then how the process ended, and is replaced. A
-    task that is `alone` has a process that did nothing before and does nothing after it. What `work` raises
-    is raised here. Every process ends with the generator.
+    `take` gives the next task; None means that there is none at present, and `take` is called again after the
+    next answer. A process that dies during a task is replaced; the answer of that task is how the process
+    ended. A task that is `alone` has a new process, which ends after it. An exception raised by `work` is
+    raised here. Every process ends with the generator.
     """
     working, idle = dict[Process, Task](), list[Process]()
     try:
@@ -219,7 +219,7 @@ def pooled(
                     process = Process([partial(_differentiable, work)], program=program)
                     working[process] = task
                     begin(process)
-            if len(working) < jobs:  # nothing to do for now: memory is for those who work
+            if len(working) < jobs:  # no task at present: free the memory for the processes that work
                 while idle:
                     idle.pop().end()
             if not working:
@@ -240,7 +240,7 @@ def pooled(
                         process.end()
                     else:
                         idle.append(process)
-                    yield task, answer_of(reply)[0]  # of the one object
+                    yield task, answer_of(reply)[0]  # the arguments of the one object
                 elif reply is not None:
                     made_there(reply)
                     _give(process, task)
@@ -250,13 +250,13 @@ def pooled(
 
 
 def begin(line: Line) -> None:
-    """A worker that is gone by now is noticed when its reply is awaited."""
+    """A worker that is already lost is noticed when its reply is awaited."""
     with suppress(WorkerLost):
         line.begin()
 
 
 def _give(process: Process, task: object) -> None:
-    with suppress(WorkerLost):  # missed when its answer is waited for
+    with suppress(WorkerLost):  # a lost worker is noticed when its answer is awaited
         process.send(pickle.dumps(("__call__", [(task,)])))
 
 
@@ -273,7 +273,7 @@ def end_with(descriptor: int) -> None:
 
     def watch() -> None:
         closed = select.poll()
-        closed.register(descriptor, 0)  # no event asked for: only that the other end is gone
+        closed.register(descriptor, 0)  # no event is requested: only the end of the other side is reported
         closed.poll()
         os._exit(0)
 
@@ -282,7 +282,7 @@ def end_with(descriptor: int) -> None:
 
 def serve(descriptor: int) -> None:
     """The main loop of a worker, until its pipe is closed."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are for the one who started us
+    for number in (signal.SIGINT, signal.SIGTERM):  # signals are for the process that started this one
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "win32":
         pipe = connection.PipeConnection(descriptor)
@@ -300,7 +300,7 @@ def serve(descriptor: int) -> None:
         del recipes
         while True:
             reply = desk.answer(pipe.recv_bytes())
-            with suppress(Exception):  # the end comes without a warning, and nobody may read any more
+            with suppress(Exception):  # the process may end without a warning, and nobody may read the rest
                 sys.stdout.flush()
             pipe.send_bytes(reply)
 
@@ -334,7 +334,7 @@ class Desk:
         import torch
 
         read = pickle.loads(recipes)
-        torch.set_num_threads(1)  # whatever was imported for them: there is a worker for every core
+        torch.set_num_threads(1)  # number of threads of the libraries: there is a worker for every core
         self._objects = [make() for make in read]
         return os.getpid(), __version__
 
@@ -366,9 +366,9 @@ def _portable(trouble: Exception) -> Exception:
 
 
 Arguments = Sequence[tuple[Any, ...] | None]
-"""Arguments for every object; None for one that is not called."""
+"""Arguments for every object; None for an object that is not called."""
 POLL_SECONDS = 0.05
-"""Seconds between two looks at the clock while no answer comes; answers are noticed at once."""
+"""Seconds between two checks of the clock while no answer comes; answers are noticed at once."""
 GRACE_SECONDS = 1.0
 """Seconds after the end of the time in which answers are still accepted."""
 MOST_LOSSES = 3
@@ -405,22 +405,22 @@ class LocalWorkers:
         self._objects = [make() for make in recipes]
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
-        """Call the objects directly."""
+        """The objects are called directly."""
         asked = zip(self._objects, arguments, strict=True)
         return [None if mine is None else getattr(made, call)(*mine) for made, mine in asked]
 
     def renew_by(self, call: str, arguments: Arguments) -> None:
-        """What is here is not lost."""
+        """Objects of this process cannot be lost."""
 
     def close(self) -> None:
-        """Nothing to end."""
+        """There is no process to end."""
 
 
 class RemoteWorkers:
-    """Workers elsewhere, whatever they are reached by: replaced when they are lost."""
+    """Workers in other processes or machines: a lost worker is replaced."""
 
     def __init__(self, lines: Sequence[Callable[[], Line]], sizes: Sequence[int], budget: Budget) -> None:
-        """`lines` open a line to a new worker each; `sizes` are the objects it has."""
+        """`lines` open the connection to a new worker each; `sizes` are the numbers of objects per worker."""
         self._open, self._sizes = lines, sizes
         self.traffic = Traffic()
         self._lost = [0] * len(lines)
@@ -428,7 +428,7 @@ class RemoteWorkers:
         self.pids = [0] * len(lines)
         self._lines: list[Line] = []
         try:
-            self._lines.extend(opened() for opened in lines)  # all start while the first is told its recipe
+            self._lines.extend(opened() for opened in lines)  # all begin while the first gets its recipe
             for line in self._lines:
                 begin(line)
             for number in range(len(lines)):
@@ -439,7 +439,7 @@ class RemoteWorkers:
 
     @property
     def count(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self._open)
 
     @property
@@ -448,11 +448,11 @@ class RemoteWorkers:
         return sum(self._lost)
 
     def renew_by(self, call: str, arguments: Arguments) -> None:
-        """From now on objects that are made again are asked this first."""
+        """From now on objects that are made again get this call first."""
         self._renewal = (call, arguments)
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
-        """What the method `call` of every object answers; `OutOfTime` where they do not answer in time."""
+        """The answers of every object to the method `call`; `OutOfTime` if they do not answer in time."""
         letters = self._letters(call, arguments)
         self.traffic.calls[call] += 1
         gone = dict[int, WorkerLost]()
@@ -470,12 +470,12 @@ class RemoteWorkers:
         return answers
 
     def close(self) -> None:
-        """End them; nothing is asked after that."""
+        """End the workers; no call may follow."""
         for line in self._lines:
             line.end()
 
     def _letters(self, call: str, arguments: Arguments) -> dict[int, bytes]:
-        """By worker; none for workers that are not asked anything."""
+        """Answers by worker; none for workers that were not called."""
         letters, first = dict[int, bytes](), 0
         for number, size in enumerate(self._sizes):
             mine = arguments[first : first + size]
@@ -491,7 +491,7 @@ class RemoteWorkers:
     def _answer(
         self, number: int, call: str, letter: bytes, gone: WorkerLost | None, budget: Budget
     ) -> list[Any]:
-        """The answer of one worker, which is replaced whenever it is lost."""
+        """The answer of one worker, which is replaced if it is lost."""
         while True:
             try:
                 if gone is not None:
@@ -506,7 +506,7 @@ class RemoteWorkers:
     def _replaced(
         self, number: int, call: str, letter: bytes, why: WorkerLost, budget: Budget
     ) -> WorkerLost | None:
-        """Replace a lost worker and ask it the same; returns the reason if the new one is lost, too."""
+        """Replace a lost worker and repeat the call; returns the reason if the new worker is lost, too."""
         self._reopen(number, why)
         self._ready(number, budget)
         try:
@@ -520,7 +520,7 @@ class RemoteWorkers:
         return None
 
     def _ready(self, number: int, budget: Budget) -> None:
-        """Wait until a worker has made its objects; replace it if it is lost before."""
+        """Wait until a worker has made its objects; replace it if it is lost before that."""
         while True:
             try:
                 return self._settle(number, self._wait(number, budget))
@@ -553,7 +553,7 @@ class RemoteWorkers:
                 raise OutOfTime
 
     def _settle(self, number: int, reply: bytes) -> None:
-        """Note that the worker has its objects, or raise what it reports."""
+        """Record that the worker has its objects, or raise the error that it reports."""
         self.pids[number], version = made_there(reply)
         if version != __version__:
             raise EngineError(
@@ -573,25 +573,25 @@ Workers = LocalWorkers | RemoteWorkers
 
 
 class Cluster(Protocol):
-    """Somewhere else to work."""
+    """A place where a worker can run."""
 
     @property
     def description(self) -> str:
-        """For the log."""
+        """A description for the log."""
         ...
 
     @property
     def workers(self) -> int:
-        """How many may be hired."""
+        """The largest number of workers."""
         ...
 
     def hire(self, recipes: Sequence[Sequence[Recipe]], *, on_gpu: bool, budget: Budget) -> Workers:
-        """A worker for each list of recipes: it makes these objects and keeps them."""
+        """A worker for each list of recipes, which makes these objects and keeps them."""
         ...
 
 
 def process_workers(recipes: Sequence[Sequence[Recipe]], budget: Budget) -> RemoteWorkers:
-    """A process of this machine for each list of recipes: the same work without any cluster."""
+    """A process of this machine for each list of recipes: the same interface without a cluster."""
     return RemoteWorkers(
         [partial(Process, list(mine)) for mine in recipes], [len(mine) for mine in recipes], budget
     )

@@ -1,4 +1,4 @@
-"""How a method gets on: each iteration is a row of the trace, until the stopping rule ends it.
+"""The iterations of a method: each is a row of the trace, until the stopping rule ends the method.
 
     proved      the best point is as near to the bound as the caller asked for
     target      it is as good as the caller asked for, whatever is proved
@@ -6,8 +6,8 @@
     iterations  as many as were asked for
     stalled     so many in a row that brought nothing
 
-Agreement of the two halves, which ends Algorithm 1 besides, is its own (`methods/dual_decomposition.py`);
-what a solve is called in the end is decided in `solving/status.py`.
+Algorithm 1 also ends when its two halves agree (`methods/dual_decomposition.py`); the status of a solve is
+decided in `solving/status.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.trace import Residual, Row
 
 WORTH = 1e-6
-"""Relative to 1 + |objective|: a smaller gain keeps no search going. The check allows rows as much (the
+"""Relative to 1 + |objective|: smaller gains count as none. The check tolerates violations of this size (the
 least sum of three squares: 23 descents instead of 61, whose gains were from 2e-9 to 2e-10)."""
 
 
 def worthwhile(before: float, now: float) -> bool:
-    """Whether an objective is a gain over one before; NaN where no point was known.
+    """Whether an objective is better than an earlier one by more than this; NaN stands for no point.
 
     >>> from dovetail.run.progress import worthwhile
     >>> worthwhile(float("nan"), 3.0), worthwhile(3.0, 2.9), worthwhile(3.0, 3.0 - 1e-7)
@@ -36,14 +36,14 @@ def worthwhile(before: float, now: float) -> bool:
 
 
 class StoppingRule:
-    """Counts iterations, and those in a row that brought nothing."""
+    """Counts iterations, and consecutive iterations without a gain."""
 
     def __init__(self, most: int | None = None, patience: int | None = None) -> None:
         self._most, self._patience = most, patience
         self._idle, self.done = 0, 0
 
     def after(self, *, gained: bool, over: StopReason | None) -> StopReason | None:
-        """An iteration has ended: why it was the last, or None."""
+        """An iteration has ended: why it was the last one, or None."""
         self.done += 1
         self._idle = 0 if gained else self._idle + 1
         if over:
@@ -55,7 +55,7 @@ class StoppingRule:
 
 
 class Progress:
-    """Times iterations, puts them on record, and asks the stopping rule after each."""
+    """Times iterations, records them in the trace, and applies the stopping rule after each."""
 
     def __init__(self, context: SolveContext, most: int | None = None, patience: int | None = None) -> None:
         self._context, self._rule = context, StoppingRule(most, patience)
@@ -65,11 +65,11 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Iterations on record."""
+        """Number of recorded iterations."""
         return self._rule.done
 
     def begin(self) -> None:
-        """An iteration begins here: what was spent and found before belongs to others."""
+        """Begins an iteration: earlier time and gains are not attributed to it."""
         stopwatch = self._context.stopwatch
         self._before = {name: stopwatch.read(name) for name in ("engine", "nn", "check")}
         self._incumbent = self._context.incumbent.x
@@ -86,7 +86,7 @@ class Progress:
         rho: float = 0.0,
         exact: bool = True,
     ) -> Row:
-        """The iteration as a row: what the method says of it, what it found, and how long it took."""
+        """The iteration as a row: the method's residuals and value, the gain, and the time it took."""
         context, incumbent = self._context, self._context.incumbent
         spent = {name: context.stopwatch.read(name) - t for name, t in self._before.items()}
         return Row(
@@ -118,10 +118,11 @@ class Progress:
         exact: bool = True,
         learnt: bool = False,
     ) -> MethodOutcome | None:
-        """An iteration of a method without multipliers, which thinks its point is worth `value`, ends here.
+        """Ends an iteration of a method without multipliers; `value` is the method's own estimate of its
+        point.
 
-        `learnt` is for one that found something, though nothing better: it does not count as idle.
-        Returns the outcome, if it was the last; the next one begins.
+        `learnt` marks an iteration that found something useful without a gain: it does not count as idle.
+        Returns the outcome if the iteration was the last one; otherwise the next one begins.
         """
         monitor = self._context.monitor
         row = self.row(
@@ -140,5 +141,5 @@ class Progress:
         return None if stop is None else MethodOutcome(stop, self.done)
 
     def exhausted(self) -> MethodOutcome:
-        """The outcome where there is nothing left to begin from."""
+        """The outcome if there is no further starting point."""
         return MethodOutcome(self._context.over or StopReason.STALLED, self.done)

@@ -25,7 +25,7 @@ from dovetail.version import __version__
 
 try:
     import ray
-except ImportError:  # said when somebody asks for a cluster
+except ImportError:  # imported only if a cluster is used
     ray = None
 
 LOCAL, FOUND = "local", "auto"
@@ -34,16 +34,16 @@ KNOCK_SECONDS = 5.0
 PROBE_SECONDS = 60.0
 """For a process on the cluster to start and import dovetail."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""While ours starts: no statistics are sent, and no warning is given about GPUs that nobody asked for."""
+"""While our Ray starts: no statistics are sent, and no warning is given about unused GPUs."""
 LOOPBACK = "127.0.0.1"
-"""With exactly this address Ray listens to nobody outside the machine."""
+"""With exactly this address Ray accepts no connections from other machines."""
 LONGEST_FOLDER = 35
-"""Characters: names of sockets have 107 at most, and Ray's own part of them some 70."""
+"""Number of characters: socket names have at most 107, and Ray's own part takes about 70."""
 
 
 @contextmanager
 def ray_cluster(where: object, workers: int) -> Iterator[RayCluster]:
-    """A cluster that has room for so many workers; ended after it if it was started here."""
+    """A cluster with room for this number of workers; it ends afterwards if it was started here."""
     if ray is None:
         raise MissingDependencyError("cluster= needs Ray: pip install ray.")
     started = not ray.is_initialized()
@@ -68,12 +68,12 @@ class RayCluster:
 
     @property
     def description(self) -> str:
-        """For the log."""
+        """A description for the log."""
         whose = "started here, ended with the solve" if self.own else _address()
         return f"Ray {ray.__version__} ({whose}), {self.workers} of {self._cpus} CPUs"
 
     def require_room(self) -> None:
-        """Ray would wait for ever for CPUs that there are not."""
+        """Ray would wait for ever if there are too few CPUs."""
         if self.workers > self._cpus:
             raise OptionError(
                 f"n_jobs is {self.workers}, and the cluster has {self._cpus} CPUs; give n_jobs={self._cpus} "
@@ -81,7 +81,7 @@ class RayCluster:
             )
 
     def probe(self) -> None:
-        """The same dovetail must be there."""
+        """Raise an error if the cluster has another version of dovetail."""
         asked = ray.remote(_version).options(num_cpus=1, max_retries=0).remote()
         try:
             found = ray.get(asked, timeout=PROBE_SECONDS)
@@ -180,7 +180,7 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """On Linux Ray takes 127.0.0.1 for the address that others see, unless it is told that there are none."""
+    """On Linux Ray reports 127.0.0.1 as its address to other machines unless told that there are none."""
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False
@@ -192,7 +192,7 @@ def _loopback() -> Iterator[None]:
 
 @contextmanager
 def _folder() -> Iterator[str | None]:
-    """For the logs and sockets of our own; Ray's own choice where names would become too long."""
+    """Folder for logs and sockets; Ray's own choice if the names would become too long."""
     if len(tempfile.gettempdir()) > LONGEST_FOLDER - len("/ray-xxxxxxxx"):
         yield None
         return

@@ -24,7 +24,7 @@ LATER = ("precision", "rounding", "column", "part", "evaluations")
 
 
 def unreadable(text: str | bytes, reason: Exception) -> str:
-    """Why the text of a result could not be read: most often it is there in part only."""
+    """Why the text of a result could not be read: usually the text is incomplete."""
     said = text.decode(errors="replace") if isinstance(text, bytes) else text
     said = said.strip()
     fails_at = reason.pos if isinstance(reason, json.JSONDecodeError) and said.startswith("{") else -1
@@ -38,7 +38,7 @@ def unreadable(text: str | bytes, reason: Exception) -> str:
 
 
 def sayable(value: Any) -> Any:
-    """The value as JSON has it: NaN and infinity, for which JSON has no word, are written as text."""
+    """A value in JSON form: NaN and infinity, which JSON lacks, are written as text."""
     if is_dataclass(value):
         return {part.name: sayable(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, (np.generic, np.ndarray)):
@@ -49,7 +49,7 @@ def sayable(value: Any) -> Any:
         return {key: sayable(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = value if isinstance(value, (list, tuple)) else list(value)
-        kinds = set(map(type, items))  # a million numbers or names that can all be said are not gone through
+        kinds = set(map(type, items))  # a million finite numbers or names need no conversion
         if kinds == {str} or (kinds == {float} and all(map(math.isfinite, items))):
             return items
         return [sayable(item) for item in items]
@@ -57,7 +57,7 @@ def sayable(value: Any) -> Any:
 
 
 def read(what: str, value: Any, kind: Any) -> Any:
-    """The value of a file as a `kind`: a dataclass, an enum, a number, a word, an array, or a list of
+    """A value from a file as a `kind`: a dataclass, an enum, a number, a word, an array, or a list of
     these."""
     outer, inner = get_origin(kind), get_args(kind)
     if outer in (Union, UnionType):
@@ -97,14 +97,14 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _required(what: str, value: Any, kind: type) -> Any:
-    """The value, if it is of that kind; true is no number."""
+    """The value, if it has that type; true does not count as a number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"{what} is {str(value)[:40]!r}, no {kind.__name__}")
     return value
 
 
 def _number(what: str, value: Any) -> float:
-    """A number; those JSON cannot say were written as words."""
+    """A number; NaN and infinity were written as words."""
     if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
         raise ValueError(f"{what} is {str(value)[:40]!r}, no number")
     return float(value)

@@ -40,18 +40,20 @@ from dovetail.version import __version__
 
 
 class ModelEnd(StrEnum):
-    """How it ended."""
+    """How building and solving the model ended."""
 
     PROVED = "proved"
     """The solver says optimal, and the verified objective meets its bound."""
     TIME = "time"
-    """The solver searched until its time was over."""
+    """The solver searched until the time limit."""
     WRITING = "writing"
-    """The time was over, or somebody asked to stop, before the model was written."""
+    """The time limit, or a request to stop, came before the model was written."""
     MEMORY = "memory"
-    """Out of memory: while it was written if the solver never began, else while the solver searched."""
+    """Out of memory: while the model was written if the solver never began, otherwise while the solver
+    searched."""
     INFEASIBLE = "infeasible"
-    """The solver says that its model has no point. It is not believed: its model is not the problem."""
+    """The solver reports that its model is infeasible. This is no proof, because the model approximates the
+    problem."""
     OTHER = "other"
     """Optimal by the solver's word only, unbounded, interrupted."""
 
@@ -65,8 +67,8 @@ class WrittenModel:
     solving_seconds: float | None = None
     """Seconds of the solver without checks of its points; None if it never began."""
     memory_gb: float | None = None
-    """The most memory of this process meanwhile, including what was used before; None if the system does not
-    report it."""
+    """The largest memory of this process during the solve, including what was used before; None if the system
+    does not report it."""
     variables: int | None = None
     """Number of variables; None if the model was not finished."""
     constraints: int | None = None
@@ -151,7 +153,7 @@ IN_FILES = {"extrapolations": "outside"}
 TIMES = ("incumbents", "bounds", "turns")
 """Parts of the trace that are separate lists in a file; earlier versions wrote none of the last."""
 APART = ("trace", "facts", "origin", "certifying")
-"""Fields that are written in a way of their own, or not at all."""
+"""Fields that are written in another form, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Number of values in the one-line form and in the table of a result; `values` has all."""
 
@@ -205,7 +207,7 @@ class Multipliers:
     inputs: Mapping[str, FloatArray]
     outputs: Mapping[str, FloatArray]
     rho: float
-    """The penalty at the end; a later solve begins with its own."""
+    """The penalty at the end; a later solve begins with this value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +248,9 @@ class Result:
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs outside the range of their training data, the farthest first; needs `data=`."""
     source: str = ""
-    """What found the solution (in words: docs/log.md)."""
+    """The source of the solution (in words: docs/log.md)."""
     bound_source: str = ""
-    """What proved the bound."""
+    """The source of the bound."""
     bound_error: float | None = None
     """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None

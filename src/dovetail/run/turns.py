@@ -1,6 +1,6 @@
-"""Computations in turns: each goes on where it rested, and none waits for long.
+"""Several computations take turns: each continues where it paused, and none waits for long.
 
-Which of several computations will end first cannot be told beforehand. So they take turns:
+It is unknown beforehand which computation will end first. So they take turns:
 
     class   searches have `SEARCH_SHARE` of the work of proofs (`FIRST_SEARCH_SHARE` until a solution is
             known), times the largest of their weights, however many there are of either; the first of a
@@ -15,12 +15,12 @@ Which of several computations will end first cannot be told beforehand. So they 
 
 A computation that takes a time T alone ends within a small multiple of T, whatever the others do. Work is
 counted, not timed (`Work.effort`), so that a solve takes the same turns on every machine, whatever its load.
-MIPs inside an engine are counted in processor seconds, since nothing that engines count tells how long they
-take; and where the count of other work is far off the processor's time ends a slice.
+MIPs inside an engine are counted in processor seconds, since no count of an engine predicts its time; if
+other counts are far below the processor's time, that time ends a slice.
 
-A computation rests where it asks its budget whether the time is over. It runs on a stack of its own (a
-greenlet), so that no loop has to be written as one that can be left and entered again. Some work must not
-rest in the middle, since others would see it half done: `undivided` is around it.
+A computation pauses where it asks its budget whether the time is over. It runs on a stack of its own (a
+greenlet), so that loops need not be written as generators. Some work must not pause in the middle, since
+others would see it half done: `undivided` encloses it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ from dovetail.run.budget import Budget
 FIRST = 20_000
 """Microseconds of effort of a first turn: with 100,000 a linear predictor takes 0.4 s instead of 0.13."""
 BEGIN = 160_000
-"""Microseconds of effort: what most parts take to prepare. So much without a gain lowers no weight. With
-80,000 (40,000 and 100,000 for the two before) 72 problems took 1.04 (1.06) times as long to the proof, and
-the mean distance of incumbents from the best over 20 s was 1.1 (1.28) times as large."""
+"""Microseconds of effort: the preparation of most parts takes as much. Effort without a gain up to this
+amount does not lower the weight. With 80,000 (40,000 and 100,000 for the two before) 72 problems took 1.04
+(1.06) times as long to the proof, and the mean distance of incumbents from the best over 20 s was 1.1 (1.28)
+times as large."""
 SEARCH_SHARE = 0.5
 """With 1 the mean distance of bounds over 25 s and 51 problems was 0.23 instead of 0.19, and incumbents were
 no better; without shares of classes 0.22."""
@@ -54,35 +55,36 @@ FIRST_SEARCH_SHARE = 2.0
 """Until a solution is known. With 0.5 (1) the mean distance of incumbents from the best over 12 s and 44
 problems was 9.5 % (9.4) instead of 8.5, that of bounds 29.9 % (30.2) instead of 28.8."""
 LEAST_WEIGHT = 0.25
-"""Of a part that has gained nothing for long: without a least weight its work grows with the square root of
-all work only. Over 12 s and 44 problems nothing changes (13.7 %, 34.9 %; 25 proofs instead of 24); after 60 s
+"""The least weight of a part without gains: without it the part's work would grow only with the square root
+of all work. Over 12 s and 44 problems nothing changes (13.7 %, 34.9 %; 25 proofs instead of 24); after 60 s
 wine_2x32 was at 4.0007 instead of 4.0039 (one run each)."""
 NEARLY = 0.1
-"""Of all work so far: with less to do one goes on. Without that function_3x16 waited for 5 of 7 s at a gap of
-0.02 %, which its next turn closed."""
+"""Of all work so far: with less to do one goes on. Without this rule function_3x16 waited for 5 of 7 s at a
+gap of 0.02 %, which its next turn closed."""
 MISCOUNTED = 4.0
-"""Times its effort, in processor seconds, that a slice may take: four of five take at most three times."""
+"""Limit of a slice in processor seconds, as a multiple of its effort: four of five slices take at most three
+times."""
 
 
 class Clock:
-    """The time of one computation, which stands still while others work, and the end of its slice."""
+    """The time of one computation, which stops while others work, and the end of its slice."""
 
     def __init__(self) -> None:
         self._stack: Any = None
         self._elsewhere, self._rested_at = 0.0, time.perf_counter()
         self._slice, self._begin, self._cpu = 0.0, 0, 0.0
         self._held, self.used = 0, 0
-        """Effort so far."""
+        """Effort of the computation so far."""
         self.closed = False
         """Whether there are no more turns, so that the computation has to end."""
 
     def now(self) -> float:
-        """Seconds, those of others left out."""
+        """Seconds of this computation, without those of others."""
         return time.perf_counter() - self._elsewhere
 
     @property
     def slice(self) -> float:
-        """Seconds of its turn that are left, and those of a first turn at least."""
+        """Seconds that are left in its turn, at least those of a first turn."""
         return 1e-6 * max(FIRST, self._slice - (work.total().effort - self._begin))
 
     @property
@@ -106,7 +108,7 @@ class Clock:
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
-        """No rest inside."""
+        """Inside, the computation does not pause."""
         self._held += 1
         try:
             yield
@@ -114,7 +116,7 @@ class Clock:
             self._held -= 1
 
     def go_on(self, stack: greenlet, effort: float) -> Any:
-        """One turn of so much effort; what the computation returns, None where it rests."""
+        """A turn with this much effort; the result of the computation, or None if it pauses."""
         self._stack, self._slice = stack, effort
         self._begin, self._cpu = work.total().effort, time.process_time()
         self._elsewhere += time.perf_counter() - self._rested_at
@@ -124,22 +126,22 @@ class Clock:
         finally:
             torch.set_grad_enabled(gradients)
             self._stack, self._rested_at = None, time.perf_counter()
-            # what could not be counted is charged by the processor's time
+            # work that could not be counted is charged by processor time
             counted, spent = work.total().effort - self._begin, 1e6 * (time.process_time() - self._cpu)
             self.used += max(counted, int(spent / MISCOUNTED))
 
 
 @dataclass(eq=False)
 class Computation:
-    """Something that takes turns."""
+    """A computation that takes turns."""
 
     run: Callable[[], Any]
-    """Asks budgets of `clock` whether to go on; what it returns is no None."""
+    """The function asks budgets of `clock` whether to continue; its result is not None."""
     clock: Clock = field(default_factory=Clock)
     proves: bool = False
-    """Whether it proves bounds; else it searches."""
+    """Whether the computation proves bounds; otherwise it searches."""
     left: float = math.inf
-    """Effort until it has closed the gap, at the pace of its last turn."""
+    """Effort until it will have closed the gap, at the pace of its last turn."""
     _gained_at: int = 0
     """Effort at the end of the last turn that gained something."""
     _stack: greenlet | None = None
@@ -151,16 +153,16 @@ class Computation:
 
     @property
     def due(self) -> float:
-        """Effort so far for its weight."""
+        """Its effort so far divided by its weight."""
         return self.clock.used / self.weight
 
     @property
     def weight(self) -> float:
-        """How much it works for another one's work."""
+        """Its share of work relative to the others."""
         return min(1.0, max(LEAST_WEIGHT, (self._gained_at + BEGIN) / max(BEGIN, self.clock.used)))
 
     def turn(self, effort: float) -> Any:
-        """Let it work; what it returns, or None where it rests."""
+        """Let it work; its result, or None if it pauses."""
         if self._stack is None:
             self._stack = greenlet(self.run)
             self._stack.gr_context = context = copy_context()
@@ -168,14 +170,14 @@ class Computation:
         return self.clock.go_on(self._stack, effort)
 
     def judge(self, closed: float, better: bool, effort: float) -> None:
-        """After a turn of so much `effort`: it closed a part of the gap, or made the incumbent better."""
+        """After a turn with this `effort`: record by how much it closed the gap or improved the incumbent."""
         if better or closed > 0.0:
             self._gained_at = self.clock.used
         self.left = effort * (1.0 - closed) / closed if closed > 0.0 else math.inf
 
     def close(self, *, at_once: bool = False) -> Any:
-        """Let it end as if its time were over, or, `at_once`, by an `OutOfTime` where it rests. What it
-        returns; None where it never began."""
+        """End it as if its time were over or, with `at_once`, by an `OutOfTime` where it pauses. The result
+        of the computation; None if it never began."""
         stack, self._stack = self._stack, None
         if stack is None or stack.dead:
             return None
@@ -190,8 +192,8 @@ T = TypeVar("T")
 def proves_next(
     at_work: Sequence[Computation], waiting: Sequence[bool] = (), search_share: float = SEARCH_SHARE
 ) -> bool:
-    """Whether the next turn is a proof's, and not a search's; `waiting`: of each that has not begun, whether
-    it proves."""
+    """Whether the next turn belongs to a proof rather than a search; `waiting`: for each computation that has
+    not begun, whether it proves."""
     searches, proofs = ([one for one in at_work if one.proves is proves] for proves in (False, True))
     for proves in waiting:
         if not (proofs if proves else searches):
@@ -205,7 +207,7 @@ def proves_next(
 def next_of(
     at_work: Sequence[Some], waiting: Sequence[bool] = (), search_share: float = SEARCH_SHARE
 ) -> Some | None:
-    """The one whose turn it is; None where it is time that the first one begins which waits in its class."""
+    """The computation whose turn it is; None if the first waiting one of its class should begin."""
     proves, total = proves_next(at_work, waiting, search_share), used(at_work)
     mates = [one for one in at_work if one.proves is proves]
 
@@ -220,14 +222,14 @@ def next_of(
 
 
 def used(computations: Iterable[Computation]) -> int:
-    """The work of all of them."""
+    """The work of all computations."""
     return sum(one.clock.used for one in computations)
 
 
 def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callable[[T], bool]) -> list[T]:
-    """What computations return that take turns under one budget, until an answer decides.
+    """The results of computations that take turns under one budget, until one of them is decisive.
 
-    They begin in their order; of those that have not ended by then nothing is heard.
+    They begin in the given order; a computation that has not ended by then has no result.
     """
     waiting, at_work, answers = list(runs), list[Computation](), list[T]()
     try:
@@ -253,7 +255,7 @@ def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callabl
 
 
 def _alone(run: Callable[[Budget], T], budget: Budget) -> tuple[T, ...]:
-    """Its answer, none where the time was over in the middle of a step."""
+    """The result of the computation; none if the time was over in the middle of a step."""
     try:
         return (run(budget),)
     except OutOfTime:

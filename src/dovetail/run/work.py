@@ -1,8 +1,8 @@
 """Counts of work in place of seconds: nodes of search trees, linear programs, and effort.
 
 Counts do not depend on the machine or its load, so tests and benchmarks compare them. Effort is a clock made
-of counts: each counter states about how many seconds its unit takes. The counts belong to the process:
-solves that run at the same time in several threads count together.
+of counts: each counter states about how many seconds one unit takes. The counts belong to the process: solves
+that run at the same time in several threads count together.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Work:
-    """What one solve has counted."""
+    """The counts of one solve."""
 
     nodes: int = 0
-    """Of all search trees: ours and those inside the MIP engines."""
+    """Nodes of all search trees: dovetail's and those inside the MIP engines."""
     lps: int = 0
     """Linear programs that HiGHS solved outside a MIP."""
     effort: int = 0
-    """About how many microseconds all of it takes; whole ones, so that sums are exact. What a step takes was
-    fitted to 468 turns of parts on 74 problems: four turns of five took 0.8 to 3 times as long."""
+    """About how many microseconds the counted work takes; integers, so that sums are exact. The seconds per
+    unit were fitted to 468 turns of parts on 74 problems: four turns of five took 0.8 to 3 times as long."""
 
     def since(self, before: Work) -> Work:
-        """What was done after `before`."""
+        """The counts since `before`."""
         return Work(self.nodes - before.nodes, self.lps - before.lps, self.effort - before.effort)
 
 
@@ -46,17 +46,18 @@ def count(nodes: int = 0, lps: int = 0, effort: float = 0.0) -> None:
 
 
 def effort_of_lp(iterations: int, entries: int) -> float:
-    """Seconds of a linear program with so many entries in its matrix, and what Python does around it."""
+    """Seconds of a linear program with this number of matrix entries, with the Python code around it."""
     return 6e-4 + 7e-7 * entries + iterations * (2.6e-5 + 1.1e-10 * entries)
 
 
 def effort_of_mip(iterations: int, entries: int = 0) -> float:
-    """Seconds of a MIP with so many simplex iterations in all its nodes; entries where they are known."""
+    """Seconds of a MIP with this number of simplex iterations in all its nodes; entries where they are
+    known."""
     return 3.4e-3 + iterations * (1.6e-4 + 4.8e-9 * entries)
 
 
 CLOCK: ContextVar[Callable[[], float]] = ContextVar("clock", default=time.perf_counter)
-"""Tells the seconds of what is at work: that of a computation stands still while others have a turn."""
+"""Returns the seconds of the current computation: its clock stops while others have a turn."""
 
 
 class Stopwatch:
@@ -77,7 +78,7 @@ class Stopwatch:
             self.totals[name] = self.totals.get(name, 0.0) + now() - start
 
     def deduct(self, name: str, seconds: float) -> None:
-        """Take off `name` what was measured under another name meanwhile."""
+        """Subtract from `name` the time that was measured under another name meanwhile."""
         self.totals[name] -= seconds
 
     @property
