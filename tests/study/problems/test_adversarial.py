@@ -6,7 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.methods.branching import Branching
-from dovetail_study.problems.adversarial import CLASSES, FEATURES, PIXELS, adversarial
+from dovetail_study.problems.adversarial import CLASSES, PIXELS, adversarial
 from tests.contexts import context_of
 
 
@@ -56,18 +56,6 @@ def test_the_proof_is_above_every_change_and_meets_the_best_point(instance):
     assert incumbent.proved, outcome.message
     for moves in random_changes(instance, 200):
         assert mip.objective(changed(instance, moves)) <= incumbent.objective + 1e-6
-
-
-def test_a_file_of_digits(named):
-    if named.real and not (named.path / "digits.csv").is_file():
-        pytest.skip("the folder has no digits")
-    if not named.real:
-        rng = np.random.default_rng(0)
-        table = np.column_stack([rng.integers(0, 17, (200, PIXELS)), np.arange(200) % 10])
-        lines = [",".join((*FEATURES, "target")), *(",".join(map(str, row)) for row in table)]
-        (named.path / "digits.csv").write_text("\n".join(lines))
-    read = adversarial("1x4", epochs=3)
-    assert read.image.max() <= 1.0 and set(np.unique(16.0 * read.image)) <= set(range(17))
 
 
 def test_bad_sizes():

@@ -12,7 +12,6 @@ import dovetail as dt
 from dovetail_study.problems import data as files
 from dovetail_study.problems import diet as module
 from dovetail_study.problems.diet import FOODS, NUTRIENTS, diet, look_alike
-from tests.conftest import volume
 
 
 @pytest.fixture(scope="module")
@@ -117,25 +116,14 @@ def tables():
     }
 
 
-def write_diets(folder, rows=200, leave_out=None):
-    X, liked, _ = look_alike(3, rows)
-    table = {**dict(zip(FOODS, X.T, strict=True)), "label": liked}
-    table.pop(leave_out, None)
-    lines = [",".join(table)] + [
-        ",".join(f"{v:.8g}" for v in row) for row in zip(*table.values(), strict=True)
-    ]
-    (folder / "palatable_data.csv").write_text("\n".join(lines) + "\n")
-
-
-def write_folder(path, rows=200):
-    (path / "WFP").mkdir()
-    write_diets(path / "WFP", rows)
-    write_xlsx(path / "WFP" / "instance_data.xlsx", tables())
-
-
 @pytest.fixture
 def folder(tmp_path):
-    write_folder(tmp_path)
+    (tmp_path / "WFP").mkdir()
+    X, liked, _ = look_alike(3, 200)
+    rows = [(*FOODS, "label"), *np.column_stack([X, liked]).tolist()]
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    (tmp_path / "WFP" / "palatable_data.csv").write_text(text + "\n")
+    write_xlsx(tmp_path / "WFP" / "instance_data.xlsx", tables())
     return tmp_path
 
 
@@ -152,10 +140,6 @@ def test_reads_real_files_and_finds_foods_by_name(folder, monkeypatch):
 
 def test_what_a_file_lacks_is_named(folder):
     path = folder / "WFP" / "instance_data.xlsx"
-    write_diets(folder / "WFP", leave_out="Dates")
-    with pytest.raises(dt.OptionError, match="palatable_data.csv has no column 'Dates'"):
-        diet(data=folder)
-    write_diets(folder / "WFP")
     for spoil, message in (
         (lambda s: s.pop("FoodCost"), "no sheet 'FoodCost'"),
         (lambda s: s["nutr_val"].pop(3), "no row for 'Wheat'"),
@@ -185,19 +169,3 @@ def test_a_sheet_is_read_by_its_cells(tmp_path):
         {"a": "1.5", "b": "", "c": "x & y"},
         {"a": "", "b": "2.0", "c": ""},
     ]
-
-
-@volume("a network is trained on all rows")
-def test_a_folder_of_data(named):
-    """The real files where there are some, look-alike ones in their layout elsewhere."""
-    if not named.real:
-        write_folder(named.path, rows=5000)
-    instance = diet(epochs=8)
-    amounts, _ = files.complete_rows(named.path / module.DIETS, module.FOODS, "label")
-    assert not named.real or len(amounts) == 5000
-    assert (amounts[:, FOODS.index("Salt")] == 0.05).all()
-    assert instance.training.r2 > 0.8
-    assert instance.needs.nutrition.shape == (25, 12)
-    assert np.isfinite(instance.needs.nutrition).all() and (instance.needs.price > 0).all()
-    salt = instance.needs.nutrition[FOODS.index("Salt")]
-    assert salt[-1] > 0 and not salt[:-1].any()

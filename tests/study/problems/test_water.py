@@ -5,9 +5,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail_study.problems import water as module
-from dovetail_study.problems.data import complete_rows
-from dovetail_study.problems.water import FEATURES, look_alike, water
+from dovetail_study.problems.water import look_alike, water
 from tests.conftest import sample, volume
 
 
@@ -53,35 +51,6 @@ def test_counts_add_up(instance):
     assert counts.untouched == int((logits >= 0).sum())
     assert counts.potable - counts.untouched <= counts.flipped <= counts.potable
     assert counts.potable > counts.untouched
-
-
-def write_csv(folder, rows=60, gap=False):
-    X, labels = look_alike(5, rows)
-    lines = [",".join((*FEATURES, "Potability"))]
-    lines += [",".join(f"{v:.6f}" for v in row) + f",{int(y)}" for row, y in zip(X, labels, strict=True)]
-    if gap:
-        lines[1] = "," + lines[1].split(",", 1)[1]
-    (folder / "water_quality.csv").write_text("\n".join(lines) + "\n")
-
-
-def test_reads_the_real_file_and_drops_rows_with_gaps(tmp_path, monkeypatch):
-    write_csv(tmp_path, gap=True)
-    X, labels = complete_rows(tmp_path / module.FILE, module.FEATURES, "Potability")
-    assert X.shape == (59, 9)
-    instance = water(5, "1x4", data=tmp_path, epochs=1, allow_constant=True)
-    assert instance.samples.shape == (5, 9)
-    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path))
-    again = water(5, "1x4", epochs=1, allow_constant=True)
-    assert np.array_equal(again.samples, instance.samples)
-    assert labels.shape == (59,)
-
-
-def test_missing_data_is_an_error_not_a_reason_to_make_it_up(tmp_path):
-    with pytest.raises(dt.OptionError, match="water_quality.csv is not there"):
-        water(5, data=tmp_path)
-    (tmp_path / "water_quality.csv").write_text("ph,Hardness\n1,2\n")
-    with pytest.raises(dt.OptionError, match="no column 'Solids'"):
-        water(5, data=tmp_path)
 
 
 def test_too_many_samples_are_refused():

@@ -8,11 +8,8 @@ import torch
 
 import dovetail as dt
 from dovetail_study.problems import networks
-from dovetail_study.problems import wine as module
-from dovetail_study.problems.data import complete_rows
 from dovetail_study.problems.training import Regression
-from dovetail_study.problems.wine import FEATURES, draw, formulate, look_alike, wine
-from tests.conftest import volume
+from dovetail_study.problems.wine import draw, formulate, look_alike, wine
 from tests.small import random_mlp
 
 TRAINED = Regression(1.0, 0.0, 1.0, 1)
@@ -83,54 +80,6 @@ def test_vineyards_are_modest(instance):
     X, quality = look_alike(1)
     modest = {row.tobytes() for row in X[quality <= 5]}
     assert all(row.tobytes() in modest for row in instance.market.features)
-
-
-def write_csv(folder, rows=120, leave_out=None, broken=False):
-    X, quality = look_alike(5, rows)
-    table = {"": np.arange(rows), **dict(zip(FEATURES, X.T, strict=True)), "quality": quality}
-    table.pop(leave_out, None)
-    lines = [",".join(f'"{name}"' for name in table)]
-    lines += [",".join(f"{v:.8g}" for v in row) for row in zip(*table.values(), strict=True)]
-    if broken:
-        lines[1] = "1,many" + lines[1][lines[1].index(",", 2) :]
-    (folder / "red_wine_quality.csv").write_text("\n".join(lines) + "\n")
-
-
-def test_reads_a_real_file(tmp_path, monkeypatch):
-    write_csv(tmp_path)
-    X, quality = complete_rows(tmp_path / module.FILE, module.FEATURES, "quality")
-    assert np.allclose(X, look_alike(5, 120)[0], rtol=1e-6)
-    given = wine(1, 6, "1x4", data=tmp_path, epochs=1, allow_constant=True)
-    assert np.array_equal(given.market.features, draw(X, quality, 6, 42).features)
-    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path))
-    again = wine(1, 6, "1x4", epochs=1, allow_constant=True)
-    assert np.array_equal(given.market.features, again.market.features)
-
-
-def test_what_a_file_lacks_is_named(tmp_path):
-    with pytest.raises(dt.OptionError, match=r"red_wine_quality.csv is not there"):
-        wine(data=tmp_path)
-    write_csv(tmp_path, leave_out="sulphates")
-    with pytest.raises(dt.OptionError, match="no column 'sulphates'"):
-        wine(data=tmp_path)
-    write_csv(tmp_path, broken=True)
-    with pytest.raises(dt.OptionError, match="'fixed.acidity' has the entry 'many'"):
-        wine(data=tmp_path)
-
-
-@volume("a network is trained on all rows")
-def test_a_folder_of_data(named):
-    """The real file where there is one, look-alike rows in its layout elsewhere."""
-    if not named.real:
-        write_csv(named.path, rows=1599)
-    instance = wine(2, 15, epochs=15)
-    X, quality = complete_rows(named.path / module.FILE, module.FEATURES, "quality")
-    assert not named.real or (quality.size == 1599 and (quality <= 5).sum() == 744)
-    modest = {row.tobytes() for row in X[quality <= 5]}
-    assert all(row.tobytes() in modest for row in instance.market.features)
-    assert instance.training.r2 > 0.2
-    x, _ = a_point(instance)
-    assert dt.check(instance.problem, x).within()
 
 
 def test_bad_sizes_are_refused():
