@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import dovetail as dt
 from dovetail_study import paper
 from dovetail_study.claims import (
     NOTHING_SEARCHED,
@@ -21,7 +20,6 @@ from dovetail_study.claims import (
 from dovetail_study.contestants import CONTESTANTS, MARGIN, on_water
 from dovetail_study.experiment import (
     FEW,
-    SEEDS,
     BenchSettings,
     Experiment,
     ResultTable,
@@ -34,7 +32,7 @@ from dovetail_study.experiment import (
 )
 from dovetail_study.figures import Drawing, HeatMap
 from dovetail_study.origin import in_order
-from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, improved, reached
+from dovetail_study.sections import COUNTS, ENDING, HOW_TO_READ, ending, how_big_m_ended, reached
 from dovetail_study.statistics import (
     End,
     Reachable,
@@ -239,49 +237,6 @@ def _other_instances(rows: Rows) -> str:
     return f" Fewer seeds are other instances, see *untouched*: {'; '.join(fewer)}." if fewer else ""
 
 
-def reading(rows: Rows) -> str:
-    """What big-M found, and our defaults beside the paper's settings."""
-    scip, owners = where(rows, method="big-m"), Reachable(rows).owners()
-    ours, loop = pairs(rows, "dual-decomposition", "paper"), where(rows, method="paper")
-    if not scip or not ours:
-        return ""
-    return (
-        f"big-M found a verified point in {count_of(scip, found)} runs ({tally(scip)}), where doing nothing "
-        "does not count; the paper's loop always has one, since doing nothing counts there, and improved on "
-        f"it in {count_of(loop, improved)}: the numbers to look at are *newly flipped* and "
-        f"the gap to the best known. Whose that is, instance by instance: {owners or 'no reference looked'}. "
-        f"{_defaults(ours)}"
-    )
-
-
-def _defaults(ours: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
-    """Our defaults, budgets by budgets; they were chosen on instances of this shape: other seeds say more."""
-    chosen = dt.DualDecomposition()
-    other = [pair for pair in ours if pair[0]["seed"] not in SEEDS]
-    read = {b: [pair for pair in ours if pair[0].get("budgets") == b] for b in paper.BUDGETS}
-    each = "; ".join(
-        f"budgets {b}: the paper's settings flip {_flips(mine, 1)} samples per run, our defaults "
-        f"{_flips(mine, 0)}"
-        for b, mine in read.items()
-        if mine
-    )
-    said = (
-        f"By {each}. The defaults (rho {chosen.rho:g}, patience {chosen.patience}) were chosen on instances "
-        "of this shape, so the comparison favours them"
-    )
-    if not other:
-        return f"{said}; E1 has no runs on other seeds."
-    seeds = ", ".join(map(str, distinct([mine for mine, _ in other], "seed")))
-    return (
-        f"{said}; on seeds that are not the paper's ({seeds}, {len(other)} pairs) the paper's settings flip "
-        f"{_flips(other, 1)}, our defaults {_flips(other, 0)}."
-    )
-
-
-def _flips(matched: list[tuple[dict[str, Any], dict[str, Any]]], k: int) -> str:
-    return text(mean(known([pair[k] for pair in matched], "flipped")))
-
-
 def draw(rows: Rows) -> Drawing | None:
     """Quality and time over networks and sizes, with both kinds of budgets."""
     methods = present(CONTESTANTS, rows)
@@ -356,5 +311,4 @@ E1 = Experiment(
     tables,
     verdicts,
     draw,
-    reading,
 )

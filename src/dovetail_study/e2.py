@@ -307,7 +307,7 @@ def tables(rows: Rows) -> list[ResultTable]:
         reading=f"{HOW_TO_READ} *Initialisation*: torch's own, He's, or He's in a residual network, "
         "which is not the paper's; the paper does not say which it used. *Accuracy* is on held-out rows, "
         "*majority* that of always saying the more frequent class, *spread* the standard deviation of the "
-        "logits over the data: at 0 the network is a constant.",
+        f"logits over the data: at 0 the network is a constant.{_constants(solved)}",
         records=solved,
     )
     for network in in_order(solved, "network"):
@@ -354,7 +354,7 @@ def _sizes(rows: Rows) -> ResultTable:
     return table
 
 
-def reading(rows: Rows) -> str:
+def _constants(rows: Rows) -> str:
     """How many networks are constant, and what the loops make of them."""
     flat = [row for row in rows if row["method"] in LOOPS and constant(row)]
     if not flat:
@@ -364,7 +364,7 @@ def reading(rows: Rows) -> str:
         f"{w} ({BEGINS[i]})" for w, i in dict.fromkeys((row["network"], row["init"]) for row in flat)
     )
     return (
-        f"Networks that came out constant: {begun}. A constant network has no gradient: nothing that the "
+        f" Networks that came out constant: {begun}. A constant network has no gradient: nothing that the "
         "network step does makes a sample potable, and u stays at x. On these the loops converged: "
         f"{agreed}. That success rises with depth because deep networks trained this way are constant is a "
         "hypothesis about the paper's figure, not a finding: the paper names neither its initialisation nor "
@@ -438,6 +438,4 @@ def _execute(run: Run, settings: BenchSettings) -> Record:
     return on_water(run, settings)
 
 
-E2 = Experiment(
-    NAME, "E2: networks of growing depth", METHODS, _runs, _execute, tables, verdicts, draw, reading
-)
+E2 = Experiment(NAME, "E2: networks of growing depth", METHODS, _runs, _execute, tables, verdicts, draw)

@@ -53,7 +53,6 @@ from dovetail_study.statistics import (
     present,
     searched,
     spread_of,
-    tally,
     text,
     where,
 )
@@ -353,23 +352,6 @@ def _speed_up(rows: Rows, method: str) -> tuple[list[float], bool]:
     return ratios, any(not done(scip) for _, scip in matched)
 
 
-def reading(rows: Rows) -> str:
-    """Who flips how many, and how SCIP's searches ended."""
-    parts = []
-    for budgets in paper.BUDGETS:
-        mine = read(rows, budgets)
-        flips = {m: average(where(mine, method=m), "flipped") for m in present(CONTESTANTS, mine)}
-        ranked = sorted(((value, m) for m, value in flips.items() if value == value), reverse=True)
-        if ranked:
-            listed = ", ".join(f"{m} {text(value)}" for value, m in ranked)
-            ends = tally(where(mine, method="big-m"))
-            parts.append(
-                f"Budgets {budgets}: newly flipped samples per run, over all sizes: {listed}. SCIP: "
-                f"{ends or 'no runs'}."
-            )
-    return " ".join(parts)
-
-
 def draw(rows: Rows) -> Drawing | None:
     """Quality, iterations and speed-up, as in the paper, with both kinds of budgets."""
     methods = [method for method in present(CONTESTANTS, rows) if method not in BASELINES]
@@ -416,4 +398,4 @@ def _runs(settings: BenchSettings) -> list[Run]:
     return planned + tried_first(NAME, cells, "big-m", settings)
 
 
-E3 = Experiment(NAME, "E3: without dual updates", METHODS, _runs, on_water, tables, verdicts, draw, reading)
+E3 = Experiment(NAME, "E3: without dual updates", METHODS, _runs, on_water, tables, verdicts, draw)

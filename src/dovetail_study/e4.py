@@ -223,8 +223,6 @@ LOOPS = ("paper", "dual-decomposition")
 METHODS = (*LOOPS, "big-m", "auto")
 
 
-LEARNT = 0.005
-"""By so much a network must beat the majority class to have learnt something."""
 HEADER = ("network", "accuracy", "majority", "n", "budgets", "method", "runs", *COUNTS, *ENDING)
 
 
@@ -249,26 +247,6 @@ def tables(rows: Rows) -> list[ResultTable]:
                     place = [kind, *learnt, str(n), budgets, method, str(len(cell))]
                     table.rows.append([*place, *reached(cell, reachable), *ending(cell)])
     return [table, *how_big_m_ended("e4", "E4", rows, "network", "n")]
-
-
-def reading(rows: Rows) -> str:
-    """Who flips how many; and networks whose rates mean little."""
-    said = []
-    for budgets, method in product(paper.BUDGETS, present(LOOPS, rows)):
-        mine = where(read(rows, budgets), method=method)
-        flips = {kind: average(where(mine, network=w), "flipped") for w, kind in paper.E4_KINDS.items()}
-        listed = ", ".join(f"{kind} {text(value)}" for kind, value in flips.items() if math.isfinite(value))
-        if listed:
-            said.append(f"{method}, budgets {budgets}: {listed}")
-    if not said:
-        return ""
-    idle = [kind for w, kind in paper.E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]
-    note = f" {', '.join(idle)}: no better than the majority class, so its rates mean little." if idle else ""
-    return f"Newly flipped samples per run, {'; '.join(said)}.{note}"
-
-
-def _learnt_nothing(rows: Rows) -> bool:
-    return bool(rows) and average(rows, "accuracy") <= average(rows, "majority") + LEARNT
 
 
 def draw(rows: Rows) -> Drawing | None:
@@ -314,4 +292,4 @@ def _runs(settings: BenchSettings) -> list[Run]:
     return solved + tried_first(NAME, [cell for cell in cells if cell["n"] == sizes[0]], "big-m", settings)
 
 
-E4 = Experiment(NAME, "E4: kinds of network", METHODS, _runs, on_water, tables, verdicts, draw, reading)
+E4 = Experiment(NAME, "E4: kinds of network", METHODS, _runs, on_water, tables, verdicts, draw)

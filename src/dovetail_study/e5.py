@@ -37,17 +37,15 @@ from dovetail_study.paper import (
     MOST_LOST,
     SWAP_RATIO,
 )
-from dovetail_study.sections import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap, how_big_m_ended
+from dovetail_study.sections import ENDING, UNITS, best_known, ending, gap, how_big_m_ended
 from dovetail_study.statistics import (
     Pairs,
     Reachable,
     average,
     count_of,
-    distinct,
     done,
     found,
     geometric_mean,
-    instance,
     known,
     mean,
     never_improved,
@@ -337,35 +335,6 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
     ]
 
 
-def reading(rows: Rows) -> str:
-    """The paper's form beside ours: what a MIP step costs and what comes out."""
-    reachable, parts = Reachable(rows), []
-    for method in present(CONTESTANTS, rows):
-        cell = where(rows, method=method)
-        step, points = mean_step(cell, "mip"), [row for row in cell if found(row)]
-        if method not in BASELINES and method != "auto" and math.isfinite(step):
-            looked = any(map(reachable.known, points))
-            short = f"gap {gap(points, reachable)} %" if looked else NO_REFERENCE if points else "no point"
-            stuck = sum(map(never_improved, cell))
-            never = f", {stuck} never improved on the start" if stuck else ""
-            mine = distinct(cell, "network")
-            only = f", on {', '.join(mine)} only" if len(mine) < len(distinct(rows, "network")) else ""
-            parts.append(
-                f"- *{method}*: {text(step)} s a MIP step, {short} (a point in {len(points)} of {len(cell)} "
-                f"runs{never}{only})."
-            )
-    if not parts:
-        return ""
-    proved = count_of(list({instance(row): row for row in rows}.values()), reachable.proved)
-    scip = tally(where(rows, method="big-m")) or "no runs"
-    listed = "\n".join(parts)
-    return (
-        f"Over all networks:\n\n{listed}\n\nThe best known point is proved optimal in {proved} instances, "
-        "where a network that came out otherwise on another machine is one of its own. "
-        f"SCIP: {scip}."
-    )
-
-
 def draw(rows: Rows) -> Drawing | None:
     """Time, steps and objective."""
     networks, methods = in_order(rows, "network"), present(CONTESTANTS, rows)
@@ -403,6 +372,4 @@ def _runs(settings: BenchSettings) -> list[Run]:
     return planned + tried_first(NAME, cells, "big-m", settings, times=BASELINE_TIMES)
 
 
-E5 = Experiment(
-    NAME, "E5: sub-solvers on tree planting", METHODS, _runs, on_trees, tables, verdicts, draw, reading
-)
+E5 = Experiment(NAME, "E5: sub-solvers on tree planting", METHODS, _runs, on_trees, tables, verdicts, draw)

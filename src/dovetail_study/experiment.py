@@ -277,5 +277,3 @@ class Experiment:
     verdicts: Callable[[Rows], list[Verdict]]
     draw: Callable[[Rows], Drawing | None]
     """The figure, or None where there is nothing to see."""
-    reading: Callable[[Rows], str] = lambda rows: ""
-    """A short honest reading, with its numbers taken from the rows."""

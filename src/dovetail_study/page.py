@@ -374,9 +374,6 @@ def _section(experiment: Experiment, ledger: Ledger) -> str:
     parts = [f"## {experiment.title}", "", _volume(experiment, ledger), ""]
     if experiment.draw(rows) is not None:
         parts += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
-    reading = experiment.reading(rows)
-    if reading:
-        parts += [reading, ""]
     parts += [_printed(table, rows) for table in experiment.tables(rows)]
     return "\n".join(parts)
 

@@ -143,19 +143,6 @@ def tables(rows: Rows) -> list[ResultTable]:
     return [table]
 
 
-def reading(rows: Rows) -> str:
-    """Which rho is best for whom."""
-    parts = []
-    for method in present(CONTESTANTS, rows):
-        mine = where(rows, method=method, step=STEP)
-        flips = {rho: average(where(mine, rho=rho), "flipped") for rho in sorted(distinct(mine, "rho"))}
-        there = {rho: value for rho, value in flips.items() if value == value}
-        if there:
-            best = max(there, key=lambda rho: there[rho])
-            parts.append(f"{method} {text(best)} ({text(there[best])} newly flipped)")
-    return f"The rho with the most newly flipped samples: {', '.join(parts)}." if parts else ""
-
-
 def draw(rows: Rows) -> Drawing | None:
     """Newly flipped over rho and over the step, and convergence."""
     methods = present(CONTESTANTS, rows)
@@ -201,5 +188,5 @@ def _execute(run: Run, settings: BenchSettings) -> Record:
 
 
 SENSITIVITY = Experiment(
-    NAME, "Sensitivity to rho and step size", METHODS, _runs, _execute, tables, verdicts, draw, reading
+    NAME, "Sensitivity to rho and step size", METHODS, _runs, _execute, tables, verdicts, draw
 )

@@ -349,11 +349,6 @@ class Reachable:
         """Whether a reference looked into this row's instance, or it is proved."""
         return self.of(row) is not None
 
-    def owners(self) -> str:
-        """Whose the best known points are, such as "auto 12, big-m 3"."""
-        counts = Counter(best.method for best in self._best.values())
-        return ", ".join(f"{method} {count}" for method, count in counts.most_common())
-
     def proved(self, row: Record) -> bool:
         """Whether the best known on this row's instance is the optimum."""
         best = self.of(row)

@@ -20,7 +20,6 @@ def test_it_is_the_best_of_any_method_on_the_same_instance():
     assert reachable.of(rows[0]) == BestKnown(10.0, "auto", proved=False, ahead=True, bound=math.inf)
     assert reachable.shares(rows[:3]) == [0.8, 1.0, 0.4]
     assert reachable.values(rows[:2]) == [10.0, 10.0]
-    assert reachable.owners() == "auto 3"
 
 
 @pytest.mark.parametrize("other", [{"seed": 7}, {"n": 40}, {"network": "4x32"}, {"budgets": "per sample"}])

@@ -110,5 +110,4 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
 
 def test_another_network_of_the_same_seed_is_another_instance():
     rows = on("paper") + on("auto", status="optimal") + big_m("time", spread=1.1)
-    assert "is proved optimal in 3 of 6 instances" in E5.reading(rows)
     assert judged(E5, rows, "E5 speed-up of projected gradient").word is UNTESTABLE

@@ -46,18 +46,6 @@ def test_mean_and_spread_best_known_gap_residual_engine_and_ends():
     assert ends.records == rows[-1:]
 
 
-def test_defaults_that_were_chosen_on_such_instances_are_compared_on_other_seeds():
-    def both(seed, ours):
-        cell = {"network": "2x16", "n": 25, "budgets": "total", "seed": seed}
-        return [row("e1", "paper", flipped=9, **cell), row("e1", "dual-decomposition", flipped=ours, **cell)]
-
-    e1, baseline = experiment_named("e1"), [scip("e1", "time", network="2x16", n=25, budgets="total")]
-    assert "E1 has no runs on other seeds" in e1.reading([*both(42, 12), *baseline])
-    said = e1.reading([*both(42, 12), *both(7, 8), *baseline])
-    assert "chosen on instances of this shape" in said
-    assert "(7, 1 pairs) the paper's settings flip 9, our defaults 8" in said
-
-
 def test_a_speed_up_says_whether_scip_was_done_and_over_how_many_pairs():
     cell = {"network": "2x16", "n": 20, "budgets": "total"}
     rows = [row("e3", "paper", seconds=2.0, seed=s, **cell) for s in (1, 2)]
@@ -114,5 +102,4 @@ def test_fields_that_are_missing_are_dashes_and_no_crash(name):
         for rows in (some, bare):
             experiment.tables(rows)
             experiment.draw(rows)
-            experiment.reading(rows)
             assert all(isinstance(verdict.word, Word) for verdict in experiment.verdicts(rows))
