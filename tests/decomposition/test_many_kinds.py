@@ -262,7 +262,7 @@ def test_the_search_leaves_the_choice_its_part_of_the_time(monkeypatch):
     found = context.once(plan.template_plan)
     totals = [program.count for program in found.programs]
     with shares_of(context, found, PricingOptions()) as shares:
-        rounds = Rounds(shares, found.sides.limit, totals, context.budget, context.stopwatch, 0)
+        rounds = Rounds(shares, found.sides, totals, context.budget, context.stopwatch, 0)
         done = list(rounds.all(5))
     assert len(done) == 1 and done[0].last and done[0].over is StopReason.TIME
     assert context.budget.left == pytest.approx(100.0 * CHOICE_SHARE)

@@ -20,15 +20,17 @@ from .families import blends, judged, network, offers, sales
 POINTS = 400
 
 
-def kinds(n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU) -> dt.Problem:
-    """Blocks with an amount, a wide integer and one of three, one of `classes` or a number, in float32."""
+def kinds(
+    n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU, numbers: int = 1
+) -> dt.Problem:
+    """Blocks with an amount, a wide integer and one of three, one of `classes` or numbers, in float32."""
     rng, problem = np.random.default_rng(n), dt.Problem(sense="max")
     torch.manual_seed(n)
-    made = nn.Sequential(nn.Linear(6, 8), activation(), nn.Linear(8, max(classes, 1)))
+    made = nn.Sequential(nn.Linear(6, 8), activation(), nn.Linear(8, classes or numbers))
     with torch.no_grad():
         made[2].weight *= 3.0
     output = {"kind": dt.Family(upper=1.0, integer=True, width=classes, cost=rng.uniform(0, 3, (n, classes)))}
-    number = {"gain": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n))}
+    number = {"gain": dt.Family(lower=-np.inf, width=numbers, cost=rng.uniform(0.5, 2.0, (n, numbers)))}
     template = problem.add_template(
         n,
         {
@@ -99,6 +101,7 @@ PROBLEMS = {
     "both ways, a class": lambda: judged(60),
     "all of it": lambda: kinds(60),
     "smooth": lambda: kinds(61, activation=nn.Tanh),
+    "two numbers": lambda: kinds(64, activation=nn.Tanh, numbers=2),
     "one class": lambda: kinds(62, classes=1),
     "several classes": lambda: kinds(63, classes=3),
     "trees": lambda: forest(60),

@@ -217,7 +217,7 @@ def test_sides_are_those_of_the_whole_less_what_all_data_use(agreed):
     used = 2.0 * sum(spent.sum() for spent in SPENT)
     assert agreed.totals == [60, 50]
     assert agreed.sign == 1.0
-    np.testing.assert_allclose(agreed.limit, [40.0 - used, -10.0 + used, 50.0])
+    np.testing.assert_allclose(agreed.sides.limit, [40.0 - used, -10.0 + used, 50.0])
 
 
 def test_the_worst_of_all_shards_and_of_the_rows_over_them(agreed):

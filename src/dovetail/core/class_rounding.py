@@ -37,10 +37,10 @@ def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArra
 
 
 def tie_slack(block: Block) -> FloatArray:
-    """(2,) for a class by one output, (1,) for values: the slack if logits are exact. The threshold is part
-    of a bias, and a sigmoid may tie with it."""
+    """(2,) for a class by one output, (outputs,) for values: the slack if logits are exact. The threshold is
+    part of a bias, and a sigmoid may tie with it."""
     if not block.classifies:
-        return np.zeros(1)
+        return np.zeros(block.outputs.shape[1])
     program = block.description.program_if_known(block.inputs.shape[1])
     if program is None or program.arithmetic is None:
         return np.full(2, np.inf)

@@ -12,6 +12,7 @@ so that the dual's value is an estimate and no bound; a handful of blocks is bet
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -108,9 +109,7 @@ class _Pricing:
         self._said = ""
         """The message about the bound."""
         totals = [program.count for program in plan.programs]
-        self._rounds = Rounds(
-            shares, plan.sides.limit, totals, context.budget, context.stopwatch, context.seed
-        )
+        self._rounds = Rounds(shares, plan.sides, totals, context.budget, context.stopwatch, context.seed)
 
     @property
     def prices(self) -> FloatArray:
@@ -124,8 +123,7 @@ class _Pricing:
         offered = False
         for done in self._rounds.all(most):
             if not offered and (done.last or self._slow):
-                self._offer(last=False)
-                offered = True
+                offered = self._offer(last=False)
             if done.last:
                 self._offer(last=done.number > 0 or done.over is None)
             bound = self._bound() if done.last else None
@@ -173,10 +171,12 @@ class _Pricing:
         """Whether an early solution is worth its time, a third of a quick run."""
         return self._context.budget.seconds > min(QUICK, QUICK_PART * self._context.budget.limit)
 
-    def _offer(self, *, last: bool) -> None:
+    def _offer(self, *, last: bool) -> bool:
+        """Whether the choice is a solution."""
         point = self._rounds.undisturbed(partial(self._chosen, last=last))
-        if point is not None:
-            self._context.incumbent.offer(point, "templates", own=True)
+        if point is None:
+            return False
+        return not math.isnan(self._context.incumbent.offer(point, "templates", own=True))
 
     def _chosen(self, *, last: bool) -> FloatArray | None:
         return self._shares.point() if self._rounds.choose(last=last) else None

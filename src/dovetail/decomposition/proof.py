@@ -452,12 +452,12 @@ class _ReadingTrees:
         """(d,) approximate weight of each input: cuts by length."""
         self.narrow = 2.0 * TOLERANCE
         """Boxes narrower than this are not divided."""
-        self._leaves, self._low, self._high, self._first = _leaf_boxes(ensemble)
+        self._leaves = _Leaves.of(ensemble)
 
     def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
         """As `_ReadingPlanes.below`, with slopes 0."""
         lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
-        some = max(1, LEAVES // max(1, len(self._leaves)))
+        some = max(1, LEAVES // self._leaves.size)
         found = [self._ranges(lower[i : i + some], upper[i : i + some]) for i in range(0, len(lower), some)]
         low, high = (
             torch.as_tensor(np.concatenate(of), device=self._device) for of in zip(*found, strict=True)
@@ -477,14 +477,7 @@ class _ReadingTrees:
 
     def _ranges(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, outputs) output ranges of boxes, rounding included."""
-        reached = np.ones((len(lower), len(self._leaves)), dtype=bool)
-        for j in range(lower.shape[1]):
-            reached &= (lower[:, j, None] <= self._high[:, j]) & (upper[:, j, None] > self._low[:, j])
-        value = self._ensemble.value[self._leaves]
-        ends = [
-            reduce.reduceat(np.where(reached[:, :, None], value, nothing), self._first, axis=1)
-            for reduce, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
-        ]
+        ends = self._leaves.ends(lower, upper)
         return self._ensemble.output_range(*(self._ensemble.summed(end) for end in ends))
 
     def classes(self, values: Tensor) -> Tensor:
@@ -492,23 +485,75 @@ class _ReadingTrees:
         return _classes(values)
 
 
-def _leaf_boxes(ensemble: TreeEnsemble) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-    """The leaves, tree after tree, with the limits of their boxes; the first leaf of each tree."""
-    low = np.full((len(ensemble.feature), ensemble.features), -np.inf)
-    high, level = -low, ensemble.roots
-    while level.size:
-        level = level[~ensemble.is_leaf[level]]
-        left, right, feature = ensemble.left[level], ensemble.right[level], ensemble.feature[level]
-        for child in (left, right):
-            low[child], high[child] = low[level], high[level]
-        at = ensemble.threshold[level]
-        high[left, feature] = np.minimum(high[left, feature], at)
-        low[right, feature] = np.maximum(low[right, feature], at)
-        level = np.concatenate([left, right])
-    leaves = np.flatnonzero(ensemble.is_leaf)
-    leaves = leaves[np.argsort(ensemble.tree_of[leaves], kind="stable")]
-    first = np.searchsorted(ensemble.tree_of[leaves], np.arange(ensemble.trees))
-    return leaves, low[leaves], high[leaves], first
+@dataclass(frozen=True, eq=False)
+class _Leaves:
+    """The leaves of all trees with their boxes. Limits are numbers among the cuts of their feature, which
+    compares as many at once as they are short."""
+
+    cuts: tuple[FloatArray, ...]
+    """Of each feature, in order."""
+    low: IntArray
+    """(outputs, features, trees, leaves) the cut that a leaf lies above; -1 for none. The leaves of a tree
+    are in the order of their values; places without a leaf are never reached."""
+    high: IntArray
+    """The cut that a leaf does not lie above."""
+    value: FloatArray
+    """(outputs, trees, leaves)."""
+
+    @classmethod
+    def of(cls, ensemble: TreeEnsemble) -> _Leaves:
+        """The leaves of an ensemble."""
+        low = np.full((len(ensemble.feature), ensemble.features), -np.inf)
+        high, level = -low, ensemble.roots
+        while level.size:
+            level = level[~ensemble.is_leaf[level]]
+            left, right, feature = ensemble.left[level], ensemble.right[level], ensemble.feature[level]
+            for child in (left, right):
+                low[child], high[child] = low[level], high[level]
+            at = ensemble.threshold[level]
+            high[left, feature] = np.minimum(high[left, feature], at)
+            low[right, feature] = np.maximum(low[right, feature], at)
+            level = np.concatenate([left, right])
+        cuts = ensemble.cuts
+        leaves = np.flatnonzero(ensemble.is_leaf)
+        places = np.bincount(ensemble.tree_of[leaves], minlength=ensemble.trees).max()
+        shape = ensemble.value.shape[1], ensemble.trees, places
+        below = np.full((shape[0], ensemble.features, *shape[1:]), max(map(len, cuts), default=0) + 1)
+        above, value = np.full_like(below, -1), np.zeros(shape)
+        for output in range(shape[0]):
+            order = leaves[np.lexsort((ensemble.value[leaves, output], ensemble.tree_of[leaves]))]
+            tree = ensemble.tree_of[order]
+            place = np.arange(len(order)) - np.searchsorted(tree, tree)
+            value[output, tree, place] = ensemble.value[order, output]
+            for j, at in enumerate(cuts):
+                below[output, j, tree, place] = np.where(
+                    low[order, j] > -np.inf, np.searchsorted(at, low[order, j]), -1
+                )
+                above[output, j, tree, place] = np.searchsorted(at, high[order, j])
+        short = np.min_scalar_type(-int(below.max(initial=1)) - 1)
+        return cls(cuts, below.astype(short), above.astype(short), value)
+
+    @property
+    def size(self) -> int:
+        """Number of places for leaves."""
+        return max(1, self.value[0].size)
+
+    def ends(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n, trees, outputs) the least and the largest value of the leaves that boxes reach."""
+        sides = [
+            [np.searchsorted(at, side[:, j]).astype(self.low.dtype)[:, None, None] for side in (lower, upper)]
+            for j, at in enumerate(self.cuts)
+        ]
+        least, most = [], []
+        for low, high, value in zip(self.low, self.high, self.value, strict=True):
+            reached = np.ones((len(lower), *value.shape), dtype=bool)
+            for (first, last), below, above in zip(sides, low, high, strict=True):
+                reached &= first <= above
+                reached &= last > below
+            tree = np.arange(len(value))
+            least.append(value[tree, reached.argmax(axis=2)])
+            most.append(value[tree, -1 - reached[:, :, ::-1].argmax(axis=2)])
+        return np.stack(least, axis=2), np.stack(most, axis=2)
 
 
 def _reading(

@@ -23,6 +23,7 @@ from dovetail.decomposition.share import BlockSample, ShareProof, Which
 from dovetail.decomposition.shares import Shares
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.work import Stopwatch
+from dovetail.structure.components import CouplingSides
 
 SAMPLE, SAMPLE_PART, SAMPLE_ROUNDS, FEWEST_SAMPLED = 2000, 0.25, 3, 1000
 """Number of blocks for the first prices, at most a quarter of all, and rounds over them; with few blocks
@@ -115,19 +116,19 @@ class _SampleProof:
 
 
 class Rounds:
-    """The rounds of one problem: `limit` are the coupling limits, `totals` the numbers of blocks of each
+    """The rounds of one problem: `sides` of the coupling rows, `totals` the numbers of blocks of each
     template."""
 
     def __init__(
         self,
         shares: Shares,
-        limit: FloatArray,
+        sides: CouplingSides,
         totals: Sequence[int],
         budget: Budget,
         stopwatch: Stopwatch,
         seed: int,
     ) -> None:
-        self._shares, self._limit, self._totals = shares, limit, totals
+        self._shares, self._sides, self._limit, self._totals = shares, sides, sides.limit, totals
         self._budget, self._stopwatch, self._seed = budget, stopwatch, seed
         self._rng = np.random.default_rng(seed)
         self._search = budget.part((1.0 - CHOICE_SHARE) * budget.left)
@@ -291,7 +292,8 @@ class Rounds:
         self._shares.renew_at(which, *asked)
 
     def _find_prices(self, of_blocks: Sum, limit: FloatArray, smoothing: Sequence[float] = SMOOTHING) -> None:
-        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
+        best = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
+        self.prices = self._sides.apart(best)
 
     def undisturbed(self, work: Callable[[], T]) -> T:
         """Repeat work during which a share was lost and replaced."""

@@ -44,6 +44,7 @@ from dovetail.run.monitor import Monitor
 from dovetail.run.processes import Cluster, NotPicklable, Recipe, Workers
 from dovetail.run.work import Stopwatch
 from dovetail.solving.options import log_stream, opened, require_cluster, usable_device
+from dovetail.structure.components import CouplingSides
 from dovetail.structure.structure import Structure
 
 Build = Callable[[Any], Problem]
@@ -319,12 +320,13 @@ class Agreement:
         return 1.0 if self.facts[0].stated["sense"] == "min" else -1.0
 
     @property
-    def limit(self) -> FloatArray:
-        """(sides,) limits for all shards together, less the use of data."""
+    def sides(self) -> CouplingSides:
+        """The sides with limits for all shards together, less the use of data."""
         first = self.facts[0]
         row = np.array(first.row, dtype=np.int64)
         stated = np.where(first.sign > 0.0, first.upper[row], -first.lower[row])
-        return np.asarray(stated - np.sum([stated - of_one.limit for of_one in self.facts], axis=0))
+        limit = np.asarray(stated - np.sum([stated - of_one.limit for of_one in self.facts], axis=0))
+        return CouplingSides(row, first.sign, limit)
 
     def activity(self, answers: Sequence[ShardAnswer]) -> dict[str, float]:
         """Activities of the coupling rows by name; empty without answers."""
@@ -426,11 +428,11 @@ class _Solve:
         self._sources, self._workers, self._budget, self._monitor = sources, workers, budget, monitor
         self._agreed = Agreement.of(self._ask("facts"))
         shares = Shares(workers, len(sources), Budget(FOREVER))
-        limit, totals = self._agreed.limit, self._agreed.totals
-        self._rounds = Rounds(shares, limit, totals, budget, Stopwatch(), seed)
+        sides, totals = self._agreed.sides, self._agreed.totals
+        self._rounds = Rounds(shares, sides, totals, budget, Stopwatch(), seed)
         monitor.say(
             f"{several(len(sources), 'shard')}, {several(sum(totals), 'block')}, "
-            f"{several(workers.count, 'worker')}, {several(len(limit), 'side')} of coupling constraints"
+            f"{several(workers.count, 'worker')}, {several(sides.count, 'side')} of coupling constraints"
         )
 
     def _ask(self, call: str, *arguments: object) -> list[Any]:

@@ -56,6 +56,15 @@ class CouplingSides:
         np.subtract.at(found, self.row, self.sign * prices)
         return found
 
+    def apart(self, prices: FloatArray) -> FloatArray:
+        """Prices of which one of the two sides of a row is 0: what both have in common pays for nothing."""
+        above, below = np.flatnonzero(self.sign > 0.0), np.flatnonzero(self.sign < 0.0)
+        _, one, other = np.intersect1d(self.row[above], self.row[below], return_indices=True)
+        one, other, found = above[one], below[other], prices.copy()
+        found[one] -= np.minimum(prices[one], prices[other])
+        found[other] -= np.minimum(prices[one], prices[other])
+        return found
+
     def side_prices(self, row_prices: FloatArray) -> FloatArray:
         """(sides,) the other way round."""
         return np.maximum(-self.sign * row_prices[self.row], 0.0)

@@ -137,7 +137,7 @@ def _group(
     of_inputs = planes.deployed.rate[0], planes.deployed.more[0]
     rate, more = (torch.as_tensor(part).to(domain.origin) for part in of_inputs)
     cast = torch.maximum(domain.lower.abs(), domain.upper.abs()) * rate + more
-    slack = np.broadcast_to(tie_slack(block), (len(parts), 2 if block.classifies else block.outputs.shape[1]))
+    slack = np.tile(tie_slack(block), (len(parts), 1))
     return Group(block, parts, sets, planes, slack, domain.wider(cast))
 
 
