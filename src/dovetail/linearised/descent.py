@@ -12,9 +12,9 @@ equalities through a network are met to machine precision. (Nocedal and Wright, 
 
 The bundle: earlier linearisations that are kept as one-sided cuts (Lemarechal; Kiwiel).
 
-Optima are often at kinks, and at a kink one slope describes only one side. On the side to which the
-objective drives an output, the linearisations of the other pieces bound the output too. Together they
-model a concave kink (of a maximum; a convex one of a minimum) without any binary.
+Optima are often at kinks, and there a single slope describes only one side. On the side to which the
+objective drives an output, the linearisations of the other pieces bound the output too. Together they model a
+concave kink (of a maximum; a convex one of a minimum) without any binary.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ GROW, SHRINK = 2.0, 0.5
 """Growth factor (Nocedal and Wright's 2), and shrinking factor (half instead of a quarter, because the line
 search tries shorter steps)."""
 SHRINK_BUNDLED, SOME_CUTS = 0.35, 3
-"""Shrinking factor after a rejected step if the bundle has so many cuts, because the model cannot improve in
-this region."""
+"""Shrinking factor after a rejected step if the bundle has at least this many cuts, because the model cannot
+improve in this region."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 1.0, 1e-6
 """In widths of the inputs: the whole box, and steps too small for the check."""
 ESCAPE = 3.0
@@ -63,11 +63,11 @@ MISSED = 1e-7
 
 
 NEAR = 3.0
-"""A cut is used within so many trust-region radii of its point. The end of a rejected step, 1 / 0.35 radii
-away after the region shrank, is included; farther cuts belong to other pieces."""
+"""A cut is used within this number of trust-region radii of its point. The end of a rejected step, 1 / 0.35
+radii away after the region shrank, is included; farther cuts belong to other pieces."""
 TOUCHING = 1e-9
-"""Relative to max(1, |value|): a linearisation this close to the current value belongs to a piece that meets
-here."""
+"""Relative to max(1, |value|): a linearisation this close to the current value belongs to a linear piece that
+contains the point."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Trial(NamedTuple):
 
     iterate: Iterate
     shortened: bool
-    """Whether it is not the end of the step."""
+    """Whether the point is an inner one and not the end of the step."""
     full_merit: float
     """The merit at the end of the step."""
 
@@ -160,10 +160,10 @@ class Descent:
             predicted = iterate.merit - self._model_value(step, penalty)
             if predicted < self._options.tolerance * (1.0 + abs(iterate.merit)):
                 if not iterate.feasible and np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
-                    continue  # it stands still because missing is cheap: the penalty rises
+                    continue  # no progress because violations are cheap: the penalty is raised
                 return iterate if iterate.feasible else self._nearest_to(iterate, step, penalty, source)
 
-            # ratio test: host rows are convex, so each part of the step keeps them
+            # ratio test: the host's rows are convex, so each part of the step satisfies them
             trial = self._best_of(iterate.z + STEP_LENGTHS[:, None] * (step.z - iterate.z), penalty, source)
             ratio = (iterate.merit - trial.full_merit) / predicted
             accepted = trial.iterate.merit < iterate.merit - SUFFICIENT_DECREASE * predicted
@@ -296,7 +296,7 @@ class Bundle:
         self._size = size
 
     def add(self, z: FloatArray, linearisation: Linearisation) -> None:
-        """Keep one more; the oldest is dropped beyond the limit."""
+        """Add a linearisation; the oldest is dropped beyond the limit."""
         if self._size:
             self._kept.append((z[self._scaled.networks.columns], linearisation))
 
@@ -360,7 +360,7 @@ class MixedIntegerDescent:
     def descend(
         self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = OUTER_STEPS
     ) -> Iterate:
-        """Descend to a local optimum from `z`, a point of the LP relaxation, in at most so many outer
+        """Descend to a local optimum from `z`, a point of the LP relaxation, in at most this number of outer
         steps."""
         if self._milp is None:
             return self.held.run(z, radius, budget, source)
@@ -379,7 +379,7 @@ class MixedIntegerDescent:
                 continue
             penalty = increase_penalty(penalty, step)
             inner = self._completed(self.held.run(step.z, min(radius, INNER_RADIUS), budget, source), source)
-            # by the same penalties: those of the inner descent may have grown a million times
+            # with the same penalties: those of the inner descent may have grown a million times
             inner, best = (self.held.with_penalty(iterate, penalty) for iterate in (inner, best))
             if _better(inner, best):
                 best, failures = inner, 0
@@ -392,9 +392,9 @@ class MixedIntegerDescent:
     def relax(self, z: FloatArray, radius: float, budget: Budget, source: str) -> FloatArray:
         """Where a descent from `z` with integers relaxed ends; the check may find integers that fit it.
 
-        The integers of a linear model leave its inputs as much room as they need and no more, and what a
-        network asks for beyond that takes an outer step each time. Here inputs go there first. A relaxed
-        class says nothing, so that with no other integers `z` stays as it is.
+        The integers of a linear model give its inputs exactly the room that they need; if a network requires
+        more, each change costs an outer step. In this step the inputs are moved first. A relaxed class has no
+        information, so that without other integers `z` is returned unchanged.
         """
         choices = self._scaled.free_integers.copy()
         choices[self._scaled.networks.outputs] = False
@@ -411,7 +411,7 @@ class MixedIntegerDescent:
         z = np.clip(point, host.lower, host.upper)
         self.held.run(z, BOX_RADIUS, budget, source)
         if self._context.incumbent.x is not before or not thorough:
-            return  # the box had decided its integers
+            return  # the box had fixed its integers
         if before is None:
             z = self.relax(z, BOX_RADIUS, budget, source)
         self.descend(z, BOX_RADIUS, budget, source)
@@ -421,7 +421,7 @@ class MixedIntegerDescent:
         return MILP_LPS * least_seconds(self._scaled.host) > budget.left
 
     def _completed(self, iterate: Iterate, source: str) -> Iterate:
-        """An iterate whose classes were not all reached, completed."""
+        """An iterate whose outputs do not yet have the demanded classes, completed."""
         if iterate.feasible:
             return iterate
         admitted = self._context.incumbent.admit(iterate.z, source)

@@ -54,7 +54,7 @@ class _BlockBatch(Protocol):
         """(K, n, q) decision values at n points (K, n, d) of each block."""
 
     def slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same, and (K, n, q, d) derivatives."""
+        """The values, and their (K, n, q, d) derivatives."""
 
 
 class Networks:
@@ -225,7 +225,7 @@ class _Group:
 
 
 def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_BlockBatch]]:
-    """All blocks in groups, and each by itself."""
+    """All blocks in groups, and each block as a group of one."""
     alike: dict[Hashable, list[int]] = {}
     graphs = dict[int, Graph]()
     for b, block in enumerate(problem.blocks):
@@ -332,7 +332,7 @@ class ClassConditions:
             for i in range(block.samples if block.classifies else 0):
                 at = first + i * q
                 pairs = [(k, j) for k in range(q) for j in range(q) if k != j]
-                # one logit decides alone: against itself at 0
+                # a single logit decides the class: it is compared with 0
                 for k, j in pairs or [(0, 0)]:
                     for wanted in (True,) if pairs else (True, False):
                         c = len(column)

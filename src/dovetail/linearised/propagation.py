@@ -36,7 +36,7 @@ class _NetworkStage:
 
 @dataclass(frozen=True, eq=False)
 class PushedColumn:
-    """A column that is set as far as its rows and bounds allow, in the direction of its cost."""
+    """A column that is moved as far as its rows and bounds allow, in the direction of its cost."""
 
     column: int
     row_numbers: IntArray
@@ -75,7 +75,8 @@ class Propagation:
         is_output = np.zeros(host.n_columns, dtype=bool)
         is_output[scaled.networks.outputs] = True
         self.holds_inputs = False
-        """Whether networks read columns that neither integers nor rows determine; they are held."""
+        """Whether networks read columns that neither integers nor rows determine; such columns are held
+        fixed."""
         for number, stage in enumerate(scaled.problem.stages):
             self._levels += equations.define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))

@@ -2,18 +2,19 @@
 
 The methods of one solve share the data through `context.once(scaled_problem)`.
 
-A merit function is one number for a solution with violations; methods choose by it and never judge by it. A
-descent satisfies the linear constraints and may miss the network equations: `l1_merit`. A completed solution
-has true outputs and may violate constraints: `CompletedMerit`.
+A merit function combines the objective and the violations in one number; it guides searches and decides
+nothing. A descent satisfies the linear constraints and may miss the network equations: `l1_merit`. A
+completed solution has true outputs and may violate constraints: `CompletedMerit`.
 
-Room for rounding: a problem whose limits are moved in by what its predictors' rounding may do to them.
+Room for rounding: a problem whose limits are tightened by the effect of its predictors' rounding.
 
-A point of it satisfies the rows of the original wherever its samples are evaluated. It is a place to look for
-points and never to prove anything: bounds come from the original.
+A point of the tightened problem satisfies the rows of the original wherever its samples are evaluated. It is
+used for searches and never for proofs: bounds come from the original.
 
-Before any point is known, searches leave a little room (`with_room`): a search puts a float64 copy of the
-network on a row. At outputs of a hundred and more the network itself, in float32, is then beyond it by more
-than the tolerance as often as not, and the check refuses the best points.
+Before a solution is known, searches leave a little room (`with_room`), because the optimum of a search
+satisfies a row exactly with the float64 copy of the network. At outputs of a hundred and more the float32
+network itself violates the row by more than the tolerance in about half of all cases, and the check refuses
+the best points.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from dovetail.structure.boxes import TypicalRanges, limits_within, typical_range
 from dovetail.structure.structure import structure_of
 
 AHEAD = 1.5
-"""Factor on the rounding for which room is left: a search puts the float64 copy on the row, and the
-network's own value differs by up to half of it."""
+"""Factor on the rounding for which room is left: the search satisfies a row exactly with the float64 copy,
+and the network's own value differs by up to half of it."""
 
 
 ABSORBED = 5e-7
-"""Half the tolerance of rows: smaller rounding keeps no point from its row."""
+"""Half the tolerance of rows: smaller rounding makes no point infeasible."""
 MODEST = 1e-6
 """The largest change of a limit, relative to max(1, |limit|): outputs and their rounding may be much smaller
 at a solution than at the middle of the box, where they are measured."""
@@ -71,7 +72,8 @@ def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
 
 
 def has_room(problem: Problem, change: FloatArray) -> bool:
-    """Whether a point within these limits can pass for any `change`; an equality has only its tolerance."""
+    """Whether a point within these limits can pass the check for any `change`; an equality has only its
+    tolerance."""
     mip = problem.mip
     rows = mip.row_upper - mip.row_lower >= 2.0 * (abs(mip.A) @ change - TOLERANCE)
     return bool(np.all(rows) and np.all(mip.upper - mip.lower >= 2.0 * (change - TOLERANCE)))
@@ -80,7 +82,7 @@ def has_room(problem: Problem, change: FloatArray) -> bool:
 def moved_in(
     lower: FloatArray, upper: FloatArray, up: FloatArray, down: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower limits raised and upper ones lowered, at most to their middle; by finite amounts only."""
+    """Lower limits raised and upper limits lowered, at most to their middle, by finite amounts only."""
     half = np.maximum(0.0, 0.5 * (upper - lower))
     up, down = (np.where(np.isfinite(by), by, 0.0) for by in (up, down))
     return lower + np.minimum(up, half), upper - np.minimum(down, half)
@@ -223,7 +225,7 @@ def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: i
 
 
 def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:
-    """More than an output can be worth, by its own cost or by its share of the objective."""
+    """An upper estimate of an output's worth, by its own cost or by its share of the objective."""
     at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, WIDEST)) ** 2)))
     share = (at_stake if at_stake > 0.0 else 1.0) / (spread * np.sqrt(max(1, networks.count)))
     return np.asarray(
@@ -232,8 +234,8 @@ def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: Float
 
 
 ROW_PENALTY = 10.0
-"""Violating a row by its largest entry costs so many times what all columns together are worth: enough that
-no saving pays for it, little enough that costs still count among points with equal violations."""
+"""Violating a row by its largest entry costs this multiple of what all columns together are worth: enough
+that no saving pays for it, little enough that costs still count among points with equal violations."""
 WIDEST_AT_STAKE = 1e6
 """The largest width that counts for cost times width, because free columns may be unbounded."""
 DECREASE = 1e-9
@@ -267,7 +269,7 @@ class CompletedMerit:
         self._penalty = ROW_PENALTY * (at_stake or 1.0)
 
     def of(self, Z: FloatArray) -> FloatArray:
-        """(T,) one for each row of `Z`; infinite if a network returned NaN."""
+        """(T,) the merit of each row of `Z`; infinite if a network returned NaN."""
         host = self.host
         violation = np.sum(np.maximum(0.0, host.bound_violation(Z) - ROUNDING), axis=1)
         if host.n_rows:

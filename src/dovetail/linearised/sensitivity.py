@@ -5,10 +5,10 @@
                    |x - x0| <= a small part of its range, for the predictors' inputs
 
 Idea: near a solution predictors are almost linear, so the multipliers of this LP give the change of the
-objective per unit of a prediction. Weakness: at a kink of a ReLU network the Jacobian is that of one
-side, and integers do not move. The result is an estimate: good enough to decide whether a difference may
-be rounding, and no bound. The value of violated constraints is therefore measured by a step to a solution
-that violates none.
+objective per unit of a prediction. Weakness: at a kink of a ReLU network the Jacobian is that of one side,
+and integers do not move. The result is an estimate: good enough to decide whether a difference may be
+rounding, and no bound. The value of violated constraints is therefore measured by a step to a solution that
+violates none.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ a box."""
 
 
 def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray | None:
-    """(columns,) by how much the objective changes per unit of what a predictor says; 0 for other columns.
+    """(columns,) by how much the objective changes per unit of a prediction; 0 for other columns.
 
-    At the point `x`, whose outputs are the predictors'. None where the LP has no answer in time; infinity
-    where no point near `x`, with its integers, meets the constraints exactly.
+    The LP is made at the point `x`, whose outputs are the predictors'. None where the LP has no answer in
+    time; infinity where no point near `x`, with its integers, meets the constraints exactly.
     """
     host, (outputs, own, trust) = problem.mip.minimised(), _linear(problem, x)
     level = own @ x
@@ -83,12 +83,14 @@ def _linear(problem: Problem, x: FloatArray) -> tuple[IntArray, sp.csr_array, Fl
 
 
 def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
-    """What `x` gains by missing constraints: what is lost on the way to a point near by that misses none.
+    """The gain of `x` from violating constraints within tolerances: the loss on the way to a nearby point
+    that violates none.
 
         min |d|    over the constraints and bounds at x + d, integers held, predictors linear at x
 
-    Multipliers would say the same where predictors are smooth; at a kink they are those of one side. Infinity
-    where no such point is found: `x` may be all there is, within tolerance. None without an answer in time.
+    Multipliers would give the same number if predictors are smooth; at a kink they belong to one side.
+    Infinity if no such point is found: `x` may be the only point, within tolerance. None without an answer in
+    time.
     """
     host, missed = problem.mip.minimised(), _missed(problem, x)
     z, left = x, missed
@@ -99,7 +101,7 @@ def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float 
         activity, rows = host.A @ z, sp.vstack([host.A, own], format="csr")
         lower = np.minimum(np.maximum(host.lower - z, -trust), trust) / left
         upper = np.minimum(np.maximum(host.upper - z, -trust), trust) / left
-        program = Program(  # over the parts of d above and below 0, in units of what is missed
+        program = Program(  # over the parts of d above and below 0, in units of the violation
             sp.csr_array(sp.hstack([rows, -rows], format="csr")),
             np.concatenate([host.row_lower - activity, np.zeros(own.shape[0])]) / left,
             np.concatenate([host.row_upper - activity, np.zeros(own.shape[0])]) / left,
@@ -141,6 +143,6 @@ def worth_of_rounding(problem: Problem, x: FloatArray, budget: Budget) -> float 
         if not block.classifies:
             inputs = x[block.inputs]
             price, slack = worth[block.outputs], block_slack(block, inputs, inputs)
-            priced = price > 0.0  # what costs nothing may have endless room
+            priced = price > 0.0  # a part without cost may be unbounded
             total += float(np.sum(price[priced] * slack[priced]))
     return SAFETY * total if np.isfinite(total) else 0.0

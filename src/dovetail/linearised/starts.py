@@ -23,7 +23,7 @@ VERTICES = 48
 """Number of the last vertices kept to combine: about twenty starts' worth."""
 CANDIDATES = (4, 16, 64)
 """Numbers of combinations compared for one start: an evaluation costs little beside a descent, but the best
-of many would always be in one valley."""
+of many would always lie in the same valley."""
 GAP = 0.1
 """The gap for the engine: any point will do."""
 
@@ -31,7 +31,7 @@ GAP = 0.1
 class Starts:
     """An endless supply of starts: best, least activity, then random ones, some near the incumbent.
 
-    Every other random one is the best of a few by the networks' values.
+    Every other random start is the best of a few by the networks' values.
     """
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:

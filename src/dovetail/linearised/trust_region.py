@@ -60,21 +60,24 @@ class LinearStep:
     value: float
     """The objective there, penalties included."""
     slack: FloatArray
-    """(m,) how far the penalties let it miss the networks, in units of each output's spread, never negative:
-    |y - model| of a regression, and of a class's logit the sum of what its conditions fall short of."""
+    """(m,) how far the penalties let the point violate the networks, in units of each output's spread, never
+    negative: |y - model| of a regression, and of a class's logit the sum of the shortfalls of its
+    conditions."""
     duals: FloatArray
-    """(m,) of each regression, what the objective grows by if its model and cuts rise by a spread: > 0 where
-    they hold the output up and less of it would pay, < 0 where they hold it down. 0 for classes and MILPs."""
+    """(m,) of each regression, the growth of the objective if its model and cuts rise by a spread: > 0 where
+    they bound the output from below and lower values would pay, < 0 where they bound it from above. 0 for
+    classes and MILPs."""
 
     @property
     def senses(self) -> FloatArray:
-        """(m,) the side from which each output's model binds: 1 from below, -1 from above, 0 neither."""
+        """(m,) the side from which each output's model binds: 1 from below, -1 from above, 0 not at all."""
         return np.where(np.abs(self.duals) > PRICED, np.sign(self.duals), 0.0)
 
 
 class TrustRegionSubproblem:
     """The program of all steps of one problem: an LP with the integers fixed or relaxed, or a MILP. `rows`
-    are the rows of the problem that it keeps; `bundle_size` is the largest number of cuts in a step."""
+    are the rows of the problem that the program keeps; `bundle_size` is the largest number of cuts in a
+    step."""
 
     def __init__(
         self,
@@ -283,7 +286,7 @@ class ConditionRows:
         conditions, width = self._conditions, networks.shape[1]
         form, self._count = conditions.form.tocoo(), conditions.count
         length = np.diff(networks.first_entry)[form.col]
-        product = np.repeat(np.arange(form.nnz), length)  # of one entry of the form and one slope
+        product = np.repeat(np.arange(form.nnz), length)  # of an entry of the form and a slope
         first = np.repeat(networks.first_entry[form.col] - np.cumsum(length) + length, length)
         entry = first + np.arange(product.size)
         keys, key_of = np.unique(form.row[product] * width + networks.columns[entry], return_inverse=True)
@@ -301,7 +304,7 @@ class ConditionRows:
     def rows(
         self, lower: FloatArray, upper: FloatArray, linearisation: Linearisation
     ) -> tuple[SparseRows, FloatArray]:
-        """The rows and their lower limits; they have no upper ones."""
+        """The rows and their lower limits; they have no upper limits."""
         conditions = self._conditions
         slopes = np.asarray(self._combine @ linearisation.slopes)
         constant = (conditions.form @ linearisation.offset) / self.unit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.core.table import Part, Table
 
-if TYPE_CHECKING:  # the table is read with the package: it must not load numpy or torch
+if TYPE_CHECKING:  # this table is read with the package: it must load neither numpy nor torch
     from dovetail.run.context import Method
 
 METHODS: Table[Method] = Table(

@@ -1,7 +1,7 @@
-"""The default: looks at what the problem has, and runs the methods that are good at it, one after the other.
+"""The default method: inspects the problem and runs the methods that suit it, in turns.
 
-Limits on probabilities become rows on their logits, and blocks whose inputs take few values tables; where no
-network is left, the problem is one exact MIP. Everything else follows the table in `phases.py`.
+Limits on probabilities become rows on their logits, and blocks whose inputs take few values become tables; if
+no network is left, the problem is one exact MIP. Everything else follows the table in `phases.py`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ TABLES_SHARE = 0.25
 """Share of the time left for the answers of long tables; the MIP over them and a search need the rest."""
 
 HEAD_START = 500_000
-"""Microseconds of effort for the MIP of the whole problem before searches begin: they would call predictors
-whose answers are in its tables. Nine such problems of the zoo take as much work with 0, 0.5 and 2 s; a table
-of 480 answers takes 0.13 s, and sites with 15 binaries had no good solution for 6 s with 2 s."""
+"""Microseconds of effort for the MIP of the whole problem before searches begin; searches would evaluate
+predictors whose answers are in its tables. Nine such problems of the zoo take as much work with 0, 0.5 and 2
+s; a table of 480 answers takes 0.13 s, and sites with 15 binaries had no good solution for 6 s with 2 s."""
 
 COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
 """A number of things not followed by a verb, which would have to agree."""
@@ -125,7 +125,7 @@ def _presolved(context: SolveContext) -> SolveContext:
     notes, ordered = [], None
     for step in (TakenApart(), OneOrder(), Presolve(), ChainedNetworks(), AbsoluteValues(), OneOrder()):
         if isinstance(step, OneOrder) and form is ordered:
-            continue  # nothing has changed since
+            continue  # nothing has changed since then
         further = reformulate(form, (step,))
         notes += [further.note] if further is not form and further.note else []
         form = further
@@ -243,9 +243,9 @@ class _Plan:
             for one in tuple(self._running):
                 self._ended(one, self._left(one))
         finally:
-            for one in self._running:  # after an error, which is not to leave engines at work
+            for one in self._running:  # after an error no engine may remain at work
                 one.close(at_once=True)
-        few = self._facts.blocks <= MOST_CERTIFIED  # more are not looked at one by one in any time there is
+        few = self._facts.blocks <= MOST_CERTIFIED  # more cannot be evaluated one by one in a reasonable time
         if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
             return self._block_by_block()
         reason, notes = context.over or last or StopReason.STALLED, "; ".join(self._notes)
@@ -253,7 +253,8 @@ class _Plan:
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
 
     def _in_turns(self) -> StopReason | None:
-        """Turns until something is proved, the time is over, or all have ended; why the last one ended."""
+        """Turns until something is proved, the time is over, or all parts have ended; returns why the last
+        one ended."""
         context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
             due = [phase for phase in waiting if self._may_begin(phase)]
@@ -291,7 +292,7 @@ class _Plan:
                     given = self._given if phase.as_given else self._context
                     given = self._written if phase.as_written and self._written is not None else given
                     return phase.method(self._options).solve(given.in_turns(clock))
-                except OutOfTime:  # in the middle of a step
+                except OutOfTime:  # stopped in the middle of a step
                     return MethodOutcome(self._context.over or StopReason.TIME, 0)
             return MethodOutcome(StopReason.ERROR, 0)
 
@@ -309,7 +310,7 @@ class _Plan:
             outcome: MethodOutcome | None = one.turn(effort)
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or (incumbent.bound > bound and apart == math.inf)
-        better |= incumbent.x is None and not phase.proves  # a first point is worth all of a search's turns
+        better |= incumbent.x is None and not phase.proves  # a first solution is worth all turns of a search
         one.judge(closed, better, one.clock.used - before)
         return outcome
 
@@ -336,7 +337,7 @@ class _Plan:
 
     def _may_begin(self, phase: Phase) -> bool:
         """Whether a part may begin: beside the MIP of the whole problem only searches, after its head start.
-        With all other proofs beside it nine such problems of the zoo took 2.6 times as long."""
+        With all other proofs at the same time nine such problems of the zoo took 2.6 times as long."""
         whole = [one for one in self._running if one.phase.as_written]
         return not any(phase.proves or one.clock.used < HEAD_START for one in whole)
 
@@ -355,7 +356,7 @@ class _Plan:
 
 
 def in_words(why: str, facts: Facts) -> str:
-    """The reason with its facts: "4,156 cuts: ...", "1 sample of ..."."""
+    """The reason with its facts, for example "4,156 cuts: ..." or "1 sample of ..."."""
     why = COUNTED.sub(lambda found: several(getattr(facts, found[1]), found[2]), why)
     named = {name: getattr(facts, name) for _, name, _, _ in Formatter().parse(why) if name}
     return why.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in named.items()})

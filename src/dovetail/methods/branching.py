@@ -1,4 +1,4 @@
-"""Branch and bound over boxes of columns, as a method of a solve: goals, points, and what is proved.
+"""Branch and bound over boxes of columns, as a method of a solve: goals, solutions and bounds.
 
 The tree itself is `tree.py`. Its first box is made smaller before it is divided (`root.py`).
 """
@@ -31,12 +31,13 @@ from dovetail.structure.structure import structure_of
 
 SOURCE = "nodes"
 HALF = 0.5
-"""Of the gap that counts as closed: boxes are closed within it, so that the proof is within the whole."""
+"""Fraction of the allowed gap within which boxes are closed, so that the whole proof stays within the gap."""
 MOST_BOXES = 4_000_000
 """Open boxes: beyond that memory is short and the end is not near."""
 THOROUGH = 8.0
-"""Work of boxes for each search from there, after three searches in vain: each doubles it. With all integers
-free at once the first search on heat 2 took 8 s, and three cheaper ones come before it."""
+"""Work of boxes before a search begins at a box, after three searches without a gain: each such search
+doubles it. With all integers free at once the first search on heat 2 took 8 s, so three cheaper ones come
+before it."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 NO_POINT = (
@@ -46,7 +47,7 @@ NO_POINT = (
 
 @dataclass(frozen=True)
 class Branching:
-    """Proves a bound, and meets points on the way, whatever the networks and rows."""
+    """Proves a bound and finds solutions on the way, for any networks and rows."""
 
     name = "branching"
 
@@ -54,7 +55,7 @@ class Branching:
         """Until every box is closed, or a limit is met."""
         if (ended := out_of_reach(context)) is not None:
             return ended
-        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
+        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen with gradients
             made = context.once(model)
             if isinstance(made, str):
                 return MethodOutcome(StopReason.STALLED, 0, f"branching: {made}")
@@ -62,15 +63,15 @@ class Branching:
 
 
 def _run(context: SolveContext) -> _Run:
-    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    """The run of a solve: a phase that was interrupted continues where it was (see `SolveContext.once`)."""
     made = context.once(model)
     assert isinstance(made, Model)
     return _Run(context, made)
 
 
 class _Run:
-    """One tree, and the incumbent that gives it its goal. Its rows become those that are written when a point
-    is known, and the first box is made smaller before it is divided by LPs."""
+    """One tree, and the incumbent that determines its goal. When a solution is known its rows become those
+    that are written, and the first box is made smaller before it is divided by LPs."""
 
     def __init__(self, context: SolveContext, made: Model) -> None:
         self._context, self._scope, self._reported = context, Scope.CHECKED, time.perf_counter()
@@ -78,10 +79,10 @@ class _Run:
         if made.trees.samples:
             self._tree.tables = TableRows()
         self._points = _Points(context.once(structure_of).trees is not None), _Points(trees=False)
-        """Of LPs, and of planes."""
+        """Solutions of boxes with LPs, and of boxes bounded by planes."""
 
     def go_on(self, context: SolveContext) -> MethodOutcome:
-        """The loop, from where it was."""
+        """The loop, continued where it was."""
         self._context, tree, progress = context, self._tree, Progress(context)
         self._prepare()
         if tree.planes is None and not tree.model.solvable:
@@ -120,7 +121,7 @@ class _Run:
         return mip.sign * incumbent.objective - HALF * incumbent.gap.allowed(incumbent.objective)
 
     def _offer(self, points: Sequence[FloatArray]) -> None:
-        """Points of low boxes, the lowest first, and those of boxes that nothing can divide."""
+        """Solutions of boxes with low bounds, the lowest first, and of boxes that cannot be divided."""
         context, tree, n = self._context, self._tree, self._tree.columns
         some = [point[:n] for point in points]
         if some:
@@ -131,7 +132,7 @@ class _Run:
         tree.left.clear()
 
     def _prepare(self) -> None:
-        """What is done before the first step, and again after each."""
+        """Preparation before the first step, repeated after each step."""
         context, tree = self._context, self._tree
         if tree.root is not None and tree.seen == 0:
             self._begin_planes()
@@ -141,7 +142,7 @@ class _Run:
             self._write()
 
     def _begin_planes(self) -> None:
-        """Of all boxes that are still open, if they have not begun."""
+        """Begin the proof over all boxes that are still open."""
         context, incumbent, tree = self._context, self._context.incumbent, self._tree
 
         def allowed(bound: float) -> float:
@@ -152,8 +153,8 @@ class _Run:
             tree.planes = PlaneBoxes.of(tree.model, context.device or "cpu", allowed, tree.aim(self._goal))
 
     def _write(self) -> None:
-        """A point is known, and what follows bounds the problem as it is written: points that use up the
-        check's tolerance are better than others by nothing that anybody wants."""
+        """When a solution is known, bounds hold for the problem as it is written: solutions that use up the
+        check's tolerance gain nothing of interest."""
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
@@ -161,9 +162,9 @@ class _Run:
 
 
 class _Points:
-    """Points of boxes, for the incumbent. Searches from there take as much work as the tree, and after each
-    that brought nothing half as much as before: a MIP that completes integers may take as long as ten boxes
-    (dispatch: half of the time went to refused points)."""
+    """Points of boxes, for the incumbent. Searches from boxes take as much work as the tree, and half as much
+    after each search without a gain: a MIP that completes integers may take as long as ten boxes (dispatch:
+    half of the time went to refused points)."""
 
     def __init__(self, trees: bool) -> None:
         """`trees`: all predictors are tree ensembles; points are looked for in the cells of a box's own."""
@@ -174,11 +175,11 @@ class _Points:
     def offer(
         self, context: SolveContext, points: Sequence[FloatArray], effort: float, *, better: bool
     ) -> None:
-        """One of some points over the problem's columns, when the tree has worked so much; or when the first
-        seems to be `better` than all before, and the last such point was.
+        """One of several points over the problem's columns, after a certain amount of work of the tree; or if
+        the first point seems `better` than all before, and the last such point was.
 
-        The lowest boxes of trees are alike from step to step, and descents from there end where they ended
-        before (five forests: 7.16 after 4,000 boxes; from the last of a step 8.01, which is the optimum).
+        The lowest boxes of trees are similar from step to step, and descents from them end at known points
+        (five forests: 7.16 after 4,000 boxes; from the last box of a step 8.01, which is the optimum).
         """
         if effort < self._due and not (better and self._share == 1.0):
             return
@@ -193,9 +194,9 @@ class _Points:
         self._due = effort + self._share * 1e-6 * (context.budget.effort - began)
 
     def lost(self, context: SolveContext, point: FloatArray, *, decides: bool) -> None:
-        """That of a box which nothing can divide; the bound may hang on it. Of trees the best in its cells,
-        and where that is better than all before, a descent from there: points that are better by a little
-        would have to be checked one after the other (five forests: 213 boxes, 57 with descents)."""
+        """The solution of a box that cannot be divided; the bound may depend on it. For trees the best point
+        in its cells and, if it is better than all before, a descent from it: slightly better points would
+        have to be checked one after the other (five forests: 213 boxes, 57 with descents)."""
         before = context.incumbent.x
         if self._trees:
             self._in_cells(context, point, descend=False)
@@ -206,12 +207,12 @@ class _Points:
             self._descend(context, point)
 
     def _descend(self, context: SolveContext, point: FloatArray) -> None:
-        """With integers held; where no point is known, and three such descents brought none, with all that a
-        descent can do: beside searches a point is known by then (heat 2: the first one took 8 s)."""
+        """A descent with fixed integers; if no solution is known and three such descents found none, a full
+        descent: beside searches a solution is known by then (heat 2: the first one took 8 s)."""
         if self._trees:
             self._in_cells(context, point, descend=True)
             return
-        with torch.enable_grad():  # boxes are bounded without
+        with torch.enable_grad():  # boxes are bounded without gradients
             scaled = context.once(scaled_problem)
             if self._descent is None:
                 self._descent = MixedIntegerDescent(context, scaled, DescentOptions())

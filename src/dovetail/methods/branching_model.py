@@ -35,7 +35,8 @@ from dovetail.structure.trees import input_cells, tree_samples
 
 
 def model(context: SolveContext) -> Model | str:
-    """The model of a solve's problem, or why there is none; made once (see `SolveContext.once`)."""
+    """The model of a solve's problem, or the reason why there is none; made once (see
+    `SolveContext.once`)."""
     structure = context.once(structure_of)
     found = structure.reached
     if found is None and structure.ensembles is not None:  # the LP of a box has the host alone
@@ -45,7 +46,7 @@ def model(context: SolveContext) -> Model | str:
         return found.why_empty
     try:
         lower, upper = found.box.lower, found.box.upper
-        if structure.tree_blocks:  # points are clipped to bounds: a cut at one is not passed
+        if structure.tree_blocks:  # points are clipped to bounds, so a cut there has no effect
             clipped = structure.loose_rows.mip
             lower, upper = np.maximum(lower, clipped.lower), np.minimum(upper, clipped.upper)
         return model_of(found.problem, lower, upper, structure.tree_blocks, structure.proved)

@@ -1,7 +1,7 @@
 """The last step of every solve: move away from constraints that hold only up to this machine's rounding.
 
-Solves end with constraints active. A float32 network is not a smooth function at that scale: evaluated one
-by one, the same samples may violate the constraint by the network's rounding. From such a solution a short
+Solves end with constraints active. A float32 network is not a smooth function at that scale: evaluated one by
+one, the same samples may violate the constraint by the network's rounding. From such a solution a short
 descent solves the problem with its limits tightened by that amount. The change of the objective is as small
 as the rounding. A solution that costs more, or that would lose its proof, is not taken, and the result
 reports the possible violation.
@@ -43,7 +43,7 @@ def clear(context: SolveContext, incumbent: Incumbent) -> None:
     if 2.0 * least_seconds(context.problem.stated) > SECONDS:
         return  # the LP that a descent begins with, over twice the columns, would not end
     if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
-        return  # who presses Ctrl-C wants the point as it is
+        return  # after Ctrl-C the solution is returned as it is
     change, lead = incumbent.rounding(incumbent.x)
     if not has_room(context.problem, change):
         return
@@ -76,8 +76,8 @@ def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray 
 
 
 def _nearest(host: Mip, x: FloatArray, width: FloatArray, context: SolveContext) -> FloatArray | None:
-    """The point of the rows nearest to `x`, with its integers: min |z - x|, an LP. A descent needs a start
-    that satisfies the rows."""
+    """The nearest point to `x` that satisfies the rows with the integers of `x`: min |z - x|, an LP. A
+    descent needs a start that satisfies the rows."""
     up, down = host.upper - x, x - host.lower
     up[host.integer] = down[host.integer] = 0.0
     activity = host.A @ x

@@ -7,17 +7,17 @@
 until |u - x| is below the tolerance. Every x(k), and u(k) rounded, is completed and checked: what is
 returned is the best *verified* point on the way, not the pair the loop ends with.
 
-Idea: neither side is rewritten in the other's language, so the MIP does not grow with the network
-and one iteration costs one MIP plus a few passes through the networks. Advice: leave rho alone where
-`scaling="box"`; unscaled (the paper's form) rho has to be tried. Weakness: agreement is neither
-optimality nor feasibility: with a tight row or an equality on a network's output the loop may end
-without a point, and with integers a large rho freezes x at the rounded u.
+Idea: neither side is rewritten in the other's language, so the MIP does not grow with the network, and one
+iteration costs one MIP plus a few passes through the networks. Advice: leave rho unchanged with
+`scaling="box"`; unscaled (the paper's form) rho has to be tuned. Weakness: agreement is neither optimality
+nor feasibility: with a tight row or an equality on a network's output the loop may end without a point, and
+with integers a large rho freezes x at the rounded u.
 
-Decided where the paper is silent or slips: Theorem 1's proof has the merit fall in the dual step, but
-by its own definition that step *raises* it by |u - x|_W^2 (the trace shows both numbers). The other two steps
-lower it by more where the copies are free and rho > L (2 L where d'f is not convex), so the theorem holds
-there; where the copies' constraints bind it may fail: docs/theory.md. W is rho times the identity in
-the paper, and rho k / width^2 here unless scaling is off.
+Deviations from the paper: Theorem 1's proof has the merit fall in the dual step, but by its own definition
+that step *raises* it by |u - x|_W^2 (the trace shows both numbers). The other two steps lower it by more
+where the copies are free and rho > L (2 L where d'f is not convex), so the theorem holds there; where the
+copies' constraints bind it may fail: docs/theory.md. W is rho times the identity in the paper, and rho k /
+width^2 here unless scaling is off.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class DualDecomposition:
     penalty: Penalty = field(default_factory=BalancedPenalty)
     scaling: Literal["box", "none"] = "box"
     copies: Literal["inputs", "rows"] = "inputs"
-    """The columns of which networks have copies: their inputs (outputs in other rows are coupled too); or,
-    as in the paper, every column of a row with an output in it, and such rows leave the MIP."""
+    """Which networks' columns have copies: their inputs (outputs in other rows are coupled too); or, as in
+    the paper, every column of a row with an output in it, and such rows leave the MIP."""
     dual_update: bool = True
     """False keeps the multipliers at zero: the loop without dual update, for comparison."""
     surrogate: Surrogate = "scaled-probability"
@@ -98,11 +98,11 @@ class DualDecomposition:
     """Limit of multipliers in objective units per width; None: no limit."""
     engine: str | MipEngine = "auto"
     mip_gap: float = 1e-3
-    """Relative, of every MIP step."""
+    """Relative gap of every MIP step."""
     mip_share: float = 0.1
     """Share of the time left for one MIP step."""
     patience: int | None = 20
-    """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
+    """Stop as stalled after this number of iterations without a new incumbent or a smaller residual."""
 
     name = "dual-decomposition"
     has_residuals = True
@@ -249,7 +249,7 @@ class DualDecomposition:
     def _first(
         self, context: SolveContext, mip: Mip, session: MipSession, ranges: TypicalRanges
     ) -> FloatArray:
-        """u(0): the user's start, or one of our own."""
+        """u(0): the user's start, or a default."""
         if context.start.x is not None:
             return context.start.x
         if self.first == "mip":
@@ -290,17 +290,18 @@ def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
 
 def _lengths(problem: Problem, ranges: TypicalRanges) -> FloatArray:
     """The unit of each column's moves: its width; for an integer ten times that. A continuous column moves
-    gradually. An integer moves by whole steps, each of which must be worth half its weight; with the weight
-    of a continuous column it never moves."""
+    gradually. An integer moves by whole steps, each of which must gain half its weight; with the weight of a
+    continuous column it never moves."""
     return np.where(problem.mip.integer, INTEGER_LENGTH, 1.0) * ranges.width
 
 
 def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
-    """How much of the objective is at stake where a copy meets its column: what prices are measured in.
+    """The part of the objective at stake in the difference of a copy and its column, in which prices are
+    measured.
 
-    Per input, the mean of what moving it across its typical range is worth; per sample, a share of what all
-    other columns are worth, since that is what a sample's inputs can bring about. A column outside the
-    blocks counts for as much as inputs and outputs can move it through a row that they share.
+    Per input, the mean worth of moving it across its typical range; per sample, a share of the worth of all
+    other columns, since a sample's inputs can affect as much. A column outside the blocks counts for as much
+    as inputs and outputs can move it through a row that they share.
     """
     mip = problem.mip
     inputs, outputs = np.zeros(mip.n_columns, dtype=bool), np.zeros(mip.n_columns, dtype=bool)

@@ -2,8 +2,8 @@
 
     min  sum_i (s_i + t_i) / max(1, |side_i|)     s.t.   lower - s <= A x <= upper + t,  bounds,  integers
 
-Bounds and integers stay as they are. What comes out is a suggestion, with a point that shows that it helps;
-nothing is proved of it.
+Bounds and integers stay as they are. The result is a suggestion, with a point that shows that it helps;
+nothing is proved.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def nearest_point(
 
         min t   s.t.   lower - t <= A x <= upper + t
 
-    It is a suggestion as well; None where none is found in time.
+    The point is a suggestion as well; None if none is found in time.
     """
     part = budget.part(min(SECONDS, SHARE * budget.left))
     unit = sp.eye_array(mip.n_columns, format="csr")[columns]
@@ -66,7 +66,7 @@ def nearest_point(
     none = np.full(given.size, np.inf)
     gives = sp.csr_array((np.ones(given.size), (given, np.zeros(given.size, dtype=int))), (A.shape[0], 1))
     kept_above = row_upper.copy()
-    kept_above[given] = np.inf  # in rows of their own, below
+    kept_above[given] = np.inf  # these rows are added below
     elastic = Mip(
         cost=np.append(np.zeros(mip.n_columns), 1.0),
         A=sp.vstack(
@@ -106,7 +106,7 @@ def _elastic(host: Mip) -> Mip:
 
 
 def _point(elastic: Mip, budget: Budget, seed: int, threads: int) -> FloatArray | None:
-    with expendable("smallest change of the constraints", DovetailError):  # numbers that no engine takes
+    with expendable("smallest change of the constraints", DovetailError):  # numbers too large for engines
         session = HighsEngine().load(elastic, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
         return session.solve(Quadratic.linear(elastic.cost), budget=budget).x
     return None

@@ -3,14 +3,14 @@
     rewrite: networks as rows (tables, or neurons with big-M)
     points:  the MIP whose rows keep margins, so that what it finds passes the check
     bound:   the MIP whose rows hold at every point that the networks can give; the same one where that is no
-             difference. Where a point is known, only those that cost no more matter: neurons are tightened
-             under that cutoff (`branching/root.py`), and the engine prunes by it
-    turns:   HiGHS and SCIP, and the two MIPs where there are two, take turns until one has decided: on some
-             hosts SCIP closes in a second what HiGHS does not in twenty (tree planting), on others it is the
-             other way round
+             difference. Once a solution is known, only solutions that cost no more matter: neurons are
+             tightened under that cutoff (`branching/root.py`), and the engine prunes by it. Turns: HiGHS and
+             SCIP, and the two MIPs if there are two, take turns until one has decided: on some problems SCIP
+             closes in a second what HiGHS does not in twenty (tree planting), on others it is the other way
+             round
 
-Idea: where it can be done at all, one exact MIP beats any search, and proves. Weakness: rows for every neuron
-that may change sign; beyond a few hundred of them engines find nothing.
+Idea: where it is possible at all, one exact MIP beats any search, and proves the optimum. Weakness: rows for
+every neuron that may change sign; beyond a few hundred of them engines find nothing.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _WholeMip:
     _proved_to: float = math.inf
     """The cutoff up to which points are excluded by bounds."""
     _open: float | None = None
-    """A bound that our own tree failed to reach; it is not tried again for that, or for more."""
+    """A bound that our own tree failed to prove; the tree does not try this bound or a higher one again."""
     _tight: Reformulated | None = None
     """The program for bounds, for points up to the first cutoff."""
     _sessions: dict[tuple[str, int], _Session] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class _WholeMip:
         return cls(context, reformulate(given, (ReluBigM(layers),)), layers)
 
     def ended(self, message: str) -> MethodOutcome:
-        """Messages at the end."""
+        """Messages for the end of the solve."""
         context, rows = self.context, len(self.context.monitor.trace)
         if self.refuted:
             return MethodOutcome(StopReason.PROVED, rows, self.refuted, infeasible=True)
@@ -139,13 +139,13 @@ class _WholeMip:
         return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
     def asked(self, budget: Budget) -> str:
-        """Points and a bound, as far as time allows; why there is no bound."""
+        """Solutions and a bound, as far as time allows; returns why there is no bound."""
         if not self.written.proves:
             self.points(budget)
             return NO_PROOF
         if not self.apart:
             return self.bound(budget)
-        # what a bound must allow for may let a point through that misses a row: good for a bound only
+        # the relaxation for a bound may accept a point that violates a row: it serves for a bound only
         incumbent = self.context.incumbent
         both = (self.points, self.bound) if incumbent.x is None else (self.bound, self.points)
         troubles = race(both, budget, lambda trouble: False)
@@ -192,7 +192,7 @@ class _WholeMip:
                 return
             word = min(answer.bound - hidden(mip, answer.x), cutoff)
             found = Confirmed(word, support=Support.ENGINE)
-            if word >= incumbent.cutoff - incumbent.allowed_gap:  # the engine would be stopped
+            if word >= incumbent.cutoff - incumbent.allowed_gap:  # the engine would be stopped then
                 ended = replace(answer, status=MipStatus.OPTIMAL)
                 found = self._confirmed(ended, written, context.budget, incumbent.cutoff)
             incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
@@ -322,7 +322,7 @@ class _WholeMip:
                 self._sessions[key] = session, Quadratic.linear(mip.cost, mip.offset), written
             session, objective, _ = self._sessions[key]
             start = None if known is None else written.lift(known)
-            if engine == "scip" and known is not None:  # it needs a point of its own (see `_better`)
+            if engine == "scip" and known is not None:  # the engine needs a feasible start (see `_better`)
                 cutoff += context.incumbent.allowed_gap
             gap = context.incumbent.gap.of_engine
             with context.stopwatch.measure("engine"):
@@ -348,7 +348,7 @@ def _all_are_listed(context: SolveContext) -> bool:
 
 
 def _counts(engine: str, answer: MipAnswer) -> bool:
-    """Whether SCIP's answer counts: without a point it does not, because SCIP was seen to call feasible
+    """Whether SCIP's answer counts: without a solution it does not, because SCIP was seen to call feasible
     problems infeasible."""
     return engine != "scip" or answer.x is not None
 

@@ -24,16 +24,16 @@ from dovetail.structure.trees import TreeProblem
 T = TypeVar("T")
 
 MANY_INTEGERS = 2000
-"""A MILP step over more integers finds nothing in its two seconds (dispatch with 10,000 binaries)."""
+"""A MILP step over more integers finds no solution in its two seconds (dispatch with 10,000 binaries)."""
 MANY_BLOCKS = 2000
-"""With more equal blocks, nothing that takes them one by one is tried: an LP over all takes minutes from
-10,000 on (water)."""
+"""With more equal blocks, methods that treat blocks one by one are left out: an LP over all takes minutes
+from 10,000 on (water)."""
 MOST_NEURONS = 400
 """Largest number of neurons that may change sign: far beyond it SCIP finds no point in two minutes
 (docs/results.md, E1)."""
 MOST_CURVES = 5_000
-"""Largest number of quadratic functions. Their planes take half a millisecond to one each, before the first
-LP and in each round."""
+"""Largest number of quadratic functions. Each of their planes takes half a millisecond before the first LP
+and in each round."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class AutoOptions:
 
 
 class Case(NamedTuple):
-    """What a fact is computed from."""
+    """The context from which a fact is computed."""
 
     context: SolveContext
     may: AutoOptions
@@ -164,24 +164,26 @@ class Facts:
     may leave parts out."""
 
     def __init__(self, at: tuple[SolveContext, AutoOptions] | None = None, **known: int | bool) -> None:
-        """`at`: what facts are computed from; without it, facts that are not `known` keep their defaults."""
+        """`at`: the context from which facts are computed; without it, facts that are not `known` keep their
+        defaults."""
         self.at = at
         vars(self).update(known)
 
     blocks = Fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
-    """Number of equal blocks (up to their data) that share rows; 0 without."""
+    """Number of equal blocks (up to their data) that share rows; 0 if there are none."""
     integers = Fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
     """Number of integer columns that can move, classes among them."""
     choices = Fact(0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0)
-    """Number of those that are not classes."""
+    """Number of these columns that are not classes."""
     decided = Fact(False, lambda at: not Propagation(at.context.once(scaled_problem)).holds_inputs)
     """Whether integers and equations determine all inputs of predictors. Then local search over the integers
-    is exact and begins before descents; otherwise it needs inputs from them."""
+    is exact and begins before descents; otherwise it needs continuous inputs from them."""
     components = Fact(1, lambda at: at.structure.parts.count)
     priced = Fact(False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled)
     """Classes in several components that share rows."""
     unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
-    """Number of neurons that may change sign if all networks are written out; too many if they cannot be."""
+    """Number of neurons that may change sign if all networks are written out; a number above the limit if
+    they cannot be."""
     certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
     """Components that share rows, each a ReLU network over a box, simplex or ball."""
     exact_blocks = Fact(0, lambda at: at.alike)
@@ -207,10 +209,10 @@ class Facts:
 
     @property
     def many_blocks(self) -> bool:
-        """Too many blocks for parts that take them one by one."""
+        """Whether there are too many blocks for parts that treat them one by one."""
         return self.blocks > MANY_BLOCKS
 
     @property
     def many(self) -> bool:
-        """Too many integers for a MILP over all of them."""
+        """Whether there are too many integers for a MILP over all of them."""
         return self.integers > MANY_INTEGERS

@@ -9,9 +9,9 @@
         polish:  beside the integers found, inputs that no integer decides descend by slopes
 
 Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
-problems in which integers choose what the networks see (configurations, selections, chained predictors).
-Weakness: integers and continuous columns move in turn, never together (without integers it only looks at the
-starts); nothing is proved. Where all values of the integers together fit one batch, all are evaluated.
+problems in which integers choose the networks' inputs (configurations, selections, chained predictors).
+Weakness: integers and continuous columns move in turn, never together (without integers only the starts are
+evaluated); nothing is proved. Where all values of the integers together fit one batch, all are evaluated.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class LocalSearch:
         return best, best_merit
 
     def _best_of_all(self, z: FloatArray, most: int, source: str) -> tuple[FloatArray, float]:
-        """Evaluate all values of the integers beside the other columns of `z`; the best ones are offered,
-        `most` of them until one is accepted."""
+        """Evaluate all values of the integers with the other columns of `z`; the best are offered, at most
+        `most` of them, until one is accepted."""
         assert self._every is not None
         Z = np.repeat(z[None], len(self._every), axis=0)
         Z[:, self._free] = self._every
@@ -206,7 +206,7 @@ class LocalSearch:
         return Z[best[0]], float(merits[best[0]])
 
     def _rounded(self, z: FloatArray) -> FloatArray:
-        """Rounded integers; in each choice as many are 1 as the fractions add up to, the largest ones."""
+        """Rounded integers; in each choice as many are 1 as the sum of the fractions, the largest ones."""
         z = z.copy()
         for row in self._choice_rows:
             count = round(float(z[row].sum()))
@@ -234,7 +234,7 @@ class LocalSearch:
             merits = self._merits(Z)
             further = self._further(z, Z, merits, (columns, changes), merit, budget, source)
             if further is None:
-                break  # of all neighbours, or of those that were drawn
+                break  # of all neighbours, or of a random sample
             z, merit = further
         self._offer(z, merit, source)
         return z, merit
@@ -454,9 +454,10 @@ class Sums:
 
 
 def settled(searches: int, optima: int) -> bool:
-    """Whether so many local searches, which ended in so many different optima, have probably found all.
+    """Whether this number of local searches, with this number of different optima, has probably found all
+    optima.
 
-    After n searches with w optima the expected number of all optima is w (n - 1) / (n - w - 2); this asks
+    After n searches with w optima the expected number of all optima is w (n - 1) / (n - w - 2); the test is
     whether it is at most w + 1/2 (Boender and Rinnooy Kan, Bayesian stopping rules for multistart global
     optimization methods, Mathematical Programming 37, 1987).
 

@@ -1,14 +1,14 @@
 """Neighbourhoods of the best point: MILPs in which most integers are held, sizes adapted by success.
 
-    relax:  sequential LP with the integers relaxed, then a MILP over those not integral: a first point
-    near:   from one integer outward, through rows and networks, the next ones are free
-    rows:   the integers of some whole rows are free
-    repeat: a neighbourhood that is closed in vain grows, one that is not closed in time shrinks
+    relax: sequential LP with the integers relaxed, then a MILP over those not integral: a first solution.
+    near: from one integer outward, through rows and networks, the next ones are free. rows: the integers of
+    some whole rows are free. repeat: a neighbourhood that is solved without a gain grows, one that is not
+    solved in time shrinks
 
 Where the networks can be written as rows (`reformulations/relu_big_m.py`) the MILP is exact, and the signs of
 neurons are integers among the others: those held keep the networks in their linear pieces. Other networks are
-linear at the best point, within a trust region. Weakness: what takes more changes at once than a MILP of a
-second can hold is not found; nothing is proved.
+linear at the best point, within a trust region. Weakness: improvements that need more simultaneous changes
+than a MILP of a second can handle are not found; nothing is proved.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Form(ABC):
     """The integers of each row that has several, by their number."""
 
     def _tie(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
-        """Connect integers that belong together: `further` has rows of columns beside those of the MIP."""
+        """Connect integers that share rows: `further` has rows of columns beside those of the MIP."""
         self.mip = mip
         movable = mip.integer & (mip.upper - mip.lower > 0.5)
         self.integers = np.flatnonzero(movable)
@@ -271,7 +271,7 @@ class _Neighbourhoods(Move):
         self._rng = np.random.default_rng(context.seed + 3)
         self._size, self._nodes = float(FIRST_SIZE), float(FIRST_NODES)
         self._closed: FloatArray | None = None
-        """The incumbent for which a neighbourhood with all integers free brought nothing."""
+        """The incumbent at which a neighbourhood with all integers free found no improvement."""
 
     def ready(self, context: SolveContext) -> bool:
         x = self._context.incumbent.x
@@ -359,14 +359,14 @@ class _Relaxation(Move):
             z = self._starts.random() if k else self._starts.cheapest()
             if z is None:
                 continue
-            if context.incumbent.x is None:  # of a large host nobody may have asked for a point yet
+            if context.incumbent.x is None:  # of a large host, whose point may never be needed
                 context.incumbent.offer(z, "cheapest")
             iterate = descent.run(z, DESCENT_RADIUS, part, "relaxed")
             best = iterate if best is None or iterate.merit < best.merit else best
         if best is None:
             return None
         free = np.abs(best.z - np.round(best.z)) > INTEGRAL
-        free[scaled.networks.outputs[scaled.networks.classes]] = True  # a relaxed class says nothing
+        free[scaled.networks.outputs[scaled.networks.classes]] = True  # a relaxed class has no information
         for share in RENS_FREED:
             some = free | (self._rng.random(free.size) < share)
             part = context.budget.part(RENS_SHARE * context.budget.left)

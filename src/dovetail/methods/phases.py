@@ -59,7 +59,7 @@ class Phase:
     """Whether it takes many equal blocks at once, with all the time and no turns."""
 
     def suits(self, facts: Facts) -> bool:
-        """Whether it suits the problem; many equal blocks have one part only."""
+        """Whether the part suits the problem; many equal blocks have one part only."""
         return (self.of_blocks or not facts.many_blocks) and self.applies(facts)
 
 

@@ -33,7 +33,7 @@ class Turn:
     objective: float = math.nan
     """The objective of its point, in the user's sense, if it is feasible."""
     learnt: bool = False
-    """Whether it found something useful without an improvement, so that it does not count as idle."""
+    """Whether the move found something useful without an improvement, so that it does not count as idle."""
 
 
 class Move(ABC):
@@ -51,7 +51,7 @@ class Move(ABC):
         """Work within the budget of the context; None if nothing is left to do for this incumbent."""
 
     def ready(self, context: SolveContext) -> bool:
-        """Whether it has a point to begin with."""
+        """Whether the move has a point to begin with."""
         return True
 
 
@@ -71,7 +71,7 @@ class _Made:
 
 
 def moves_of(context: SolveContext, options: Options) -> list[Move]:
-    """The moves of these options, the same in all calls of a solve."""
+    """The moves with these options, the same in all calls of a solve."""
     return context.once(_Made(options))
 
 

@@ -26,7 +26,7 @@ from dovetail.methods.portfolio import Move, Turn, moves_of, take_turns
 from dovetail.run.context import MethodOutcome, SolveContext
 
 RELAXED = 2
-"""Every so many starts begin with relaxed integers while no solution is known."""
+"""While no solution is known, one in this number of starts begins with relaxed integers."""
 
 
 SAME = 1e-5
@@ -47,7 +47,7 @@ class SequentialLinear:
     """
 
     starts: int | None = None
-    """Number of descents; None: until the time is over or `patience` of them brought nothing new."""
+    """Number of descents; None: until the time is over or `patience` descents in a row gained nothing."""
     patience: int = 20
     """Number of descents in a row that end in a known local optimum."""
     radius: float = 0.2

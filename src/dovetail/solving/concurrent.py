@@ -1,6 +1,6 @@
 """`n_jobs=` of a solve: the same problem in further processes, if the problem can be pickled.
 
-Threads have little to share in one solve: descents are chains of small LPs and small networks. Searches with
+Threads do not help much in one solve: descents are chains of small LPs and small networks. Searches with
 other seeds are independent and end in other local optima; the best solution is the answer. Proofs that take
 turns in one process can run in processes of their own: every other process runs one proof beside its
 searches, the rest only search. With very many blocks the blocks are distributed instead
@@ -47,8 +47,8 @@ LEAST_SECONDS = 5.0
 HANDOVER_SECONDS = 1.0
 """Seconds before the end when the results of the others are fetched and checked."""
 PATIENCE = 0.25
-"""Seconds to wait for the answers of all at the end. Before, nothing waits: an answer that comes late is read
-after the next turn."""
+"""Seconds to wait for the answers of all at the end. No call waits before that: an answer that comes late is
+read after the next turn."""
 
 
 @contextmanager
@@ -60,8 +60,8 @@ def concurrent_solves(
     budget: Budget,
     monitor: Monitor,
 ) -> Iterator[ConcurrentSolves | None]:
-    """Start one solve less than `n_jobs` in other processes for the duration of this one; None if they are
-    not useful."""
+    """Start `n_jobs` - 1 solves in other processes for the duration of this one; None if they are not
+    useful."""
     others = None
     with expendable("start of concurrent solves"):
         if _worthwhile(problem, options, budget):
@@ -70,7 +70,7 @@ def concurrent_solves(
         yield None
         return
     try:
-        with threads(1):  # every core has a solve of its own
+        with threads(1):  # every core has a solve already
             yield others
     finally:
         others.close()
@@ -93,7 +93,7 @@ def _begun(
     budget: Budget,
     monitor: Monitor,
 ) -> ConcurrentSolves | None:
-    """Start the processes. The first one has the first suitable proof, the second only searches, and so
+    """Start the processes. The first process has the first suitable proof, the second only searches, and so
     on."""
     method, jobs, deadline = options.method, options.threads, time.time() + budget.left - HANDOVER_SECONDS
     assert isinstance(method, Auto)
@@ -128,10 +128,10 @@ def process_lines(recipes: Sequence[Recipe]) -> list[Process]:
 
 
 class Others(Protocol):
-    """Solves of the same problem beside one of them."""
+    """Solves of the same problem in other processes."""
 
     def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
-        """Tell the best point, and hear of better ones and of bounds."""
+        """Send the best solution, and receive better ones and bounds."""
         ...
 
 
@@ -143,12 +143,12 @@ class ConcurrentSolves:
         self._asked = set(self._lines)
         """The processes whose answer is pending; their first answer says that they are ready."""
         self._told: dict[int, FloatArray | None] = {}
-        """The last point that each was told."""
+        """The last solution that was sent to each process."""
         self._with_each(self._lines, lambda number, line: line.begin())
 
     def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
-        """Tell all the best point known here. The points better than `objective` (NaN: any) and the bounds
-        of those that have answered; after the question, wait for `patience` seconds."""
+        """Tell all the best point known here. The points better than `objective` (NaN: any) and the bounds of
+        the processes that have answered; after the question, wait for `patience` seconds."""
         news = list[News]()
 
         def ask(number: int, line: Line) -> None:
@@ -221,8 +221,9 @@ class ConcurrentSolve:
         self._heard: FloatArray | None = None
         """The last solution that the caller sent; only the thread that answers the caller writes it."""
         self._offered: FloatArray | None = None
-        """The last of these that was offered to the solve here; only the solve's thread writes it."""
-        Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
+        """The last of these solutions that was offered to the solve in this process; only the solve's thread
+        writes it."""
+        Thread(target=self._run, daemon=True).start()  # the end of a process is not awaited
 
     def exchange(self, objective: float, x: FloatArray | None = None) -> News:
         """Hear of the caller's best point. The best point here, if it is better (than NaN: any), and the
@@ -237,7 +238,7 @@ class ConcurrentSolve:
         return found if better else None, self._bound
 
     def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
-        """What the caller has told since the last time, for the solve at work here."""
+        """What the caller has sent since the last time, for the solve in this process."""
         offered, self._offered = self._offered, self._heard
         return [] if self._offered is None or self._offered is offered else [(self._offered, NO_BOUND)]
 
@@ -250,7 +251,7 @@ class ConcurrentSolve:
                     self._problem, self._method, time_limit=self._deadline - time.time(), start=self._start,
                     seed=next(self._seeds), callback=self._see, others=self,
                 )  # fmt: skip
-            except Exception as failure:  # the predictor's own, mostly: told when somebody asks
+            except Exception as failure:  # usually an exception of the predictor: reported on request
                 self._failure, ended = failure, True
             else:
                 self._keep(result.objective, result.x)
@@ -259,7 +260,7 @@ class ConcurrentSolve:
 
     def _see(self, event: Event) -> None:
         self._keep(event.objective, event.x)
-        self._prove(event.bound, BoundKind.ENGINE)  # what stands behind the bound is known at the end
+        self._prove(event.bound, BoundKind.ENGINE)  # the support of the bound is known at the end
 
     def _prove(self, bound: float | None, kind: BoundKind) -> None:
         if bound is None or kind in (BoundKind.NONE, BoundKind.ESTIMATE):

@@ -69,7 +69,7 @@ def open_inputs(
         return ()
     below, above = np.isneginf(box.lower), np.isposinf(box.upper)
     made = np.zeros(mip.n_columns, dtype=bool)
-    made[problem.outputs] = True  # what one network gives and another reads is limited by the first
+    made[problem.outputs] = True  # a value passed from one network to another is limited by the first network
     which = inputs[(below | above)[inputs] & ~made[inputs]]
     return tuple(OpenInput(int(j), mip.column_name(int(j)), bool(below[j]), bool(above[j])) for j in which)
 

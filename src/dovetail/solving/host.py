@@ -1,9 +1,9 @@
 """Claims proved from the linear part of a problem alone: infeasible, unbounded, or a bound on the objective.
 
 Dovetail proves all claims itself (`bounds`): engines find solutions, multipliers and directions, which are
-then checked. The linear part is a relaxation of the whole problem, since it leaves out y = f(x). Of the
-outputs it contains only their bounds, and that classes are 0 or 1. So an infeasible linear part proves the
-problem infeasible, and a bound of the linear part is a bound of the problem.
+then checked. The linear part is a relaxation of the whole problem, since it leaves out y = f(x). Outputs
+appear only with their bounds, and with classes being 0 or 1. So an infeasible linear part proves the problem
+infeasible, and a bound of the linear part is a bound of the problem.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SHARE, MOST_SECONDS = 0.2, 10.0
 """Share of the time left, and largest number of seconds, for the problem without predictors: it seldom
 decides the problem."""
 LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
-"""HiGHS's tree and ours take at least two LPs. If these would take a larger share of the time left (and more
-seconds than anybody notices), and bounds alone limit the objective (or all of it except outputs), the search
-begins at once."""
+"""HiGHS's tree and ours take at least two LPs. If the LPs would take a larger share of the time left (and
+more than this number of seconds), and bounds alone limit the objective (or all of it except outputs), the
+search begins at once."""
 NO_POINT = "no solution satisfies constraints, bounds and integrality, not even within 1e-6"
 
 
@@ -56,7 +56,7 @@ class HostRelaxation:
     feasibility is not known."""
 
     support: Support = Support.PROOF
-    """Whose arithmetic stands behind the bound."""
+    """Whose arithmetic proved the bound."""
 
     @property
     def proof(self) -> Bound:
@@ -107,7 +107,7 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
         return HostRelaxation(infeasible=True, note=NO_POINT)
     if not found.unbounded:
         return HostRelaxation(bound=found.bound, x=found.x, note=found.note, support=found.support)
-    # an output may be what falls for ever, which says nothing: its network decides how far it goes
+    # an unbounded output proves nothing: its network decides how far it goes
     endless = _ray(problem, known, part, settings)
     ray = bool(endless)
     nothing = np.zeros(mip.n_columns)

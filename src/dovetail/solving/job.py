@@ -61,7 +61,7 @@ from dovetail.version import __version__
 def search(
     method: Method, context: SolveContext, incumbent: Incumbent, host: HostRelaxation
 ) -> MethodOutcome:
-    """Search; whatever ends it, the best point stays."""
+    """Search; the best solution is kept however the search ends."""
     try:
         outcome = _ended(method, context, host)
         if not isinstance(outcome, MethodOutcome):
@@ -86,7 +86,7 @@ def search(
 
 
 def _is_users(method: Method, failure: Exception) -> bool:
-    """Whether a failure of a method is its user's to fix."""
+    """Whether a failure of a method has to be fixed by its user."""
     own = not type(method).__module__.startswith("dovetail.")
     return own or isinstance(failure, (OptionError, UnsupportedError, MissingDependencyError))
 
@@ -137,7 +137,7 @@ _log = logging.getLogger("dovetail")
 def solve_model(
     model: Any, options: SolveOptions, interrupts: Interrupts, others: Others | None = None
 ) -> Result:
-    """What `dovetail.solve` returns; `others`: solves of the same problem beside this one."""
+    """The work of `dovetail.solve`; `others`: solves of the same problem in other processes."""
     options.import_libraries()
     imports = interrupts.seconds
     with opened(options.cluster, options.n_jobs) as cluster:
@@ -160,7 +160,7 @@ def solve_model(
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
     title = f"dovetail {__version__}: {options.method.name}, seed {options.seed}, {options.limits}"
     monitor.write(lambda width: heading(problem, title, width))
-    if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
+    if options.about and not getattr(options.method, "has_parts", False):  # these report their own plan
         monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
         monitor.fact("n_jobs", f"{options.n_jobs} threads were requested; {cores()} are used, one per core")
@@ -181,7 +181,7 @@ class Job:
     open_inputs: tuple[OpenInput, ...] = ()
     """The unbounded inputs of the networks."""
     ended: MethodOutcome | None = None
-    """Why there is nothing to run: the time was over before the search."""
+    """Why no search is started: the time was over before it."""
 
     @classmethod
     def prepared(
@@ -200,7 +200,7 @@ class Job:
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
             host = analyse_host(problem, budget, seed=seed, threads=threads, gap=options.gap)
-        # to describe a predictor takes a copy of it, too
+        # describing a predictor copies it, too
         guard = Guard(budget, snapshot.asking_seconds / max(1, len(problem.blocks)))
         guarded = guard.guarded(_without_cost(problem) if host.ray else problem)
         try:
@@ -208,7 +208,7 @@ class Job:
                 guarded, engine, budget, stopwatch,
                 seed=seed, threads=threads, gap=options.gap, target=options.target,
             )  # fmt: skip
-        except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
+        except OutOfTime:  # while predictors were copied, there is an empty incumbent
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
@@ -235,7 +235,7 @@ class Job:
     def run(self, options: SolveOptions, interrupts: Interrupts, others: Others | None = None) -> Result:
         """Search, pack and report; an exception after the first solution carries the result."""
         outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
-        # the last check asks every predictor, and its copy, once more
+        # the last check evaluates every predictor and its copy once more
         budget.reserve(2.0 * self.snapshot.asking_seconds)
         try:
             outcome = self.ended or self._searched(options, others)
@@ -258,7 +258,7 @@ class Job:
         given = (solved_apart, problem, x, options, context.budget, context.monitor)
         with concurrent_solves(*given) if known is None else nullcontext(known) as others:
             if others is not None:
-                # HiGHS starts its threads anew for whoever asks for others
+                # HiGHS restarts its threads when another number is requested
                 self.incumbent.completion.threads = 1
                 context = replace(context, threads=1, hear=partial(_exchange, others, self.incumbent))
             outcome = search(self.method, context, self.incumbent, self.host)
@@ -281,7 +281,7 @@ class Job:
         return replace(self, host=host)
 
     def _concluded(self, outcome: MethodOutcome, interrupts: Interrupts) -> Result:
-        self.guard.armed = False  # the last check is done whatever the time
+        self.guard.armed = False  # the last check is always done
         begin = perf_counter()
         violation = self._checked_again()
         quick = violation is not None and perf_counter() - begin <= UNNOTICED
@@ -296,7 +296,7 @@ class Job:
         monitor.write(lambda width: ending(result, width))
         if monitor.log_failure:
             result = replace(result, message=f"{result.message}; {monitor.log_failure}")
-        if interrupts.heard:  # it may have come in the last lines
+        if interrupts.heard:  # the interrupt may come in the last lines
             result = replace(result, stop_reason=stop_reason(result.status, result.stop_reason, True))
         if monitor.failure is not None:
             monitor.failure.add_note(
@@ -308,21 +308,21 @@ class Job:
         return result
 
     def _rescued(self, outcome: MethodOutcome, failure: BaseException) -> Result:
-        """The best solution as it was checked before, for a solve that is left at once."""
+        """The best solution as it was checked before, for a solve that is interrupted at once."""
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
         return self._packed(told, self.incumbent.violation)
 
     def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, ask: bool = False) -> Result:
-        """Pack the result; `ask` predictors for the classes without any decision, which takes as long as a
-        check."""
+        """Pack the result; with `ask`, predictors are evaluated for the classes without any decision, which
+        takes as long as a check."""
         result = pack(
             self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
         )
         with expendable("facts for the report"):
             result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
-        failures = tuple(self.failures)  # of all parts: nothing comes after these
+        failures = tuple(self.failures)  # the end of all parts: no line follows
         message = "; ".join(filter(None, (result.message, in_words(failures))))
         return replace(result, settings=self.settings, failures=failures, message=message)
 
@@ -337,11 +337,11 @@ class Job:
                 violation = check(self.context.problem, incumbent.x)
         except Exception:
             if self.context.monitor.failure is None:
-                raise  # else the predictor has failed for good
+                raise  # otherwise the predictor has failed for good
         if violation is None:
-            return incumbent.violation  # what the check saw when it let the point pass
+            return incumbent.violation  # the violation when the solution was accepted
         if not violation.within():
-            incumbent.x = None  # nobody knows what it is worth: the error carries no result
+            incumbent.x = None  # the solution cannot be judged: the error carries no result
             raise PredictorError(
                 f"a solution that passed the check before now violates {violation.missed}; "
                 "a predictor that answers differently from call to call cannot be optimised."
@@ -355,7 +355,7 @@ def _without_cost(problem: Problem) -> Problem:
 
 
 def _exchange(others: Others, incumbent: Incumbent, patience: float = 0.0) -> None:
-    """Tell concurrent solves the best point, and offer theirs, through the same check."""
+    """Send the best solution to concurrent solves, and offer theirs, through the same check."""
     with expendable("news of concurrent solves"):
         for x, bound in others.exchanged(incumbent.objective, incumbent.x, patience):
             if x is not None:
@@ -406,18 +406,18 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
 
 
 def loaded(result: Result) -> Result:
-    """The result after it was written into its model; a refusal is reported, and the result stands. Without
-    a solution, an earlier one in the model is withdrawn if the tool allows it."""
+    """The result after it was written into its model; a refusal by the tool is reported, and the result
+    remains valid. Without a solution, an earlier one in the model is withdrawn if the tool allows it."""
     origin = result.origin
     if origin is None:
         return result
     try:
         origin.load(Answer(result.x, result.objective, result.status.value, result.stop_reason.value))
-    except Exception as refusal:  # of the tool's own, too: a solve that took an hour is not lost for it
+    except Exception as refusal:  # errors of the tool, too: the result of a long solve must not be lost
         told = f"the values are in the result only: {refusal}"
         _log.warning(told)
         return replace(result, message=f"{result.message}; {told}")
-    except BaseException as leaving:  # a second Ctrl-C, say
+    except BaseException as leaving:  # for example a second Ctrl-C
         leaving.result = result  # type: ignore[attr-defined]
         raise
     return result

@@ -216,7 +216,7 @@ def open_log_file(path: Path | None) -> TextIO | None:
             f"log_file {str(path)!r} cannot be written ({reason.strerror or reason}); give the path of a "
             "file in a folder that can be."
         ) from None
-    except ValueError as reason:  # a null character
+    except ValueError as reason:  # a null character in the path
         raise OptionError(f"log_file {str(path)!r} is no path ({reason}).") from None
 
 

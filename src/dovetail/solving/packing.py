@@ -125,7 +125,7 @@ def message(
     parts = [_meaning(conclusion, context), outcome.message]
     parts += [outcome.doubt] if conclusion.status is Status.NO_SOLUTION else []
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
-        parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
+        parts.remove(MEANING[Status.INFEASIBLE])  # the method's message says how infeasibility was proved
     if conclusion.status is Status.UNBOUNDED:
         parts.append(_without_limit(context, host))
     if host.note and host.note != outcome.message:

@@ -1,4 +1,4 @@
-"""`dovetail.solve`, as the user calls it: interrupts are heard before anything heavy is imported."""
+"""`dovetail.solve`: signal handlers are set before large libraries are imported."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def solve(
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
-        if answers:  # it came between the last line of the solve and the caller
+        if answers:  # the signal came between the end of the solve and the return to the caller
             leaving.result = answers[0]  # type: ignore[attr-defined]
         raise

@@ -1,4 +1,4 @@
-"""The one place that decides status, bound and stop reason of a result."""
+"""The only place that decides status, bound and stop reason of a result."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
 """Boxes for the columns of a problem: from bounds, from rows, from the host's LP relaxation, from predictors.
 
-The paper's water model, for one, bounds its inputs only through budgets. Rows are
-propagated first, which is cheap; the LP is asked only about inputs still without a bound.
+The paper's water model, for example, bounds its inputs only through budgets. Rows are propagated first, which
+is cheap; the LP is asked only about inputs still without a bound.
 
-What predictors can give over a box is passed on to all that reads it (`reached_box`): other predictors, and
-rows. A state that a row makes of a network's output, and that the next network reads, often has no bound of
-its own, as the host alone says nothing of outputs. What the first network can give bounds the state, and so
-on. Where an output, or a row over outputs, would have to be what no predictor gives, nothing is feasible: no
-branching is needed to prove that. It holds for all points that the check accepts where the rows and bounds
-were loosened before, since ranges have room for whatever the deployed predictors round.
+The range of a predictor's outputs over a box is passed on to everything that reads them (`reached_box`):
+other predictors, and rows. A state that a row computes from a network's output, and that the next network
+reads, often has no bound of its own, because the MIP alone does not limit outputs. The output range of the
+first network bounds the state, and so on. If an output, or a row over outputs, would need a value that no
+predictor gives, the problem is infeasible: no branching is needed to prove that. This holds for all points
+that the check accepts if the rows and bounds were relaxed before, since ranges include the rounding of the
+deployed predictors.
 
 The range each column is expected to move in, and sample points of every block's inputs.
 
-A box may be infinite; a typical range never is. It is a guide for lengths and starting points and
-never limits anything. An output without bounds gets its range from what its network says
-over sample points of its inputs, so that networks fed by other networks have one too.
+A box may be infinite; a typical range never is. The typical ranges guide lengths and starting points and
+never limit the search. An output without bounds gets its range from sample points of its inputs, so that
+networks fed by other networks have one too.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Reached:
 
     @property
     def why_empty(self) -> str:
-        """Why there is no point; "" if that is not proved."""
+        """Why there is no point; "" if infeasibility is not proved."""
         if self.box.empty is None:
             return ""
         column, least, most = self.box.empty
@@ -149,8 +150,8 @@ class Reached:
 
 
 def reached_box(problem: Problem, box: Box, ensembles: Mapping[str, TreeEnsemble] | None = None) -> Box:
-    """`box`, tightened by the ranges of predictors on it, until nothing changes. Outputs are those of the
-    deployed predictors. `ensembles` are the ensembles of blocks of trees by name, if known."""
+    """`box`, tightened by the output ranges of its predictors, until nothing changes. Outputs are those of
+    the deployed predictors. `ensembles` are the ensembles of blocks of trees by name, if known."""
     mip = problem.mip.minimised()
     waiting = [(block, np.arange(block.samples)) for block in problem.blocks]
     for _ in range(MOST_PASSES):
@@ -185,7 +186,7 @@ def _bound_outputs(
     there is one."""
     read, outputs = block.inputs[samples], block.outputs[samples]
     least, most = _trees(block, outputs, ensembles) or _network(problem, block, lower[read], upper[read])
-    if block.classifies:  # 0 or 1, whatever the column may be
+    if block.classifies:  # 0 or 1, whatever the column's bounds
         least, most = np.fmax(least, 0.0), np.fmin(most, 1.0)
         least = np.fmax(least, np.ceil(lower[outputs] - TOLERANCE))
         most = np.fmin(most, np.floor(upper[outputs] + TOLERANCE))
@@ -223,8 +224,8 @@ def _network(
 
 
 def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Which classes are never given, and which always, from the ranges of their logits; NaN for neither. The
-    slack has the form of `class_slack`."""
+    """Which classes are never given, and which always, from the ranges of their logits; NaN if neither is
+    known. The slack has the form of `class_slack`."""
     if least.shape[1] == 1:
         return most < -slack[:, :1], least > slack[:, 1:]
     behind = most[:, :, None] - least[:, None, :] < -slack  # (n, class, other)
@@ -247,7 +248,8 @@ def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> 
 POINTS = 64
 """Number of samples of a block's inputs: enough for a spread within about a tenth."""
 WIDEST = 1e10
-"""Wider boxes say nothing about the typical range of a column, and their squares exceed what engines take."""
+"""Wider boxes do not show the typical range of a column, and their squares exceed the numbers that engines
+accept."""
 INNER = 0.1
 """Classifiers are sampled over the middle tenth of their box, where searches start; regressions over the
 whole box."""
@@ -295,7 +297,7 @@ def typical_ranges(problem: Problem, box: Box, seed: int = 0) -> TypicalRanges:
                 least, most = Y[:, o].min() - slack[o], Y[:, o].max() + slack[o]
                 lower[column] = np.where(np.isfinite(lower[column]), lower[column], least)
                 upper[column] = np.where(np.isfinite(upper[column]), upper[column], most)
-                # a bound on one side only, beyond everything the network says
+                # a bound on one side only, beyond the whole range of the network
                 lower[column] = np.minimum(lower[column], upper[column])
     low, high = within_reach(lower, upper)
     play = np.where(np.isnan(deviation), high - low, deviation)

@@ -1,9 +1,9 @@
 """Colours of columns and rows: equal ones play the same part in components that are built alike.
 
 A refinement of colours as for graphs (Weisfeiler and Leman): a row's colour is made of the colours and signs
-of its entries, a column's of the rows it is in; a few turns tell apart what a template has to. Sums of mixed
-64-bit words, which do not depend on any order; two that are equal by chance cost a template, not the truth,
-since patterns are compared afterwards.
+of its entries, a column's of the rows it is in; a few rounds suffice for templates. Sums of mixed 64-bit
+words, which do not depend on any order; two that are equal by chance cost a template, not the truth, since
+patterns are compared afterwards.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dovetail.core.problem import Problem
 from dovetail.structure.components import NOBODY, Components
 
 TURNS = 3
-"""From a network's columns over a definition to moves and on to their own rows."""
+"""Number of rounds: from a network's columns over a definition to moves and on to their own rows."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio, an odd number without a pattern."""
 BITS = 28
-"""Of a number that count for its colour: the same number, found in other units, differs beyond. With 16, 28
-and 44 bits 47, 48 and 50 of 351 pairs of the zoo differ after the presolve."""
+"""Number of digits that count for a colour: the same number, found in other units, differs beyond them. With
+16, 28 and 44 bits 47, 48 and 50 of 351 pairs of the zoo differ after the presolve."""
 
 
 def colours(problem: Problem, parts: Components, seed: IntArray) -> tuple[IntArray, IntArray]:

@@ -1,8 +1,8 @@
 """Which columns and rows belong to one block sample alone, and which rows couple several.
 
 Every block sample begins a component; samples that share a column are one. Then, from short rows to long
-ones, a row that touches exactly one component gives it the columns nobody owns yet. What touches two
-components in the end is a coupling row; columns nobody owns are shared.
+ones, a row that touches exactly one component gives it the columns without an owner. Rows that touch two
+components in the end are coupling rows; columns without an owner are shared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CouplingSides:
 
     @property
     def count(self) -> int:
-        """How many sides."""
+        """The number of sides."""
         return len(self.row)
 
     def matrix(self, mip: Mip) -> sp.csr_array:
@@ -66,7 +66,7 @@ class CouplingSides:
         return found
 
     def side_prices(self, row_prices: FloatArray) -> FloatArray:
-        """(sides,) the other way round."""
+        """(sides,) the signs reversed."""
         return np.maximum(-self.sign * row_prices[self.row], 0.0)
 
 
@@ -80,7 +80,7 @@ class SampleComponent:
     members: IntArray
     """Its columns."""
     rows: IntArray
-    """The rows that touch nothing else."""
+    """The rows that touch no other component."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Components:
 
     @property
     def private_rows(self) -> BoolArray:
-        """Rows that touch one component and nothing else."""
+        """Rows that touch one component and no other column."""
         return np.asarray(self.row_owner != NOBODY)
 
     @property
@@ -119,12 +119,12 @@ class Components:
         return _by_owner(self.row_owner, self.count)
 
     def sides(self, mip: Mip) -> CouplingSides:
-        """The sides of the rows of a program over these columns that are nobody's."""
+        """The sides of the rows of a program over these columns that belong to no component."""
         rows = np.flatnonzero(~self.private_rows)
         return CouplingSides.of(rows, mip.row_lower[rows], mip.row_upper[rows])
 
     def coupling(self, mip: Mip) -> tuple[sp.csr_array, FloatArray]:
-        """The same as G z <= h."""
+        """The sides as G z <= h."""
         sides = self.sides(mip)
         return sides.matrix(mip), sides.limit
 
@@ -137,7 +137,7 @@ class Components:
         return [np.union1d(own, read[which]) for own, which in zip(self.members, mine, strict=True)]
 
     def of_one_sample(self, problem: Problem) -> list[SampleComponent] | None:
-        """All components, where each has just one sample of one block; else None."""
+        """All components, if each has exactly one sample of one block; otherwise None."""
         samples = [(block, i) for block in problem.blocks for i in range(block.samples)]
         owners = [int(self.owner[block.outputs[i][0]]) for block, i in samples]
         if sorted(owners) != list(range(self.count)):
@@ -149,7 +149,7 @@ class Components:
 
 
 def _by_owner(owner: IntArray, count: int) -> list[IntArray]:
-    """What belongs to each of so many owners."""
+    """The items of each of this number of owners."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.searchsorted(owner[order], np.arange(count + 1)))[1:-1]
 
@@ -172,9 +172,10 @@ def components(problem: Problem) -> Components:
 
 
 def _grow(owner: IntArray, A: sp.csr_array, groups: list[IntArray]) -> None:
-    """Give owners, in place, the columns that rows of one component add; a group has rows of one length.
+    """Assign, in place, the columns that rows of one component add; a group has rows of one length.
 
-    Rows of which nobody owns a column yet wait for the next pass: there is one while something is added.
+    Rows whose columns all have no owner yet wait for the next pass; passes continue while columns are
+    assigned.
     """
     claims = np.zeros(owner.size, dtype=np.int64)
     grown = True
@@ -190,10 +191,10 @@ def _grow(owner: IntArray, A: sp.csr_array, groups: list[IntArray]) -> None:
 
 
 def _grow_by(owner: IntArray, columns: IntArray, claims: IntArray) -> tuple[bool, BoolArray]:
-    """What rows with these (k, length) columns add, as if one came after the other.
+    """The columns that rows with these (k, length) columns add, in sequence.
 
-    Whether they add anything, and which rows have to wait. Order matters only to rows that would take the
-    same column: those are gone through one by one, the others at once. `claims` is room to count in, all 0.
+    Whether they add any column, and which rows have to wait. Order matters only to rows that would take the
+    same column: those are processed one by one, the others at once. `claims` is a work array, all 0.
     """
     owners = owner[columns]
     free = owners == NOBODY
@@ -214,7 +215,8 @@ def _grow_by(owner: IntArray, columns: IntArray, claims: IntArray) -> tuple[bool
 
 
 def _one_by_one(owner: IntArray, columns: IntArray) -> tuple[bool, list[bool]]:
-    """The same, in the order of the rows; in a plain dictionary: most rows have two or three entries."""
+    """The same assignment, in the order of the rows, with a plain dictionary: most rows have two or three
+    entries."""
     used = np.unique(columns)
     owned = dict(zip(used.tolist(), owner[used].tolist(), strict=True))
     added, untouched = False, []
@@ -240,7 +242,7 @@ def _seeds(problem: Problem) -> tuple[IntArray, int]:
         column.append(tied.ravel())
         first += block.samples
     samples, columns = np.concatenate(sample), np.concatenate(column)
-    movable[problem.outputs] = True  # every output has an owner, even a fixed one
+    movable[problem.outputs] = True  # every output has an owner, even a fixed output
     kept = movable[columns]
     samples, columns = samples[kept], columns[kept]
     used, component = np.unique(_joined(samples, columns, first, mip.n_columns), return_inverse=True)
@@ -250,7 +252,7 @@ def _seeds(problem: Problem) -> tuple[IntArray, int]:
 
 
 def _joined(samples: IntArray, columns: IntArray, count: int, width: int) -> IntArray:
-    """(count,) for each sample the first one that it is tied to, through columns that both touch."""
+    """(count,) for each sample the first sample that it is tied to, through columns that both touch."""
     label = np.arange(count)
     while True:
         least = np.full(width, count)
@@ -291,10 +293,11 @@ def component_problem(problem: Problem, columns: IntArray, rows: IntArray) -> Pr
 
 
 def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:
-    """(members, columns) of each kind of component, and the rows of its first; None: over `most` kinds.
+    """(members, columns) of each kind of component, and the rows of its first member; None: over `most`
+    kinds.
 
     Columns are matched by their order in the problem: components that were written in different orders count
-    as different, which costs time and nothing else.
+    as different, which only costs time.
     """
     kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
     coupling = sp.csc_array(problem.mip.A[~parts.private_rows])
@@ -318,7 +321,7 @@ def _key(own: Problem, coupling: sp.csc_array, networks: dict[str, bytes]) -> by
 
 
 def map_of(block: Block) -> bytes:
-    """What a predictor computes, and how; of one that cannot be read, which it is."""
+    """A key for the function that a predictor computes; for one that cannot be read, its identity."""
     about = block.description
     known = about.program_if_known(block.inputs.shape[1])
     kind = f"{block.classifies} {block.threshold}"

@@ -1,7 +1,7 @@
 """Columns that equations determine from columns that are known, level by level.
 
-A row a'x = b with one unknown column determines that column; then other rows may have only one that is
-unknown. An integer n that a row scales to x = n / 20 determines x, and the network that reads x.
+A row a'x = b with one unknown column determines that column; afterwards other rows may have only one unknown
+column. An integer n that a row scales to x = n / 20 determines x, and the network that reads x.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Equations:
         self._pattern = sp.csr_array(abs(mip.A[self._rows]) > 0).astype(np.float64)
 
     def define(self, known: BoolArray, barred: BoolArray) -> list[DefinedColumns]:
-        """Columns that are the only unknown of an equation, repeatedly, but for barred ones; they become
+        """Columns that are the only unknown of an equation, repeatedly, except barred columns; they become
         known."""
         mip, levels = self._mip, list[DefinedColumns]()
         while True:

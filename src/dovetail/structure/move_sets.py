@@ -53,17 +53,17 @@ class MoveSet:
     least: float
     most: float
     give: FloatArray
-    """(d,) by how much an input may be off because its row may be violated within tolerances."""
+    """(d,) by how much an input may differ because its row may be violated within tolerances."""
     rows_left_out: tuple[int, ...] = ()
     """Rows of the component that points of the set may violate."""
     bounds_left_out: tuple[int, ...] = ()
-    """Inputs and outputs whose bounds points of the set may violate."""
+    """Inputs and outputs whose bounds the points of the set may violate."""
     integers_left_out: tuple[int, ...] = ()
     """Integers that may be fractional in the set."""
 
     def violated(self, mip: Mip, z: FloatArray) -> str:
-        """The names of what the set leaves out and a point violates; "" for nothing. Only names given by the
-        owner are used."""
+        """The names of the restrictions that the set leaves out and a point violates; "" for none. Only names
+        given by the owner are used."""
         parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
         rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
         activity = mip.A[rows] @ z
@@ -88,7 +88,7 @@ class MoveSet:
             [cost[self.columns] * self.start, on_inputs * self.origin, -np.abs(on_inputs) * self.give]
         )
         noise = NOISE * (terms.size + self.inputs.size) * float(np.abs(terms).sum())
-        # what a cost of a move is off by counts for its whole length
+        # an error in the cost of a move counts for its whole length
         sizes = np.abs(cost[self.columns]) + np.abs(on_inputs) @ np.abs(self.directions)
         noise += NOISE * (self.inputs.size + 2) * float(sizes @ self.limit)
         return per_move, float(terms.sum()) - noise
@@ -126,7 +126,7 @@ def move_set(
     reads, outputs = inputs.tolist(), set(part.block.outputs[part.sample].tolist())
     own = [j for j in part.members.tolist() if j not in outputs]
     mine = set(own)
-    fixed = [j for j in reads if j not in mine]  # columns that cannot move belong to nobody
+    fixed = [j for j in reads if j not in mine]  # columns that cannot move belong to no component
     if len(set(reads)) < len(reads) or np.any(mip.lower[fixed] < mip.upper[fixed]):
         return None
     local = [_entries(mip.A, i) for i in part.rows.tolist()]
@@ -171,7 +171,7 @@ def _with_row(
         room = NOISE * (limit.size + 2) * float(weights @ limit)
     moved = float(row.weights @ end)
     directions = directions * sign + 0.0  # -0 is 0
-    order = np.lexsort(-directions[::-1])  # the same set has them in one order, wherever its columns stand
+    order = np.lexsort(-directions[::-1])  # equal sets get the same order, wherever their columns are
     return MoveSet(
         frame.inputs, frame.columns[order], np.where(turned, upper, lower)[order], sign[order],
         directions[:, order], origin, limit[order], weights[order], row.least - moved - room,
@@ -229,7 +229,7 @@ class _Frame:
                 if other != j:
                     directions[i, place[other]] = -entry / own
             constant[i], tolerance[i] = mip.row_upper[part.rows[k]] / own, room / abs(own) * (1.0 + NOISE)
-        order = np.lexsort(-directions[::-1])  # sums over the same moves are the same to the last digit
+        order = np.lexsort(-directions[::-1])  # sums over the same moves are equal to the last digit
         directions, self.columns, self._lower = directions[:, order], columns[order], lower[order]
         size = np.abs(constant) + np.abs(directions) @ np.abs(self._lower)
         self.directions, self.origin = directions, constant + directions @ self._lower

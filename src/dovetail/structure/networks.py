@@ -26,7 +26,7 @@ def block_graph(problem: Problem, block: Block) -> Graph | None:
 
 
 def required_graph(problem: Problem, block: Block) -> Graph:
-    """The same, or an `UnsupportedError` that names the missing operation."""
+    """The graph of a block, or an `UnsupportedError` that names the missing operation."""
     if block.description.program is None:
         raise UnsupportedError(f"{block.name}: {block.description.name} has operations that are not known")
     program = block.description.program(block.inputs.shape[1])

@@ -135,7 +135,7 @@ class ReluLayers:
 
 
 def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> ReluLayers | None:
-    """The ReLU layers of a problem over a box; None if a block is no such network or has no range. Ranges
+    """The ReLU layers of a problem over a box; None if a block is not such a network or has no range. Ranges
     are intersected with `known`."""
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
     networks = (
@@ -162,6 +162,6 @@ def relu_layers(problem: Problem, box: Box, known: ReluLayers | None = None) -> 
                 if isinstance(layer, Activation):
                     unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
             lower, upper = ranges[-1]
-            if not block.classifies:  # what is known of outputs, for the networks that read them
+            if not block.classifies:  # the known ranges of outputs, for the networks that read them
                 narrow(reach.lower, reach.upper, block.outputs[samples], lower - slack, upper + slack)
     return ReluLayers(tuple(pieces), unstable)

@@ -1,8 +1,9 @@
-"""The one description of a problem: what it is made of, found out when it is first asked for, and then kept.
+"""The one description of a problem; each property is computed on first access and then kept.
 
-A solve has one (`context.once(structure_of)`). Methods, plans and the facts of `auto` are questions to it, so
-that nothing is looked for twice. It describes two problems over the same columns: the one that points are
-checked against, and the one that bounds are proved of, where a reformulation made them different.
+A solve has a single structure (`context.once(structure_of)`). Methods, plans and the facts of `auto` read
+their properties from it, so that nothing is computed twice. It describes two problems over the same columns:
+the one that points are checked against, and the one that bounds are proved for, if a reformulation made them
+different.
 
     forms       proved, loose, loose_rows
     boxes       tight_box, loose_box, loose_rows_box, reached
@@ -49,32 +50,34 @@ from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """See above. Of a problem alone, or with what a solve adds: time, seed and threads for LPs."""
+    """See above. From a problem alone, or with the data of a solve: time, seed and threads for LPs."""
 
     problem: Problem
-    """What points are looked for in."""
+    """The problem in which solutions are searched."""
     relaxed: Problem | None = None
-    """What bounds are proved of, if not of the problem itself."""
+    """The problem for which bounds are proved, if it differs."""
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
     threads: int = 1
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     known_box: Box | None = None
-    """The tight box, where it is known."""
+    """The tight box, if it is known."""
 
     @property
     def proved(self) -> Problem:
-        """What bounds are proved of."""
+        """The problem for which bounds are proved."""
         return self.relaxed or self.problem
 
     @cached_property
     def loose(self) -> Problem:
-        """That in minimisation form, as far out as the check accepts: every point that passes is in it."""
+        """That problem in minimisation form, relaxed by the tolerances of the check: it contains every point
+        that passes."""
         return self.proved.derived(self.proved.mip.minimised().loosened(), self.proved.blocks)
 
     @cached_property
     def loose_rows(self) -> Problem:
-        """The same, but for bounds of columns that no predictor writes: points are clipped to these."""
+        """The same problem, but with the exact bounds of columns that no predictor writes: points are clipped
+        to these."""
         mip = self.proved.mip.minimised().loosened(self.proved.outputs)
         return self.proved.derived(mip, self.proved.blocks)
 
@@ -88,17 +91,17 @@ class Structure:
 
     @cached_property
     def loose_box(self) -> Box:
-        """Of `loose`, by its rows alone."""
+        """The box of `loose`, by its rows alone."""
         return propagate(self.loose.mip)
 
     @cached_property
     def loose_rows_box(self) -> Box:
-        """Of `loose_rows`, finite on inputs wherever the host makes it so."""
+        """The box of `loose_rows`, finite on inputs wherever the MIP without predictors makes it so."""
         return input_box(self.loose_rows, self.budget, seed=self.seed, threads=self.threads)
 
     @cached_property
     def reached(self) -> Reached | None:
-        """What the predictors can reach; None where the problem is too large to be looked at."""
+        """The box of the values that predictors can give; None if the problem is too large for this."""
         if self.proved.mip.n_rows * self.proved.mip.n_columns > MOST_CELLS:
             return None
         box = input_box(self.loose, self.budget, seed=self.seed, threads=self.threads)
@@ -111,7 +114,7 @@ class Structure:
 
     @cached_property
     def proved_parts(self) -> Components:
-        """The components of what bounds are proved of."""
+        """The components of the problem for which bounds are proved."""
         return self.parts if self.relaxed is None else components(self.relaxed)
 
     @cached_property
@@ -122,24 +125,24 @@ class Structure:
 
     @cached_property
     def one_sample_each(self) -> list[SampleComponent] | None:
-        """Its components, where each has just one sample; else None."""
+        """Its components, if each has exactly one sample; otherwise None."""
         return self.proved_parts.of_one_sample(self.proved)
 
     def kinds(self, most: int) -> list[tuple[IntArray, IntArray]] | None:
-        """Its components that are equal in all but their place (see `alike`); None: over `most` kinds, or the
-        rows of the two problems differ."""
+        """Its components grouped by kind, equal in all but their place (see `alike`); None: over `most`
+        kinds, or the rows of the two problems differ."""
         return alike(self.proved, self.parts, most) if self.same_rows else None
 
     @cached_property
     def templates(self) -> Templates | None:
-        """Components that are the same up to their data, as stated or as found; None where a column that
-        belongs to none of them can move."""
+        """Components that are equal up to their data, as stated or as found; None if a column outside the
+        components can move."""
         stated = stated_templates(self.problem)
         return stated if stated is not None else found_templates(self.problem, self.parts)
 
     @cached_property
     def samples(self) -> int:
-        """Of all blocks."""
+        """The number of samples of all blocks."""
         return sum(block.samples for block in self.problem.blocks)
 
     @cached_property
@@ -154,8 +157,8 @@ class Structure:
         return np.asarray(integer & (upper - lower > 0.5))
 
     def planes(self, block: Block, device: str = "cpu", *, deployed: bool = False) -> NetworkPlanes | None:
-        """Planes of a block's network, or with `deployed` of what its arithmetic makes of it; None where the
-        network is not known operation by operation, or an operation has no planes."""
+        """Planes of a block's network, or with `deployed` of its deployed arithmetic; None if the network is
+        not known operation by operation, or an operation has no planes."""
         key = block.name, device, deployed
         if key not in self._planes:
             try:
@@ -172,12 +175,12 @@ class Structure:
 
     @cached_property
     def relu_layers(self) -> ReluLayers | None:
-        """All networks as layers of ReLUs, over the tight box; None where some predictor is none."""
+        """All networks as layers of ReLUs, over the tight box; None if a predictor is not such a network."""
         return relu_layers(self.problem, self.tight_box)
 
     @property
     def curves(self) -> int:
-        """Outputs of blocks that say they are quadratic, before any of them is looked at."""
+        """Outputs of blocks that declare themselves quadratic, before any of them is evaluated."""
         return sum(
             block.outputs.size for block in self.problem.blocks if block.description.quadratic is not None
         )
@@ -196,14 +199,14 @@ class Structure:
 
     @cached_property
     def tree_blocks(self) -> dict[str, TreeEnsemble] | None:
-        """The ensembles of blocks that are trees, by their names, whatever the others are; None where there
-        are none, they are too many, or one cannot be read."""
+        """The ensembles of blocks that are trees, by their names, whatever the other blocks are; None if
+        there are none, if they are too many, or if one cannot be read."""
         return ensembles_of(self.problem)
 
     @cached_property
     def ensembles(self) -> dict[str, TreeEnsemble] | None:
-        """That of each block, by its name, where all of them are trees, few enough, and none reads what
-        another one gives."""
+        """The ensemble of each block, by its name, if all blocks are trees, few enough, and none reads the
+        output of another."""
         problem, trees = self.problem, [block.description.trees for block in self.problem.blocks]
         if None in trees or np.intersect1d(problem.inputs, problem.outputs).size:
             return None
@@ -211,12 +214,12 @@ class Structure:
 
     @cached_property
     def trees(self) -> TreeProblem | None:
-        """The problem in cells; None where some predictor is no tree ensemble, or an input has no bound."""
+        """The problem in cells; None if a predictor is not a tree ensemble, or an input has no bound."""
         return self._in_cells(self.problem, self.tight_box) if self.ensembles is not None else None
 
     @cached_property
     def loose_trees(self) -> TreeProblem | None:
-        """What bounds are proved of: rows as far out as the check accepts."""
+        """The problem in cells for bounds: its rows are relaxed by the tolerances of the check."""
         return self._in_cells(self.loose_rows, self.loose_rows_box) if self.ensembles is not None else None
 
     def _in_cells(self, problem: Problem, box: Box) -> TreeProblem | None:

@@ -1,15 +1,14 @@
-"""Templates: components of a problem that are the same up to their data, found by signature, held as arrays.
+"""Templates: components of a problem that are equal up to their data, found by signature, held as arrays.
 
-Two components are of one template where their samples belong to the same blocks, their columns play the same
-parts, and their private rows and their places in coupling rows have the same pattern: numbers may differ.
-Columns are put in one order for all (as networks read and write them, then by their place in the host; where
-that makes too many templates, by the part they play, see `colours`), so that row i of every array here is
-component i.
+Two components belong to one template if their samples belong to the same blocks, their columns have the same
+roles, and their private rows and their places in coupling rows have the same pattern: numbers may differ.
+Columns are put in one order for all (as networks read and write them, then by their place in the MIP; if that
+makes too many templates, by their role, see `colours`), so that row i of every array here is component i.
 
-This finds in a program what its owner knew and did not say; of a million blocks that takes half a minute. Who
-has said it (`Problem.add_template`) is taken at his word, where the blocks are whole: every network goes
-through families of one template, every column and private row of a block is tied to one of its networks, and
-columns outside the templates have one value. Everything else is left to the search for signatures.
+The search finds equal blocks that the owner did not declare; for a million blocks it takes half a minute.
+Declared templates (`Problem.add_template`) are used as they are, if the blocks are complete: every network
+reads and writes families of one template, every column and private row of a block is tied to one of its
+networks, and columns outside the templates have one value. All other problems are searched for signatures.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class TemplateNetwork:
     """One sample of a block in every component."""
 
     block: int
-    """Its number in the problem."""
+    """The sample's number in the problem."""
     inputs: IntArray
     """(d,) local columns; FIXED for fixed inputs."""
     data: FloatArray
@@ -358,7 +357,7 @@ def stated_templates(problem: Problem) -> Templates | None:
     bodies = [_Body(problem, template, networks[id(template)]) for template in program.waiting]
     if not all(body.connected for body in bodies):
         return None
-    order = sorted(bodies, key=lambda body: body.networks[0][0])  # as `components` counts
+    order = sorted(bodies, key=lambda body: body.networks[0][0])  # in the numbering of `components`
     begin = np.cumsum([0, *(body.template.count for body in order)])
     numbers = {id(body): int(at) for body, at in zip(order, begin[:-1], strict=True)}
     arrays = [body.arrays(numbers[id(body)]) for body in bodies]
@@ -399,7 +398,7 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
 
 
 class _Body:
-    """One template: its local columns, its private rows, and how they are connected."""
+    """One template: its local columns, its private rows, and their connections."""
 
     def __init__(self, problem: Problem, template: Template, networks: Networks) -> None:
         self._problem, self.template, self.networks = problem, template, networks
@@ -451,7 +450,7 @@ class _Body:
             return False
         for _, mine in self._coupling_rows():
             if self.template.count > 1 and any(n.size == 1 and n[0] != 0.0 for n in mine.values()):
-                continue  # all blocks have it
+                continue  # the number belongs to all blocks
             touched = np.zeros(self.template.count, dtype=bool)
             for numbers in mine.values():
                 touched |= numbers != 0.0
@@ -557,21 +556,22 @@ class _Body:
         return Pattern(row, column, self._beside([numbers for _, _, numbers in entries]))
 
     def _beside(self, columns: list[FloatArray]) -> FloatArray:
-        """(N, k) numbers of columns side by side, one for all blocks or one for each; a view if possible."""
+        """(N, k) numbers of columns side by side, the same for all blocks or one for each; a view if
+        possible."""
         shape = (self.template.count, len(columns))
         if all(len(column) == 1 for column in columns):
             return np.broadcast_to(np.array([float(column[0]) for column in columns]), shape)
         one = columns_of_one(columns)
         if one is not None and one.shape == shape:
             return one
-        beside = np.empty(shape, order="F")  # columns are what everybody works with
+        beside = np.empty(shape, order="F")  # all other methods work with columns
         for k, column in enumerate(columns):
             beside[:, k] = column
         return beside
 
 
 def _fixed(family: FamilyArrays, k: int, where: Callable[[BoolArray], object] = np.all) -> bool:
-    """Whether a column has one value in each block, or with `np.any` in one of them."""
+    """Whether a column has a single value in each block, or with `np.any` in one of them."""
     return bool(where(column_of(family.lower, k) == column_of(family.upper, k)))
 
 

@@ -4,9 +4,9 @@ Cell k of a column holds the numbers above its (k-1)-th cut and up to its k-th o
 lower end of the host's box and the last ends at the upper. A whole number above a cut is at least the next
 whole number, so that cells of integers are closed on both sides, and no margin is needed.
 
-A *bound* is proved of closed cells: they overlap in their common cut, which takes nothing away. A *point* is
-looked for a margin above the cut, where engines' tolerances do not matter. The leaves of a sample's trees are
-boxes of cells: each asks for some cells of some columns.
+A *bound* is proved for closed cells: they overlap in their common cut, which keeps the bound valid. A *point*
+is searched a margin above the cut, where the tolerances of engines do not matter. The leaves of a sample's
+trees are boxes of cells: each leaf requires certain cells of some columns.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Level(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class LeafBoxes:
     """Leaves in the order of their trees, with *demands*: a leaf demands that a column's cell is between two
-    others. Only leaves that are reachable, and only demands that some cell violates."""
+    others. Only reachable leaves, and only demands that some cell violates."""
 
     ensemble: TreeEnsemble
     cells: InputCells
@@ -207,7 +207,7 @@ class LeafBoxes:
         return self.number_of(self.ensemble.leaves(self.row(cells)[None])[0])
 
     def scores(self, cells: IntArray) -> FloatArray:
-        """(scores,) for a point in these cells."""
+        """(scores,) at a point in these cells."""
         return self.ensemble.summed(self.value[self.active(cells)])
 
     def reachable(self, low: IntArray, high: IntArray) -> BoolArray:
@@ -322,7 +322,7 @@ class TreeSample:
 
     def decoded_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., outputs) proved ranges of the output columns for (..., scores) between two bounds. A class
-        that rounding may change is left open."""
+        that rounding may change is left undecided."""
         least, most = self.boxes.ensemble.output_range(low, high)
         block = self.block
         if not block.classifies:

@@ -1,30 +1,32 @@
-"""Descent over cells: the move of one input that pays most, until none does; then a kick.
+"""Descent over cells: the move of one input that gains most, until no move gains; then a random kick.
 
     profile:  what all outputs become after every single move, exactly
     bound:    what each move costs at least, by the multipliers of the cells' LP (which is convex in bounds)
     LPs:      in the order of these bounds, until the next cannot beat the best found
 
-Where no single move pays, several of one sample may turn its class (`turned`). The scores say which:
+Where no single move gains, several moves of one sample may change its class (`turned`). The scores choose
+these moves:
 
     repeat: of all moves of the sample's inputs the one that brings the score nearest for its way
             until the class turns; the LP then says what that is worth
 
-The way of a move is how far its input goes, in widths of its box, and what the LP's prices charge for it.
+The length of a move is how far its input moves, in widths of its box, plus its cost at the LP's prices.
 
-The exact profile says what one sample's trees say after every move of a single input, in one pass. A move of
-one column changes the leaf of a tree only where the new leaf was missed by that column alone. So
+The exact profile gives the sample's outputs after every move of a single input, in one pass. A move of one
+column changes the leaf of a tree only if the new leaf was excluded by that column alone. So
 
     leaves missed by one demand      add their values on the cells that meet it
     leaves missed by none            take theirs away on the cells that do not
 
-as differences along the cells, summed up once. It costs as much as there are demands, whatever the number of
+as differences along the cells, summed up once. The effort is the number of demands, whatever the number of
 cells: 37,000 moves of 300 trees take 5 ms, where evaluating them takes three seconds.
 
-The LP is the host with inputs held in cells and outputs as the trees have them; it is never infeasible.
+The LP is the MIP's relaxation with inputs held in cells and outputs as given by the trees; penalties keep it
+feasible.
 
 Rows, and bounds of outputs, may be missed at a price. The LP's value is convex in all bounds, so that its
-multipliers say what any other choice of cells costs *at least*: moves are tried in that order, and most of
-them never.
+multipliers bound the cost of any other choice of cells from below: moves are tried in this order, and most of
+them need no LP.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class CellPoint:
 
 
 class CellProgram:
-    """One LP, solved repeatedly with other bounds."""
+    """One LP that is solved repeatedly with other bounds."""
 
     def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
         self._trees, host = trees, trees.host
@@ -148,10 +150,10 @@ class MoveProfile:
     def __init__(self, boxes: LeafBoxes, cells: InputCells) -> None:
         self._boxes = boxes
         self.columns = np.unique(boxes.column)
-        """Those that change anything, by their place among the cells' columns."""
+        """The moves that change anything, by their place among the cells' columns."""
         counts = cells.counts[self.columns]
         self._first = np.concatenate([[0], np.cumsum(counts + 1)])
-        """One more slot than a column has cells takes back what lasts to its last one."""
+        """A slot beyond a column's cells ends what lasts to its last cell."""
         place = np.searchsorted(self.columns, boxes.column)
         self._place, self._begin = place, self._first[place] + boxes.low
         self._end = self._first[place] + boxes.high + 1
@@ -193,7 +195,7 @@ class MoveDescent:
         self._program = CellProgram(trees, seed=seed, threads=threads)
         self._profiles = [MoveProfile(sample.boxes, trees.cells) for sample in trees.samples]
         self._moves: list[tuple[bytes, FloatArray] | None] = [None] * len(self._profiles)
-        """Of each sample: the cells it was asked about last, and its outputs after every move from there."""
+        """For each sample: the cells of its last evaluation, and its outputs after every move from there."""
         self._known: dict[bytes, CellPoint] = {}
         self._column = np.repeat(np.arange(trees.cells.columns.size), trees.cells.counts)
         self._free = np.flatnonzero(trees.cells.counts > 1)
@@ -299,8 +301,8 @@ class MoveDescent:
 def turned(
     trees: TreeProblem, sample: TreeSample, profile: MoveProfile, at: CellPoint
 ) -> tuple[float, IntArray] | None:
-    """The distance and the cells in which a sample has the class that its prices ask for; None: it has that
-    class already, or none was found."""
+    """The distance and the cells in which a sample has the class that is cheaper at the prices; None if the
+    sample has that class already, or if none was found."""
     wanted = _wanted(sample, at)
     if wanted is None:
         return None
@@ -326,7 +328,8 @@ def turned(
 
 
 def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
-    """The output that should be 1 (-1: the only one should be 0); None if it is as wanted."""
+    """The output that should be 1 (-1: the only output should be 0); None if the class is already the wanted
+    one."""
     price, now = at.reduced[sample.outputs], at.outputs[sample.outputs]
     if now.size == 1:
         gains = price[0] * (1.0 - 2.0 * now[0]) < 0.0
@@ -336,7 +339,7 @@ def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
 
 
 def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
-    """(...,) by how much values (..., outputs) decide for the wanted class; negative if they do not."""
+    """(...,) by how much values (..., outputs) favour the wanted class; negative if they give another one."""
     if values.shape[-1] == 1:
         ahead = values[..., 0] - sample.block.threshold
         return np.asarray(ahead if wanted == 0 else -ahead - np.finfo(float).tiny)

@@ -4,10 +4,10 @@
         descend: the single input whose move to another cell pays most, by the host's LP
         kick:    a few inputs in other cells, and descend again
 
-Idea: trees are constant in cells, so that slopes say nothing and values everything; the exact profile gives
-those of all neighbours for the price of one. Advice: for hundreds of trees, where no MIP of them is solved.
-Weakness: one input at a time; integers outside the trees are left to a MIP in the cells, or of the host alone
-while no point is known; nothing is proved.
+Idea: trees are constant in cells, so that slopes are useless; the exact profile gives the values of all
+neighbours for the price of one. Advice: for hundreds of trees, for which no MIP can be solved. Weakness: one
+input at a time; integers outside the trees are chosen by a MIP in the cells, or by the MIP without predictors
+while no solution is known; nothing is proved.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CellDescent:
     """
 
     rounds: int | None = None
-    """Number of starts; None: until the time is over or `patience` of them brought nothing."""
+    """Number of starts; None: until the time is over or `patience` starts in a row gained nothing."""
     patience: int = 20
     kicks: int = RESTART
 
@@ -67,7 +67,7 @@ class CellDescent:
         require_count("CellDescent: kicks", self.kicks, at_least=0)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """One start after the other, with kicks of the best."""
+        """One start after the other, with kicks of the best local optimum."""
         if context.once(structure_of).trees is None:
             return MethodOutcome(StopReason.STALLED, 0, f"cell descent: {NONE}")
         return take_turns(context, moves_of(context, self), self.rounds)
@@ -111,7 +111,7 @@ class CellSearch:
         """The longest time that the MIP without predictors was given."""
 
     def round(self, kicks: int, context: SolveContext) -> float:
-        """One start, and kicks until so many in a row bring nothing; the best value found."""
+        """One start, and kicks until this number in a row gain nothing; returns the best value found."""
         with context.stopwatch.measure("engine"):
             at = self._descent.descend(self._start(context), context.budget)
         if at is None:
@@ -130,7 +130,7 @@ class CellSearch:
         return at.value
 
     def look_at(self, cells: IntArray, context: SolveContext, *, descend: bool) -> None:
-        """The best point in cells found elsewhere, or of a descent from there."""
+        """The best point in cells found by other methods, or of a descent from there."""
         look = self._descent.descend if descend else self._descent.point
         with context.stopwatch.measure("engine"):
             at = look(cells, context.budget)
@@ -169,7 +169,7 @@ class CellSearch:
         return None if answer is None else answer.x
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
-        """The same with integers, computed once."""
+        """The cells with integers, computed once."""
         if self._asked_for_whole:
             return None
         self._asked_for_whole = True

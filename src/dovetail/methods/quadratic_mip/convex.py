@@ -1,7 +1,7 @@
 """The problem as one convex quadratic program, if its quadratic functions are costs only: solved by PIQP.
 
 The square of a sum becomes the square of a column equal to the sum. Integers are relaxed, or fixed at a
-point. The solution is a place for tangents and a candidate; nothing is proved by it.
+point. The solution serves for tangents and as a candidate; it proves nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ConvexProgram:
         first, weight = mip.n_columns, np.repeat(mip.cost[outputs], count)
         parts = [
             sp.coo_array(np.where(np.abs(F) < SMALLEST, 0.0, F)) for F in rows
-        ]  # entries that engines drop: this is no proof
+        ]  # engines drop such entries: this is no proof
         starts = np.cumsum(count) - count
         row = np.concatenate([part.row + start for part, start in zip(parts, starts, strict=True)])
         column = np.concatenate([curve.inputs[part.col] for curve, part in zip(curves, parts, strict=True)])

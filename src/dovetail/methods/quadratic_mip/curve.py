@@ -2,12 +2,12 @@
 
     f(x) = |F x + e|^2 - |G x + h|^2 + linear'x + constant
 
-A square lies above its tangents and, between two limits, below its chord. So a tangent to the first part and
-chords over the second are below f; the other way round they are above. For a convex f nothing is lost by
-that; a product has its four planes (McCormick) beside.
+A square lies above its tangents and, between two limits, below its chord. So a tangent to the first part plus
+chords over the second are below f; with exchanged roles they are above. For a convex f this loses nothing; a
+product also has its four planes (McCormick).
 
-Planes hold for what the deployed block says: they give way by what its arithmetic and ours can round. A
-single square needs no limits for that: its rounding is relative to itself.
+Planes hold for the output of the deployed block: they are relaxed by the rounding of its arithmetic and of
+ours. A single square needs no limits for this: its rounding is relative to its value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dovetail.core.mip import SMALLEST
 from dovetail.core.quadratic import QuadraticFunction
 
 ROUNDINGS = 32
-"""Number of operations for a plane, beside those that grow with the number of columns."""
+"""Number of operations for a plane, in addition to those that grow with the number of columns."""
 RELATIVE = 1e-14
 """Relative: numbers that are 0 up to rounding: ninety roundings."""
 
@@ -72,7 +72,7 @@ class QuadCurve:
         box: tuple[FloatArray, FloatArray],
         slack: float,
     ) -> QuadCurve:
-        """f of a sample's input columns; fixed ones are numbers in it."""
+        """f of a sample's input columns; fixed columns are numbers in it."""
         (F, G), linear, places = function.factors, function.linear, function.places
         lower, upper = (limits[places] for limits in box)
         fixed = lower == upper
@@ -108,17 +108,17 @@ class QuadCurve:
 
     @property
     def single(self) -> bool:
-        """Whether it is one square of one column."""
+        """Whether f is one square of one column."""
         return self.squares and self.F.shape == (1, 1)
 
     @property
     def squares(self) -> bool:
-        """Whether it is computed as a sum of squares, so that it is never negative."""
+        """Whether f is computed as a sum of squares, so that it is never negative."""
         return not len(self.G) and not np.any(self.linear) and self.constant == 0.0
 
     @property
     def handed_on(self) -> bool:
-        """Whether it is one column unchanged, without rounding."""
+        """Whether f is one column unchanged, without rounding."""
         return not len(self.F) and not len(self.G) and self.linear.size == 1 and abs(self.linear[0]) == 1.0
 
     @property
@@ -146,7 +146,7 @@ class QuadCurve:
     def within(self, lower: FloatArray, upper: FloatArray) -> QuadCurve:
         """The same within tighter bounds of all columns."""
         low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
-        fine = low <= high  # where nothing is left, the rows will say so
+        fine = low <= high  # if nothing is left, the rows report it
         low, high = np.where(fine, low, self.lower), np.where(fine, high, self.upper)
         inside = replace(self, lower=low, upper=high)
         return replace(inside, slack=min(self.slack, inside._own_slack))

@@ -1,13 +1,13 @@
 """Quadratic functions and networks as rows, in one MIP: exact, with a bound.
 
-    tangents:  LPs with planes in place of curves; what a point is on the wrong side of is cut off
-    points:    where all curves are convex costs, PIQP finds the best point for the integers at hand
-    MILPs:     the same with integers, until the bound meets the best point (outer approximation)
-    SCIP:      where planes have no more to say (a curve is not convex), or take too long
+    tangents: LPs with planes in place of curves; planes that a point violates are added. points: if all
+    curves are convex costs, PIQP finds the best point for the current integers. MILPs: the same with
+    integers, until the bound meets the best point (outer approximation). SCIP: if planes bring no more
+    progress (a curve is not convex), or take too long
 
-Idea: tangents of a convex curve are all there is to know of it, and HiGHS refuses quadratic MIPs. Weakness:
-a curve that has to be held from its hollow side is held by chords over its box: these prove little, and
-only SCIP, or branching over inputs, goes on from there.
+Idea: tangents describe a convex curve completely, and HiGHS refuses quadratic MIPs. Weakness: a curve that
+has to be bounded on its concave side has only chords over its box: these prove little, and only SCIP, or
+branching over inputs, makes progress from there.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from dovetail.run.engine import MipAnswer
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
-"""A hundredth of what `optimal` allows, so that the engine's own gap does not matter."""
+"""A hundredth of the gap that `optimal` allows, so that the engine's own gap does not matter."""
 MISSED, MIP_MISSED = 1e-9, 1e-7
 """Relative to max(1, |y|): a point of an LP, or a MILP, this close to its quadratic function counts as on
 it."""
 LP_ROUNDS, MIP_ROUNDS = 200, 50
 """Largest number of rounds of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
 WORTH, PATIENCE = 1e-3, 3
-"""LPs before MILPs continue while the bound rises by this fraction within so many rounds."""
+"""LPs before MILPs continue while the bound rises by this fraction within this number of rounds."""
 FIRST_GAP, NARROWING = 1e-2, 0.1
-"""MILPs before the last are solved to a fraction of the remaining gap: their points are good for tangents."""
+"""MILPs before the last are solved to a fraction of the remaining gap: their points serve for tangents."""
 LOOK_SHARE = 0.1
 """Share of the time left for our own tree that confirms a MILP before the last."""
 KEPT_POINTS = 5
@@ -116,7 +116,7 @@ class _PlanesMip:
         self._best = -np.inf
 
     def _convex_program(self) -> ConvexProgram | None:
-        """The convex program, if every quadratic function is a convex cost that nothing else reads."""
+        """The convex program, if every quadratic function is a convex cost that no other row uses."""
         mip, outputs = self._mip, np.array([curve.output for curve in self._curves])
         if np.any(read_elsewhere(self._context.problem)[outputs]) or np.any(mip.cost[outputs] < 0.0):
             return None
@@ -125,7 +125,7 @@ class _PlanesMip:
         return ConvexProgram(mip, self._curves)
 
     def run(self, budget: Budget) -> None:
-        """Run until the bound meets the best point, or planes bring nothing and SCIP is done."""
+        """Run until the bound meets the best point, or planes make no progress and SCIP is done."""
         scip = "scip" in installed()
         part = budget.part(PLANES_SHARE * budget.left) if scip else budget
         with self._context.stopwatch.measure("engine"):
@@ -166,7 +166,7 @@ class _PlanesMip:
         return False
 
     def _by_mips(self, budget: Budget) -> bool:
-        """The same with integers."""
+        """The same loop with integers."""
         last = False
         for _ in range(MIP_ROUNDS):
             gap = GAP if last else self._gap()
@@ -197,7 +197,7 @@ class _PlanesMip:
         return float(np.clip(NARROWING * left, GAP, FIRST_GAP)) if np.isfinite(left) else FIRST_GAP
 
     def _asked(self, mip: Mip, budget: Budget, gap: float) -> MipAnswer | None:
-        """One MILP, and what it proves."""
+        """One MILP, and the bound that it proves."""
         context, known = self._context, self._context.incumbent.x
         answer = answer_of(
             "MIP of planes", mip, budget, seed=context.seed, threads=context.threads,
@@ -213,7 +213,7 @@ class _PlanesMip:
         return answer
 
     def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
-        """The planes that a point violates, which are kept."""
+        """The planes that a point violates; they are kept."""
         found = []
         for curve in self._curves:
             for plane in (curve.below(z), curve.above(z)):
@@ -238,17 +238,17 @@ class _PlanesMip:
         """The best point with the integers of `z`, or without integrality, if that is a convex program."""
         return None if self._convex is None or self._over(budget) else self._convex.solve(budget, z)
 
-    # ---- what is proved
+    # ---- proofs
 
     def _claim(self, bound: float, support: Support = Support.PROOF) -> None:
-        """Claim a bound for all points: the smaller of this and the cutoff."""
+        """Claim a bound for all points: the smaller of this bound and the cutoff."""
         bound = min(bound, self._cutoff)
         if self._proves and np.isfinite(bound):
             self._best = max(self._best, bound)
             self._context.incumbent.raise_bound(Bound(bound, "tangents", Scope.WRITTEN, support))
 
     def _by_scip(self, budget: Budget) -> None:
-        """SCIP with the functions themselves. Its bound counts if it is complete and has a point."""
+        """SCIP with the functions themselves. SCIP's bound counts if SCIP finished and has a solution."""
         with self._context.stopwatch.measure("engine"):
             known = self._context.incumbent.x
             start = None if known is None else self._written.lift(known)
@@ -330,7 +330,7 @@ def _root(curve: QuadCurve, box: Box) -> None:
     ends = sorted(((-root - e) / a, (root - e) / a))
     pad = PAD * (1.0 + max(map(abs, ends)))
     low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)
-    if low <= high:  # where nothing is left, the rows will say so
+    if low <= high:  # if nothing is left, the rows report it
         box.lower[j], box.upper[j] = low, high
 
 

@@ -65,7 +65,7 @@ def _curves(structure: Structure) -> tuple[QuadCurve, ...]:
     problem = structure.proved
     box = tightened_box(structure.loose, structure.budget, seed=structure.seed, threads=structure.threads)
     fixed = problem.mip.lower == problem.mip.upper  # the check would let these move by a hair, but every
-    fixed[problem.outputs] = False  # candidate is set to them, unless a predictor writes them
+    fixed[problem.outputs] = False  # candidate is set to their values, unless a predictor writes them
     lower = np.where(fixed, problem.mip.lower, box.lower)
     upper = np.where(fixed, problem.mip.upper, box.upper)
     curves = []
