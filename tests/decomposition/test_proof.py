@@ -20,9 +20,7 @@ from .families import blends, judged, network, offers, sales
 POINTS = 400
 
 
-def kinds(
-    n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU, numbers: int = 1
-) -> dt.Problem:
+def kinds(n: int, *, classes: int = 0, activation: type[nn.Module] = nn.ReLU, numbers: int = 1) -> dt.Problem:
     """Blocks with an amount, a wide integer and one of three, one of `classes` or numbers, in float32."""
     rng, problem = np.random.default_rng(n), dt.Problem(sense="max")
     torch.manual_seed(n)

@@ -93,7 +93,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
 
 
 def _contradiction(problem: Problem, claimed: Result) -> str:
-    """Why the claims about the bound contradict each other; "" if they do not."""
+    """The contradiction between the file's claims about the bound; "" if there is none."""
     from dovetail.core.mip import HAIR
     from dovetail.run.bound import GapLimit
     from dovetail.run.result import Status

@@ -14,7 +14,7 @@ def report(
     results: Annotated[list[Path], typer.Argument(help="Result files, as --solution writes them.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
 ) -> None:
-    """Show a result as an HTML page, or several beside each other; the page loads nothing."""
+    """Show a result as an HTML page, or several side by side; the page loads nothing from elsewhere."""
     from dovetail.cli.outputs import Outputs, read_result
 
     Outputs(report=output).require_writable(results)

@@ -122,7 +122,7 @@ def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs
     """Solve, write and print; whatever ends the solve, an existing result is written."""
     from dovetail.run.environment import Interrupts
 
-    with Interrupts() as interrupts:  # one that comes while the files are written does not stop that
+    with Interrupts() as interrupts:  # a Ctrl-C during the writing of the files does not stop it
         result, failure = _result(problem, options, quiet)
         if result is not None:
             _write_and_show(result, outputs, quiet)
@@ -150,7 +150,7 @@ def _result(
 
 
 def _write_and_show(result: Result, outputs: Outputs, quiet: bool) -> None:
-    """Write the result and print it; if writing fails, the printed values are all there is."""
+    """Write the result and print it; if writing fails, the printed values are the only output."""
     written: list[str] = []
     try:
         written = outputs.write(result)
@@ -170,7 +170,7 @@ def leaving_at_once() -> Iterator[None]:
     imported."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield  # who ignores Ctrl-C, or hears it himself, is left alone
+        yield  # a handler that the user has set, or an ignored Ctrl-C, stays
         return
     signal.signal(signal.SIGINT, _leave)
     try:

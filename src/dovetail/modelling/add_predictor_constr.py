@@ -92,7 +92,7 @@ def add_predictor_constr(
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
-    if not isinstance(model, Problem):  # whose columns have names
+    if not isinstance(model, Problem):  # a frame, whose columns have names
         new.categories = categories_of(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
@@ -112,7 +112,8 @@ def add_predictor_constr(
 
 
 def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: Any) -> Description:
-    """The predictor's description; a predictor that takes samples of the shape of the inputs gets those."""
+    """The predictor's description; a predictor that takes samples with the shape of the inputs gets this
+    shape."""
     try:
         return trial.described(new)
     except PredictorError:
@@ -320,7 +321,7 @@ def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any])
 
 def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
     """The output type: a classifier gives classes unless something else is requested."""
-    if asked == "probability_1" or asked == "probability":  # one by one: mypy then knows what is left
+    if asked == "probability_1" or asked == "probability":  # separate tests help mypy
         return "regression"
     if asked is None:
         return "classification" if description.is_classifier else "regression"

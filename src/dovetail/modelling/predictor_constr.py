@@ -37,7 +37,7 @@ class Attachment:
     epsilon: float
     data: Any
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    """Category names by feature; a name among the inputs stands for its position."""
+    """Category names by feature; a name among the inputs stands for its position in the list."""
     block: Block | None = None
     """The accepted block, over the columns of that moment."""
     places: tuple[Places, Places] | None = None
@@ -121,7 +121,7 @@ def _numbered(data: Any, categories: dict[int, tuple[Any, ...]]) -> Any:
 
 
 def as_samples(given: Any) -> Any:
-    """(n_samples, n_features): a vector is one sample, further dimensions are flattened."""
+    """(n_samples, n_features): a vector is a single sample, further dimensions are flattened."""
     return np.atleast_2d(given) if given.ndim < 3 else given.reshape(len(given), -1)
 
 
@@ -162,7 +162,7 @@ class Registry:
         return bool(outputs & (self.read | self.written | inputs))
 
     def free_name(self, model: Any, name: str, prefix: str) -> str:
-        """The requested name, which must be free; otherwise one made of the peers' prefix."""
+        """The requested name, which must not be taken; otherwise a name made of the peers' prefix."""
         taken = {attachment.name for attachment in self.attachments}
         if isinstance(model, Problem):
             taken |= {block.name for block in model.blocks}
@@ -269,7 +269,7 @@ class PredictorConstr:
     def input_values(self) -> Any:
         """(n_samples, n_features) values of the inputs; a frame where a frame or a series was passed.
 
-        A frame has the names of categories, as it was passed and as the predictor was trained on them.
+        A frame has the names of categories, as in the training data.
         """
         found = frame_of(self._attached.inputs, self._values[0])
         for feature, names in self._attached.categories.items() if hasattr(type(found), "iloc") else ():
@@ -315,7 +315,7 @@ class PredictorConstr:
         return f"outputs {shown}{', ...' if values.size > MOST_SHOWN else ''}"
 
     def print_stats(self, file: TextIO | None = None) -> None:
-        """Print what is attached, in a few lines."""
+        """Print a summary of the attachment in a few lines."""
         attached = self._attached
         assert attached.block is not None
         (n, d), q = attached.block.inputs.shape, attached.block.outputs.shape[1]

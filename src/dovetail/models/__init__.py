@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dovetail.core.errors import ModelError
 from dovetail.core.table import Part, Table, of_class
 
-if TYPE_CHECKING:  # the table is read by the command line: it must not load numpy
+if TYPE_CHECKING:  # this table is read by the command line: it must not load numpy
     from dovetail.core.foreign import ForeignModel
 
 MODELS: Table[ForeignModel] = Table(

@@ -44,7 +44,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
         raise ModelError(f"{path}: there is no such file.")
     meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)
     with unpacked(path, meter) as plain:
-        if path.name.removesuffix(".gz").endswith(".mps"):  # HiGHS writes plain text under either name
+        if path.name.removesuffix(".gz").endswith(".mps"):  # HiGHS writes the same text for both
             found = outline(plain, meter)
             mip = read_by_highs(plain, meter, free=not found.fixed)
             agrees = found.agrees(mip)
@@ -63,7 +63,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
 
 
 def _require_possible(file: str, text: LpProgram) -> None:
-    """Name a variable with contradictory bounds: HiGHS only says that it refuses the file."""
+    """Report a variable with contradictory bounds by its name: HiGHS only refuses the file."""
     for column in text.columns:
         low, high = text.limits(column)
         if low > high:

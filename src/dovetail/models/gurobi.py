@@ -1,7 +1,7 @@
 """Models written with gurobipy.
 
-gurobipy applies changes late, so a model is updated before it is read. Its owner can see two effects only:
-variables that were waiting get their index, and values of an earlier solution are gone. Asking for values
+gurobipy applies changes late, so a model is updated before it is read. The owner of the model sees two
+effects only: new variables get their index, and values of an earlier solution are gone. Asking for values
 therefore does not update the model.
 
 `load_point` hands a point to the model: it fixes all variables, solves once and restores the bounds, because
@@ -92,7 +92,7 @@ class GurobiModel(ForeignModel):
     def _holds(self, variable: gp.Var) -> bool:
         try:
             self._model.getAttr("LB", [variable])
-        except (gp.GurobiError, AttributeError):  # the latter if its own model is gone
+        except (gp.GurobiError, AttributeError):  # a key whose model no longer exists
             return False
         return True
 
@@ -129,13 +129,13 @@ class GurobiModel(ForeignModel):
         return gp.tupledict(found) if isinstance(given, gp.tupledict) else found
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
-        """An `MVar`; an array where numbers are among the variables."""
+        """An `MVar`; an array if numbers are among the variables."""
         whole = all(isinstance(entry, gp.Var) for entry in entries.flat)
         return gp.MVar.fromlist(entries.tolist()) if whole else entries
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """Make `X` and `ObjVal` return the solution until the next update."""
-        self._model.update()  # what was loaded before is gone
+        self._model.update()  # an earlier solution is gone
         if answer.x is not None:
             load_point(self._model, reading, reading.whole(answer.x), unwrap(gp.Model.optimize))
 
@@ -154,7 +154,7 @@ def _shown(item: Any) -> str:
 
 def _refuse_what_cannot_be_read(model: gp.Model) -> None:
     """An `UnsupportedError` that names an unsupported part of the model."""
-    if model.NumObj > 1 or model.IsMultiObj:  # setObjectiveN gives a weight to a single one, too
+    if model.NumObj > 1 or model.IsMultiObj:  # setObjectiveN gives a weight to a single objective, too
         raise UnsupportedError(
             f"the model has {model.NumObj} objectives set by setObjectiveN; set model.NumObj = 0, and the "
             "objective, or the weighted sum of several, with setObjective."
@@ -173,7 +173,7 @@ class _Slacks:
     row: IntArray
 
     def read(self, model: gp.Model, mip: Mip) -> Iterator[Slack]:
-        """Each slack, from the rest of its row."""
+        """The value of each slack, from the rest of its row."""
         variables, rows = model.getVars(), model.getConstrs()
         for j, i in zip(self.column.tolist(), self.row.tolist(), strict=True):
             part = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
@@ -184,8 +184,8 @@ class _Slacks:
 
 def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) -> _Slacks:
     """The slacks of range constraints that are not `needed` elsewhere. gurobipy marks them only by the name
-    "Rg" plus the name of the row, so their other properties are tested too. Any variable with these
-    properties can be left out without changing the model."""
+    "Rg" plus the name of the row, so their other properties are tested too. A variable with these properties
+    can be left out without changing the model."""
     found: dict[int, int] = {}  # column by row
     for j, name in enumerate(model.getAttr("VarName", variables)):
         if name.startswith("Rg") and j not in needed:
@@ -196,7 +196,7 @@ def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) ->
 
 
 def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
-    """The equation of a slack, if the variable is in no other row and costs nothing."""
+    """The equation of a slack, if the variable is in no other row and has no cost."""
     held = model.getCol(variable)
     if held.size() != 1 or held.getCoeff(0) != 1.0 or variable.Obj != 0.0:
         return None
@@ -215,7 +215,7 @@ def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
         )
     lower = np.array(model.getAttr("LB", variables))
     upper = np.array(model.getAttr("UB", variables))
-    binary = kinds == GRB.BINARY  # is 0 or 1 whatever its bounds say
+    binary = kinds == GRB.BINARY  # a binary is 0 or 1 whatever its bounds are
     return Mip(
         np.array(model.getAttr("Obj", variables))[own],
         lower=np.where(binary, np.maximum(lower, 0.0), lower)[own],
@@ -263,7 +263,7 @@ def quadratic_objective(model: Any) -> list[QuadraticTerms]:
     """The quadratic terms of the objective, if any."""
     if not model.NumQNZs:
         return []
-    Q = sp.coo_array(model.getQ())  # as it was written: no half, no second triangle
+    Q = sp.coo_array(model.getQ())  # as it was written: without the factor 1/2, and one triangle
     left, right = (index.astype(np.int64) for index in Q.coords)
     return [QuadraticTerms(None, left, right, Q.data)]
 
@@ -349,7 +349,7 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         extreme = model.getGenConstrMax if kind == MAX else model.getGenConstrMin
         result, parts, constant = extreme(constraint)
         sign = 1.0 if kind == MAX else -1.0
-        # Gurobi has 1e30, of either sign, where its owner gave no constant
+        # Gurobi stores 1e30, of either sign, if no constant was given
         least = constant if abs(constant) < INFINITY else np.inf
         return Special([result, *parts], lambda to, x: to.maximum(name, x[0], x[1:], least, sign))
     if kind == ABS:
@@ -425,7 +425,7 @@ OPTIMAL, TOO_LARGE = 2, 10010
 
 def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callable[[Any], None]) -> None:
     """Make `X` and `ObjVal` return the point; a `ModelError` if Gurobi refuses it. `optimize` is gurobipy's
-    own."""
+    own, unwrapped function."""
     variables, values = _values_still_in_model(model, reading, point)
     with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
         with _fixed(model, variables, values):
@@ -442,7 +442,7 @@ def _why_no_solution(model: Any, optimize: Callable[[Any], None]) -> str:
     """Why the solved model has no solution; empty if it has one."""
     try:
         optimize(model)
-    except Exception as reason:  # gurobipy's own, which this file does not import
+    except Exception as reason:  # gurobipy's own type, which this file does not import
         if getattr(reason, "errno", 0) == TOO_LARGE:
             most = "200 with quadratic terms" if model.NumQNZs or model.NumQConstrs else "2,000"
             return f"it has {model.NumVars} variables, and a restricted licence of Gurobi solves up to {most}"

@@ -87,7 +87,7 @@ class HighsModel(ForeignModel):
         if answer.x is None:
             self._model.clearSolver()
             return
-        values = np.zeros(self._model.getNumCol())  # those added since cost nothing to anybody at 0
+        values = np.zeros(self._model.getNumCol())  # columns that were added later are 0 and cost nothing
         values[: reading.mip.n_columns] = answer.x[: reading.mip.n_columns]
         solution = highspy.HighsSolution()
         solution.col_value = values.tolist()
@@ -96,7 +96,7 @@ class HighsModel(ForeignModel):
 
 
 def _holder(variable: Any) -> Any:
-    """The model behind the weak proxy that a variable holds; None if it is gone."""
+    """The model behind the weak proxy that a variable holds; None if the model no longer exists."""
     try:
         return variable.highs.getLp.__self__
     except ReferenceError:
@@ -153,7 +153,7 @@ def as_mip(
 
 
 def _integrality(lp: highspy.HighsLp, called: str) -> np.ndarray:
-    kinds = list(lp.integrality_)  # empty when everything is continuous
+    kinds = list(lp.integrality_)  # the array is empty if all columns are continuous
     for j, kind in enumerate(kinds):
         if kind in (highspy.HighsVarType.kSemiContinuous, highspy.HighsVarType.kSemiInteger):
             name = lp.col_names_[j] if lp.col_names_ else f"x[{j}]"
@@ -172,8 +172,8 @@ def read_by_highs(path: Path, meter: Meter, *, free: bool = True) -> Mip:
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("mps_parser_type_free", free)
     highs.setOptionValue("time_limit", max(meter.left, 1.0))
-    # what HiGHS only warns about (a column in two places, a marker it does not understand) it reads as
-    # another model than was written
+    # HiGHS only warns about some mistakes (a column in two places, an unknown marker) and then reads
+    # another model than the one that was written
     status = highs.readModel(str(path))
     meter.require_time()
     if status != highspy.HighsStatus.kOk:

@@ -176,7 +176,7 @@ def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
     labels, lower, upper, integer, names = [], [], [], [], []
     for name, variable in model.variables.items():
         there = (variable.labels.values != MASKED).ravel()
-        binary = bool(variable.attrs.get("binary"))  # is 0 or 1 whatever its bounds say
+        binary = bool(variable.attrs.get("binary"))  # a binary is 0 or 1 whatever its bounds are
         labels.append(variable.labels.values.ravel()[there])
         lower.append(np.maximum(variable.lower.values.ravel()[there], 0.0 if binary else -np.inf))
         upper.append(np.minimum(variable.upper.values.ravel()[there], 1.0 if binary else np.inf))
@@ -199,7 +199,7 @@ def _with_rows(
 ) -> tuple[Mip, tuple[Indicator, ...], tuple[QuadraticTerms, ...]]:
     """The program with its rows and costs, in the units of the owner, its indicators and quadratic terms.
 
-    linopy hands them out scaled.
+    linopy returns scaled values.
     """
     try:
         matrices = model.matrices
@@ -267,7 +267,7 @@ def _row_names(rows: _Rows) -> list[str]:
 
 
 def _names(name: str, labels: xr.DataArray) -> ObjectArray:
-    """What linopy itself calls the entries of a variable or constraint, in their order."""
+    """linopy's own labels for the entries of a variable or constraint, in their order."""
     result = np.empty(labels.size, dtype=object)
     indexes = [labels.get_index(dim) for dim in labels.dims]
     for place, index in enumerate(product(*indexes)):
@@ -298,7 +298,7 @@ def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> tuple[Indicator,
 
 
 def load_answer(model: Any, reading: Reading, answer: Answer) -> None:
-    """Replace whatever solution the model has; linopy reads one only where the status is "ok"."""
+    """Replace the model's solution; linopy reads a solution only if the status is "ok"."""
     model.reset_solution()
     if answer.x is None:
         model.status = "warning"

@@ -102,7 +102,7 @@ class Tokens:
                 place = header.end()
             while place < len(line):
                 found = TOKEN.match(line, place)
-                assert found is not None  # a name is whatever is left
+                assert found is not None  # the remaining kind of token is a name
                 kind = found.lastgroup or ""
                 count += 1
                 if kind != "stop":
@@ -113,7 +113,7 @@ class Tokens:
 
 
 TOLERANCE = 1e-6
-"""By how much an integer may miss a limit of its column."""
+"""Largest distance by which an integer may violate a limit of its column."""
 
 
 @dataclass
@@ -191,7 +191,7 @@ class LpProgram:
 
 
 def _unrounded(theirs: FloatArray, ours: FloatArray, whole: BoolArray) -> FloatArray:
-    """Lower limits before a program rounded those of its integers up."""
+    """Lower limits as written, before a program rounded those of its integers up."""
     rounded = whole & (np.ceil(ours - TOLERANCE) <= theirs) & (theirs <= np.ceil(ours))
     return np.where(rounded, ours, theirs)
 
@@ -311,7 +311,7 @@ class _Parser:
         """Require the end of the file."""
 
     def _semi(self) -> None:
-        self._names()  # read so that the sections behind it are seen; who takes the model refuses them
+        self._names()  # read so that the sections after it are seen; the conversion of the model refuses them
 
     def _name(self) -> bytes:
         token = self._tokens.take()
@@ -333,7 +333,7 @@ class _Parser:
         return found
 
     def _label(self, *, required: bool) -> bytes | None:
-        """Take a label; or return the name of the column that it turned out to be."""
+        """Take a label; or return the name of the column that the word turned out to be."""
         if self._tokens.next.kind != "name":
             return None
         token = self._tokens.take()

@@ -227,7 +227,7 @@ class _Scan:
         if kind in NUMBERED and len(rest) in (2, 3):
             value = rest.pop()
         elif kind in BARE and len(rest) in (1, 2, 3):
-            value = rest.pop() if len(rest) == 3 else None  # some write one all the same
+            value = rest.pop() if len(rest) == 3 else None  # some programs write a name here nevertheless
         else:
             raise self._wrong("is no kind of bound with a column, and a number where it takes one")
         self._require_one_set(rest[0] if len(rest) == 2 else b"")

@@ -69,4 +69,4 @@ class OwnModel(ForeignModel):
         """Nothing to do: columns of a problem keep their indices."""
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """Nothing to do: the result has the solution."""
+        """Nothing to do: the values are in the result."""

@@ -38,7 +38,7 @@ _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
      "SOSConstraint", "Suffix", "BuildAction", "BuildCheck", "BooleanVar", "ExternalFunction", "Port"}
 )  # fmt: skip
-"""Components that are rows or columns, or that mean nothing by themselves."""
+"""Components that are rows or columns, or that have no meaning by themselves."""
 
 _WITH_BINARIES = "write it with binary variables and linear constraints, or deactivate it."
 
@@ -80,7 +80,7 @@ class PyomoModel(ForeignModel):
         """Indexed variables (with two indices as rows and columns), slices, references, lists, frames."""
         entries = as_array(given, _unfold)
         for place, entry in enumerate(entries.flat):
-            if isinstance(entry, ParamData):  # its value now; containers are unpacked again at each solve
+            if isinstance(entry, ParamData):  # the current value; containers are unpacked again at each solve
                 entries.flat[place] = float(_number(entry.name, entry))
         return entries
 
@@ -110,9 +110,7 @@ class PyomoModel(ForeignModel):
         and `contrib.solver`."""
 
         def ask(solver: Any, *args: Any, **options: Any) -> None:
-            held = getattr(
-                solver, "_pyomo_model", None
-            )  # of a persistent solver, whose solve() names no model
+            held = getattr(solver, "_pyomo_model", None)  # a persistent solver, whose solve() gets no model
             for model in (held, *args, *options.values()):
                 if isinstance(model, BlockData):
                     ties.refuse(model.block_data_objects(active=True))
@@ -210,7 +208,7 @@ class _PyomoRows:
             name = constraint.name
             try:
                 low, body, high = constraint.lb, constraint.body, constraint.ub
-            except ValueError as reason:  # for instance limits that hold variables
+            except ValueError as reason:  # for example limits that contain variables
                 raise UnsupportedError(
                     f"constraint {name} has no limits that are numbers ({reason})."
                 ) from None
@@ -240,7 +238,7 @@ class _PyomoRows:
         size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
         for variable, meaning in ((size, absolute), (inside, expression)):
             variable.construct()
-            # an expression as a name; of a long one what fits into a line of the log
+            # an expression as a name, shortened to a line of the log
             self.shown[self.columns.place(variable)] = shorten(str(meaning), 60, placeholder=" ...")
         self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
         self.sizes.append((self.columns.place(size), self.columns.place(inside)))

@@ -98,7 +98,7 @@ class Constraints:
     row_at: dict[int, int] = field(default_factory=dict)
     """Rows by the addresses of their constraints."""
     indicators: list[Any] = field(default_factory=list)
-    """Indicator constraints, as PySCIPOpt has them."""
+    """Indicator constraints as PySCIPOpt objects."""
     products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
     """Of quadratic rows: the row, two variables and a coefficient each."""
     special: list[ListedConstraint] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Constraints:
     def of(cls, model: Any) -> Constraints:
         """All constraints of a model; an `UnsupportedError` for the first unsupported one."""
         found = cls()
-        told: dict[int, str] = {}  # names of those that only SCIP's text tells of, by their numbers
+        told: dict[int, str] = {}  # names of constraints that only SCIP's text shows, by their numbers
         quadratic: dict[int, int] = {}  # rows by the numbers of their constraints
         for number, constraint in enumerate(model.getConss(transformed=False)):
             kind = constraint.getConshdlrName()
@@ -242,7 +242,7 @@ class ListedConstraint:
     """The type of a special ordered set, otherwise the limit."""
 
     def write(self, written: SpecialConstraints, place: IntArray) -> None:
-        """Where variables are columns by `place`."""
+        """The numbering of variables as columns, by `place`."""
         columns = [int(place[j]) for j in self.variables]
         if self.kind.startswith("SOS"):
             written.ordered(self.name, self.number, columns)
@@ -276,7 +276,7 @@ NO_PROBLEM, BEING_WRITTEN = 0, 1
 """Stages of SCIP: freed, and open for changes. All later stages have a transformed copy."""
 
 GONE = -1
-"""Stands for a column or row that was removed."""
+"""Marks a column or row that was removed."""
 
 
 def original_variables(model: Any) -> list[Any]:
@@ -310,7 +310,7 @@ class ScipColumns:
 
     @classmethod
     def of(cls, model: Any) -> ScipColumns:
-        """All of a model."""
+        """All constraints of a model."""
         variables, infinity = original_variables(model), model.infinity()
         return cls(
             variables,
@@ -318,7 +318,7 @@ class ScipColumns:
             np.array([variable.getObj() for variable in variables]),
             limits([variable.getLbOriginal() for variable in variables], infinity),
             limits([variable.getUbOriginal() for variable in variables], infinity),
-            np.array([variable.isIntegral() for variable in variables]),  # also those that are by themselves
+            np.array([variable.isIntegral() for variable in variables]),  # also free variables
         )
 
     @cached_property
@@ -357,8 +357,8 @@ class ScipModel(ForeignModel):
     def read(self, *, rows: bool = True) -> Reading:
         """The original problem.
 
-        With rows, the slack columns that SCIP adds to indicator constraints are left out; without, they
-        are among the columns, since only the rows tell whether anything else uses them.
+        With rows, the slack columns that SCIP adds to indicator constraints are left out; without rows they
+        are kept, since only the rows show whether another constraint uses them.
         """
         columns = ScipColumns.of(self._model)
         self._originals = {key: key for key in columns.keys}
@@ -368,7 +368,7 @@ class ScipModel(ForeignModel):
         return _with_rows(self._model, columns)
 
     def key(self, variable: Any) -> Hashable:
-        """The address of the original variable; nothing is asked of an unknown variable."""
+        """The address of the original variable; an unknown variable is not accessed."""
         if isinstance(variable, pyscipopt.Variable):
             address = variable.ptr()
             if address not in self._originals:
@@ -395,7 +395,7 @@ class ScipModel(ForeignModel):
             self._require_open("attach predictors to")
             refusal = _Refusal(self._model, ties)
             self._model.includeEventhdlr(refusal, "dovetail", "refuses to solve without predictors")
-            refusal.model = None  # which would keep the model alive
+            refusal.model = None  # a bound method would keep the model alive
             _watched.add(self._model)
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
@@ -440,7 +440,7 @@ class ScipModel(ForeignModel):
 
 
 _watched: WeakSet[Any] = WeakSet()
-"""Models with a `_Refusal`."""
+"""Models whose own solve raises a `_Refusal`."""
 
 EVENTS = SCIP_EVENTTYPE.PRESOLVEROUND, SCIP_EVENTTYPE.NODEFOCUSED, SCIP_EVENTTYPE.BESTSOLFOUND
 """Events of which one occurs in every solve before a solution. An error here, unlike one in `eventinit`,
@@ -591,7 +591,7 @@ class SlackIndicator:
         return Indicator(binary, self.active, place[indices[own]], data[own], -np.inf, limit, self.name)
 
     def left_out(self, columns: ScipColumns, rows: LinearRows, place: IntArray) -> Slack:
-        """A slack that is left out: as small as its row allows."""
+        """The value of an omitted slack: as small as its row allows."""
         indices, data = rows.entries(self.row)
         own, falls = indices != self.slack, -float(data[indices == self.slack][0])
         return Slack(

@@ -54,7 +54,7 @@ def _wrap(owner: type, names: Iterable[str], wrapper: Callable[[Any], Any]) -> N
 
 class Identity:
     """A key for a variable that cannot be hashed or compared, for instance because == makes a constraint.
-    Equal only to a key of the same object, which it does not keep alive."""
+    Equal only to a key of the same object, which the key does not keep alive."""
 
     __slots__ = ("_number", "_object")
 
@@ -68,7 +68,7 @@ class Identity:
         return (
             isinstance(other, Identity)
             and self._number == other._number
-            and self._object() is other._object()  # a number is given again when an object is gone
+            and self._object() is other._object()  # Python reuses the id of an object that no longer exists
         )
 
     @property

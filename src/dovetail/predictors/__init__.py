@@ -40,7 +40,7 @@ def _ends_in_trees(foreign: object) -> bool:
 
 
 def _is_scaler(step: object) -> bool:
-    """Whether a step is a scaler, does nothing, or is a pipeline of such steps."""
+    """Whether a step is a scaler, passes its input on, or is a pipeline of such steps."""
     if step is None or isinstance(step, str):
         return True
     if of_class("sklearn.pipeline.Pipeline")(step):
@@ -178,18 +178,18 @@ PREDICTORS: Table[object] = Table(
         recognises=callable,
     ),
 )
-"""In the order in which they are asked: a Keras model on torch is also a module, and a module is callable."""
+"""In the order of the tests: a Keras model on torch is also a module, and a module is callable."""
 
 
 def _builder(part: Part) -> Callable[[Any], object]:
     def build(foreign: Any) -> object:
         return part.load()(foreign)
 
-    build.__qualname__ = part.name  # how messages call it
+    build.__qualname__ = part.name  # the name in messages
     return build
 
 
-for _part in reversed([*PREDICTORS.values()]):  # what is registered last is asked first
+for _part in reversed([*PREDICTORS.values()]):  # the last registration is tested first
     assert _part.recognises is not None
     register(_part.recognises, _builder(_part))
 
@@ -240,5 +240,5 @@ def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
 
     try:
         return (xgboost_categories if library == "XGBoost" else lightgbm_categories)(model)
-    except Exception:  # it says why when it is added
+    except Exception:  # the reason is reported when the predictor is added
         return {}

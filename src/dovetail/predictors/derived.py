@@ -153,7 +153,7 @@ def places(what: str, given: Any, count: int, names: tuple[str, ...] | None = No
 
 
 def numbers(what: str, given: Any, wanted: str) -> FloatArray:
-    """A finite number, or a vector of them; an error says what is expected."""
+    """A finite number, or a vector of finite numbers; an error says which is expected."""
     try:
         found = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ class Product(DerivedOutputs):
         self._left, self._right = left, right
 
     def _made(self, X: Any, Y: Any) -> Any:
-        if not self._left.size:  # it is asked before it was described: by its owner
+        if not self._left.size:  # the owner calls this before the predictor is described
             self.describe(np.zeros((1, X.shape[1])))
         return Y[:, self._left] * X[:, self._right]
 
@@ -253,7 +253,7 @@ class Square(DerivedOutputs):
             )
 
     def _made(self, X: Any, Y: Any) -> Any:
-        if not self._read.size:  # it is asked before it was described: by its owner
+        if not self._read.size:  # the owner calls this before the predictor is described
             self.describe(np.zeros((1, X.shape[1])))
         centre = self._centre if isinstance(Y, np.ndarray) else Y.new_tensor(self._centre)
         return (Y[:, self._read] - centre) ** 2

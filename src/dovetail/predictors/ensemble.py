@@ -1,7 +1,7 @@
 """Several predictors of the same quantity as one: mean, minimum, maximum, or vote.
 
-Networks trained on different samples of the data disagree where data is scarce, and maximising one of them
-ends there. Maximising the minimum gives a decision that holds for all members.
+Networks trained on different samples of the data disagree where data is scarce, and maximising a single
+network leads there. Maximising the minimum gives a decision that holds for all members.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ WEIGHTED = ("mean", "vote")
 class Ensemble:
     """The "mean", "min", "max" or "vote" of several predictors with the same inputs.
 
-    `predictors` is a list of anything that `add_predictor` takes; kinds may be mixed. `weights`, one for
-    each, apply to "mean" and "vote". A vote is the share of predictors that choose a class: with one output
-    those with a value of at least 0.5 (a logit: 0), with k outputs those whose largest value it is.
+    `predictors` is a list of anything that `add_predictor` takes; kinds may be mixed. `weights`, a number for
+    each predictor, apply to "mean" and "vote". A vote is the share of predictors that choose a class: with
+    one output the predictors with a value of at least 0.5 (a logit: 0), with k outputs those whose largest
+    value is that of the class.
 
-    Values are those of the predictors as they are. Gradients, bounds and proofs pass through mean, min and
+    Values of the predictors are used as they are. Gradients, bounds and proofs pass through mean, min and
     max; a vote is discontinuous.
 
     >>> import dovetail as dt, numpy as np
@@ -91,7 +92,7 @@ class Ensemble:
             centres = self._vote_centres(U.detach().cpu().numpy())
             ballots = [*map(classes_of, said.detach().cpu().numpy(), centres)]
             shares = said.new_tensor(np.tensordot(weights, np.array(ballots), axes=1))
-            return shares + 0.0 * said.sum(dim=0)  # with a graph, in which nothing slopes
+            return shares + 0.0 * said.sum(dim=0)  # a constant with a graph: its gradient is 0
 
         return forward
 
@@ -125,7 +126,7 @@ class Ensemble:
         )
 
     def _vote_centres(self, X: FloatArray) -> tuple[float, ...]:
-        if self._centres is None:  # it is asked before it was described: by its owner
+        if self._centres is None:  # the owner calls this before the predictor is described
             self.describe(X)
         return self._centres or (0.0,) * len(self.members)
 
@@ -143,7 +144,7 @@ class Ensemble:
         known = [program.arithmetic for program in programs if program.arithmetic is not None]
         coarsest = max(known, key=lambda one: one.roundoff) if len(known) == len(programs) else None
         layers = self._exact_layers(each, programs)
-        if layers is not None:  # one network; the arithmetic of the mean itself is finer
+        if layers is not None:  # the arithmetic of one network; that of the mean itself is finer
             return program_of(layers, features, coarsest)
         recording, places = Recording.of_several(programs)
         outputs = np.array(places)

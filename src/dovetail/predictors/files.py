@@ -88,7 +88,7 @@ def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     if suffix in _PROGRAMS and not trust:
         raise _untrusted(file)
     try:
-        if not trust and suffix not in TREES:  # those have limits of their own
+        if not trust and suffix not in TREES:  # these files have limits of their own
             _require_size(file, limits)
         return _READERS[suffix](file, trust, limits)
     except DovetailError:
@@ -176,7 +176,7 @@ def _torch_file(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=not trust)
     except (pickle.UnpicklingError, RuntimeError) as reason:
-        if trust or "weights_only" not in str(reason):  # else the file holds more than numbers
+        if trust or "weights_only" not in str(reason):  # otherwise the file holds more than numbers
             raise
         raise _untrusted(file, "holds more than weights (or is damaged), and ") from reason
 

@@ -106,7 +106,7 @@ class CallablePredictor:
         meant."""
         try:
             return np.ndim(np.asarray(self._function(row.copy()), dtype=np.float64)) <= 1
-        except Exception:  # of whatever kind: it does not
+        except Exception:  # whatever the reason, the function takes no single row
             return False
 
     def _hint(self, X: FloatArray, what: str) -> str:

@@ -1,8 +1,8 @@
 """Keras models on another backend than torch: tensorflow, jax, numpy, or the Keras that came with tensorflow.
 
-The model itself answers, by its own `predict`. A gradient cannot be followed through another library; but a
-sequence of Dense layers and common activations is written once more in torch, compared with the model, and
-has gradients and layers like any network. Of all others gradients are differences.
+The model answers by its own `predict`. A gradient cannot be followed through another library; but a sequence
+of Dense layers and common activations is written once more in torch, compared with the model, and has
+gradients and layers like any network. Of all others gradients are differences.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _weights(layer: Any) -> list[Any]:
 
 
 def _is_keras(code: Any) -> bool:
-    """Whether a class or a function is one of Keras's own."""
+    """Whether a class or a function belongs to Keras itself."""
     kinds = (type, FunctionType)
     return isinstance(code, kinds) and code.__module__.startswith(("keras.", "tf_keras."))
 

@@ -106,7 +106,8 @@ def _parts(model: Any) -> list[Any]:
 
 @contextmanager
 def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
-    """Restore tensors that layers keep beside their variables (Normalization's mean) afterwards."""
+    """Inside, tensors that layers keep besides their variables (Normalization's mean) may change; afterwards
+    they are restored."""
     if not held:
         yield
         return

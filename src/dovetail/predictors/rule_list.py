@@ -94,7 +94,7 @@ class RuleList(TreePredictor):
         self._values = np.stack(values)
 
     def answer(self, X: FloatArray) -> FloatArray:
-        """Evaluated by the rules themselves."""
+        """The values by the rules themselves, without the tree."""
         if X.shape[1] != self._features:
             raise PredictorError(f"RuleList: samples have {X.shape[1]} features, not {self._features}.")
         chosen = np.full(len(X), len(self._rules))
@@ -121,7 +121,7 @@ class RuleList(TreePredictor):
                 right[node] = first[r + 1]
         value = np.concatenate([np.zeros((count, self._values.shape[1])), self._values])
         base = np.zeros(self._values.shape[1])
-        if root >= count:  # the first rule has no conditions, or there is none
+        if root >= count:  # the first rule has no conditions, or there is no rule
             leaf = ReadTree(feature[:1] * 0, np.zeros(1), left[-1:], left[-1:], value[root : root + 1])
             return assembled([leaf], features=self._features, base=base)
         tree = ReadTree(feature, np.zeros(nodes), left, right, value, pieces)

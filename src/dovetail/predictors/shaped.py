@@ -14,10 +14,11 @@ from dovetail.predictors import PREDICTORS
 
 
 def shaped(predictor: Any, shape: tuple[int, ...]) -> Iterator[object]:
-    """What takes rows and hands them to the predictor as samples of that shape, in the order to be tried.
+    """Converts rows to samples of that shape for the predictor, in the order of the attempts.
 
-    torch has the channels of a picture first. Variables that have them last, as Keras and the peers' networks
-    do, are turned for it: only one of the two fits unless a picture is as high as it has channels.
+    torch has the channels of a picture first. If the variables have channels last, as Keras and the peers'
+    networks do, the axes are turned: only one of the two orders fits unless a picture's height equals its
+    number of channels.
     """
     kind = PREDICTORS.recognised(predictor)
     if kind == "Keras":

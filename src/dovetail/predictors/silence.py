@@ -25,7 +25,7 @@ def silenced(message: str) -> Iterator[None]:
     """Suppress these warnings inside; others pass."""
     ours = ("ignore", re.compile(message, re.IGNORECASE), UserWarning, None, 0)
     with _lock:
-        theirs = ours in warnings.filters and message not in _within  # the user's own stays
+        theirs = ours in warnings.filters and message not in _within  # the user's own filter stays
         if not theirs:
             if ours not in warnings.filters:
                 warnings.filterwarnings("ignore", message, UserWarning)

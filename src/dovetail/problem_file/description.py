@@ -222,7 +222,7 @@ def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place
 
 @dataclass(frozen=True)
 class ValueKind:
-    """What a value may be."""
+    """The type of a value."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -235,7 +235,7 @@ class Key:
     kind: ValueKind
     required: bool = False
     inner: Mapping[str, Key] | None = None
-    """The keys of the table, or of each table, in it; None: checked elsewhere."""
+    """The keys of the table (or of each table) under this key; None: checked elsewhere."""
 
 
 def _is_number(value: Any) -> bool:

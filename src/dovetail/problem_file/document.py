@@ -1,7 +1,7 @@
 """A TOML file: its values, and the line of each value, for messages that name the line.
 
 `tomllib` returns values without line numbers. `line_numbers` scans a text that tomllib has accepted, so that
-it checks nothing again: it only tells strings, arrays, tables and comments apart, and counts lines.
+syntax is not checked again: it only separates strings, arrays, tables and comments, and counts lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """What a TOML file says, and where."""
+    """The values of a TOML file, and their lines."""
 
     name: str
     """The name in messages."""
@@ -36,7 +36,7 @@ class Document:
     """The folder to which file names are relative."""
     content: dict[str, Any]
     lines: dict[Place, int]
-    """Empty for a command-line option."""
+    """The file; empty for a command-line option."""
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -79,7 +79,7 @@ class Document:
 
 BLANK = re.compile(r"[ \t]*")
 BETWEEN = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
-"""What may stand between entries: blanks, line ends, comments."""
+"""Text that may stand between entries: blanks, line ends, comments."""
 KEY = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[A-Za-z0-9_-]+")
 STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'',

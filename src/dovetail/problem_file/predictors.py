@@ -29,7 +29,7 @@ from dovetail.problem_file.column_patterns import NamedColumns, NamePattern
 from dovetail.problem_file.document import Document, Place
 
 WEIGHTS = (".pt", ".pth", ".safetensors")
-"""File types that hold weights, unless they are trusted with more."""
+"""File types that hold weights, unless they are read with `--trust`."""
 
 
 def tie_predictor(
@@ -81,7 +81,7 @@ def _data(document: Document, place: Place, table: Mapping[str, Any], features: 
     file = document.file(at, table["data"])
     with document.at(at):
         data = read_training_table(file).of(features)
-        TrainingRange.of(file.name, data, len(features))  # refused here, where its line is known
+        TrainingRange.of(file.name, data, len(features))  # refused here, because the line is known here
     return data
 
 
@@ -228,7 +228,7 @@ def read_samples(document: Document, place: Place, columns: NamedColumns) -> Sam
     table: Mapping[str, Any] = document.content["predictor"][place[-1]]
     inputs = _rows((*place, "inputs"), table["inputs"])
     outputs = _rows((*place, "outputs"), table["outputs"])
-    if len(inputs) > 1 and len(outputs) == 1:  # one output each, written as one list
+    if len(inputs) > 1 and len(outputs) == 1:  # one output per sample, written as one list
         outputs = [[written] for written in outputs[0]]
     if len(inputs) != len(outputs):
         raise document.wrong(

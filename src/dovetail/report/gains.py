@@ -15,8 +15,8 @@ SMALLEST = 1e-12
 LARGE = 10.0
 """Larger gaps are not shown as a percentage."""
 ROUNDING = 1e-9
-"""Smaller gaps are shown as 0 %. Larger ones are shown even if they are small enough for `optimal`, so that
-nobody wonders why a search with a gap of 0 % went on."""
+"""Smaller gaps are shown as 0 %. Larger gaps are shown even if they are small enough for `optimal`, so that
+it is clear why a search with a gap of 0 % continued."""
 
 
 @dataclass(frozen=True)

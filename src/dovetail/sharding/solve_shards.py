@@ -102,7 +102,7 @@ class ShardSource:
 
 @dataclass(frozen=True, eq=False)
 class ShardFacts:
-    """What shards must agree in, and their use of the rows at rest."""
+    """The properties in which shards must agree, and their use of the rows without any decision."""
 
     name: str
     blocks: int
@@ -114,7 +114,7 @@ class ShardFacts:
     """(rows,) lower limits for all shards together."""
     upper: FloatArray
     sign: FloatArray
-    """(sides,) as `CouplingSides` has them."""
+    """(sides,) as in `CouplingSides`."""
     row: tuple[int, ...]
     """(sides,) the row of each side."""
     limit: FloatArray
@@ -127,7 +127,7 @@ class ShardAnswer:
 
     objective: float
     activity: FloatArray
-    """(rows,) its part of the coupling rows."""
+    """(rows,) the shard's part of the coupling rows."""
     violation: Violation
     """The violation without coupling rows."""
 
@@ -140,7 +140,7 @@ class OwnShare:
         self._point: FloatArray | None = None
 
     def __getattr__(self, call: str) -> Any:
-        if call.startswith("_"):  # nothing of its own is missing, but for copies and pickles that ask
+        if call.startswith("_"):  # the class lacks no attribute of its own; copies and pickles ask for others
             raise AttributeError(call)
         return getattr(self._share, call)
 
@@ -190,7 +190,7 @@ class OwnShare:
             )
             for k in (0, 1)
         )
-        first = problem.stated.n_rows - len(lower)  # they are the last rows of a template
+        first = problem.stated.n_rows - len(lower)  # the coupling rows are the last rows of a template
         return ShardFacts(
             self._source.name, self._plan.count, _stated(problem),
             tuple(problem.stated.row_name(first + k) for k in range(len(lower))),
@@ -198,7 +198,7 @@ class OwnShare:
         )  # fmt: skip
 
     def answer(self) -> ShardAnswer:
-        """The choice as a point with outputs by its own predictors, and its check."""
+        """The choice as a point with outputs by the shard's own predictors, and its check."""
         alone = self._problem.uncoupled()
         point = point_of(self._plan, [self._where], [self._share.chosen()])
         point, _ = Checker(alone).completed(alone.stated.clipped(point))
@@ -211,7 +211,7 @@ class OwnShare:
         assert self._point is not None
         values = self._problem.templates[0].values(self._point)
         letter = BytesIO()
-        with ZipFile(letter, "w") as file:  # as np.savez has it, which takes no family called "file"
+        with ZipFile(letter, "w") as file:  # the format of np.savez, in which no array may be called "file"
             for name, array in values.items():
                 with file.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.ascontiguousarray(array))
@@ -251,7 +251,7 @@ class ShardedResult:
     objective: float | None
     """In the sense of the problem; None without a choice that passes the check."""
     limit: float
-    """No choice of the columns found is beyond it: an estimate, because other columns may exist."""
+    """No choice of the columns found is better: an estimate, because other columns may exist."""
     violation: Violation | None
     """Of the choice, by the shards' own predictors and over all shards; None without a choice."""
     activity: dict[str, float]
@@ -259,7 +259,7 @@ class ShardedResult:
     files: tuple[Path, ...]
     """The file of each shard, in order; none without an answer."""
     stop_reason: StopReason
-    """Why the search ended: "stalled" if more rounds brought nothing, "time" or "interrupt"."""
+    """Why the search ended: "stalled" if further rounds gained nothing, "time" or "interrupt"."""
     blocks: int
     rounds: int
     seconds: float
@@ -380,11 +380,11 @@ def solve_shards(
 ) -> ShardedResult:
     """Solve equal blocks in shards, so that no process holds all of them (docs/scale.md).
 
-    Coupling constraints of the same name are one constraint over all shards; every shard states the limits
-    of the whole. Each worker keeps its shards; prices travel to the workers, sums over blocks travel back.
-    Each shard is checked by its own predictor, the coupling constraints over all shards. A time limit,
-    Ctrl-C or SIGTERM ends the search; the choice, its check and the files follow. A second Ctrl-C or SIGTERM
-    ends everything at once.
+    Coupling constraints of the same name are one constraint over all shards; every shard states the limits of
+    the whole. Each worker keeps its shards; prices travel to the workers, sums over blocks travel back. Each
+    shard is checked by its own predictor, the coupling constraints over all shards. A time limit, Ctrl-C or
+    SIGTERM ends the search; the choice, its check and the files follow. A second Ctrl-C or SIGTERM ends the
+    program at once.
 
     `shards` are numbers or paths of files. `build(data)` returns the blocks of one shard as a
     `dovetail.Problem` with one template; `data` is the number, the memory-mapped array of a .npy file, or

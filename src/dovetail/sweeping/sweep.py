@@ -125,7 +125,7 @@ class _Sweep:
         return self._result()
 
     def _take(self, row: SweepRow) -> None:
-        self._done[key_of(row.case)] = row  # first: a full disk does not take it away
+        self._done[key_of(row.case)] = row  # printed first: a full disk must not lose it
         if self._file is not None:
             self._file.add(row)
 
@@ -235,7 +235,7 @@ def _error_in_one_line(reason: BaseException) -> str:
 
 
 class ResultsFile:
-    """The rows on disk. Of two rows of one case the later one counts."""
+    """The rows in the file. Of two rows of one case the later one counts."""
 
     def __init__(self, path: Path, rows: dict[str, SweepRow], cut_off: bool) -> None:
         self.path, self.rows = path, rows
@@ -247,7 +247,7 @@ class ResultsFile:
         """Open or create the file; one of another `build` is refused."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab"):  # made, or found to be writable
+            with path.open("ab"):  # created, or found to be writable
                 pass
             text = path.read_bytes()
         except OSError as reason:

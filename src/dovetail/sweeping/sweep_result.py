@@ -47,7 +47,7 @@ class SweepRow:
     iterations: int | None = None
     build_seconds: float | None = None
     seconds: float | None = None
-    """Of the solve."""
+    """Number of seconds of the solve."""
     error: str = ""
     """Why there is no result; the case is tried again by the next sweep."""
     full: dict[str, Any] | None = None
@@ -142,7 +142,7 @@ class SweepResult(Sequence[SweepRow]):
 
     @property
     def failed(self) -> tuple[SweepRow, ...]:
-        """Rows of cases that ended in an error, or whose process did."""
+        """Rows of cases that ended in an error, or whose process died."""
         return tuple(row for row in self.rows if row.error)
 
     def column(self, name: str) -> list[Any]:

@@ -1,11 +1,12 @@
 """Reading ONNX: a file or a `ModelProto` to a plain graph of the nodes that one output needs.
 
-A file may come from a stranger. Nothing in it is run, and damage ends in a typed error. This is the only
-file that imports `onnx`.
+A file may come from a stranger. Reading runs no code, and a damaged file ends in a typed error. This is the
+only file that imports `onnx`.
 
 A file is measured before it is parsed: two bytes can be an empty message, which takes a hundred once parsed,
 and a list of small whole numbers takes thirty times its size on the way to an array. Only the bytes of
-weights keep their size. So the file is walked once without the weights, and the rest may not be large.
+weights keep their size in memory. So the file is walked once without the weights, and the rest may not be
+large.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dovetail.predictors.onnx.module import OnnxGraph
 from dovetail.predictors.onnx.node import DTYPES, Attribute, OnnxNode
 
 LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)
-"""Limits on the file and its weights; reading computes as much again, or twice."""
+"""Limits on the file and its weights; reading needs the same amount again, or twice."""
 
 
 LARGEST_STRUCTURE = 1 << 25
@@ -103,7 +104,7 @@ def _parsed(onnx: Any, path: Path, meter: Meter) -> Any:
             f"{path.name}: {structure} of its bytes are no weights; at most {LARGEST_STRUCTURE} may be."
         )
     meter.add_elements(8 * listed, "numbers listed one by one take eight times their room:")
-    meter.bytes = 0  # from here on the weights themselves are counted, as they are made
+    meter.bytes = 0  # from here on the weights are counted as they are made
     return onnx.load_from_string(content)
 
 

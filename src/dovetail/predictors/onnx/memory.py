@@ -1,8 +1,8 @@
 """The memory that an ONNX graph needs, estimated before the graph runs.
 
 A few bytes of a graph can request terabytes: by one shape, or by doubling a tensor forty times. The size of
-each operator's result is found by running the operator on tensors without data (torch's "meta" device,
-shapes only); only then does the operator run. Thus no operator needs a rule of its own, and none can be
+each operator's result is found by running the operator on tensors without data (torch's "meta" device, shapes
+only); only then does the operator run. Thus operators need no limits of their own, and no operator can be
 forgotten.
 """
 
@@ -52,7 +52,7 @@ class Room(DispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._meter = meter
         self._operations = 0.0
-        # a recurrent layer does the same at every step, and finding out takes longer than doing it
+        # a recurrent layer repeats the same step, and measuring takes longer than the step
         self._known: dict[Hashable, Cost] = {}
 
     def __torch_dispatch__(
@@ -104,7 +104,7 @@ def _form(item: Any) -> Hashable:
 def _cost(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cost:
     try:
         made = _on_shapes(func, args, kwargs)
-    except NotImplementedError:  # how many depends on the data: picking by a mask, never more than it has
+    except NotImplementedError:  # selection by a mask: never more than the input
         return Cost()
     taken = sum(item.numel() for item in tree_leaves((args, kwargs)) if isinstance(item, Tensor))
     count = flop_registry.get(func.overloadpacket)

@@ -49,7 +49,7 @@ class OnnxPredictor(TorchPredictor):
 
     A row of features is the input's further axes laid out flat, and a row of outputs likewise. `output`
     chooses among several outputs by name. A model exported for a single sample is taken sample by sample.
-    `limits` raises what reading and trying it may take; `read` is the graph, where it was read before.
+    `limits` raises the limits on reading and testing; `read` is the graph, if it was read before.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
         if node.operator in RESHAPING and before[0] == after[0] == rows:
             continue
         if node.operator == "Cast" and node.dtype("to") == graph.dtype == graph.narrowest_dtype:
-            continue  # to what it is: converters of estimators begin with one
+            continue  # Identity: graphs of converted estimators begin with one
         axis = node.integer("axis", -1 if node.opset >= 13 else 1) if node.operator == "Softmax" else 1
         if node.operator.lower() in ACTIVATIONS and (
             node.operator != "Softmax" or (len(before) == 2 and axis in (1, -1))
@@ -109,7 +109,7 @@ def layers_of(graph: OnnxGraph, module: OnnxModule) -> Iterator[Layer]:
 
 
 def _chain(graph: OnnxGraph) -> list[tuple[OnnxNode, str]]:
-    """The nodes from input to output, each with the one value that it works on."""
+    """The nodes from input to output, each with the single value that it processes."""
     makers = graph.makers()
     varying = graph.varying()
     name, chain = graph.output, []

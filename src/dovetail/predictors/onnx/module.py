@@ -141,9 +141,9 @@ Batch = Callable[[Tensor], Tensor]
 class OnnxModule(nn.Module):
     """A graph as a torch module from (n, features) to (n, outputs).
 
-    Float constants are buffers, so that copies and conversions take them along. Two more buffers show
-    the precision in use: that of the input, and the narrowest, which tells the file as it is from a
-    copy in another precision. In such a copy every cast to a float type goes to the copy's.
+    Float constants are buffers, so that copies and conversions take them along. Two more buffers show the
+    precision in use: that of the input, and the narrowest, which tells the file as it is from a copy in
+    another precision. In a converted copy every cast to a float type goes to the copy's type.
     """
 
     precision: Tensor
@@ -155,7 +155,7 @@ class OnnxModule(nn.Module):
         self.register_buffer("narrowest", torch.zeros((), dtype=graph.narrowest_dtype))
         self._name, self._input, self._output = graph.name, graph.input, graph.output
         self._own_narrowest = graph.narrowest_dtype
-        kernels = {node: compiled(node) for node in graph.nodes}  # refusals, before anything runs
+        kernels = {node: compiled(node) for node in graph.nodes}  # these are refused before anything runs
         require_gradient(graph)
         with room(meter):
             constants = folded_constants(graph, kernels)
@@ -279,8 +279,8 @@ def trial_batch(features: int, dtype: torch.dtype) -> Tensor:
 
 
 def takes_one(run: Batch, x: Tensor, declared: int | None, meter: Meter) -> bool:
-    """Whether rows must be taken one by one, tried on the few rows of `x`. A graph for many rows whose rows
-    influence each other is refused later."""
+    """Whether rows must be evaluated one by one, tested on the few rows of `x`. A graph for many rows whose
+    rows influence each other is refused later."""
     together = _tried(lambda: [run(x[: TRIAL - 1]), run(x)][1], meter)
     apart = _tried(lambda: torch.cat([run(row.unsqueeze(0)) for row in x]), meter)
     if isinstance(together, Tensor) and (declared != 1 or isinstance(apart, Exception)):
@@ -321,7 +321,7 @@ def _close(a: Tensor, b: Tensor) -> bool:
 
 
 class PlannedStep(NamedTuple):
-    """A node with its function, the values that it reads and makes, and the values to drop afterwards."""
+    """A node with its function, the values that it reads and makes, and the values to drop after it."""
 
     kernel: Kernel
     inputs: tuple[str, ...]

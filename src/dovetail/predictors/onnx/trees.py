@@ -240,7 +240,7 @@ def _ordered(
         for k, i in enumerate(reached)
         if i in asked and left[k] >= 0
     }
-    cut[[*pieces]] = 0.0  # what stands there is not asked for, and may be NaN
+    cut[[*pieces]] = 0.0  # unused entries may be NaN
     return ReadTree(tree.feature[kept], cut, left, right, tree.value[kept], pieces)
 
 

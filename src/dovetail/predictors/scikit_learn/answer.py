@@ -38,7 +38,7 @@ TIE = 1e-9
 
 def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
     """(n, q) or (n,) the estimator's answer; of two classes, both."""
-    X = np.array(X, dtype=np.float64)  # a copy: some scalers were told to work in place
+    X = np.array(X, dtype=np.float64)  # a copy: some scalers work in place
     known = categories_read(estimator)
     if not known:
         return _quiet_answer(estimator, _table(estimator, X, {}))
@@ -86,7 +86,7 @@ def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, d
             places = np.where(other, 0, whole).astype(np.int64)
             named[feature] = np.asarray(categories, dtype=object)[places]
             if not strict:
-                named[feature][other] = None  # no category of anybody's
+                named[feature][other] = None  # a value that belongs to no category
         unknown |= other & strict
     return X, unknown, named
 
@@ -147,7 +147,7 @@ def nearness(estimator: Any) -> Iterator[nn.Module]:
 
 
 def own_nearness(estimator: Any, X: FloatArray) -> FloatArray:
-    """The same for the centres as they are now, behind the steps before."""
+    """The centres' linear scores, with the current centres and the steps before them."""
     *before, last = steps_of(estimator)
     for step in before:
         X = step.transform(X)
@@ -172,7 +172,7 @@ def _scores(estimator: Any) -> tuple[FloatArray, FloatArray]:
             f"with 'euclidean'; {way_out(estimator)}"
         )
     centres, prior = np.asarray(estimator.centroids_), getattr(estimator, "class_prior_", None)
-    if prior is None or np.isclose(prior, 1.0 / len(prior)).all():  # predict then leaves spreads out
+    if prior is None or np.isclose(prior, 1.0 / len(prior)).all():  # predict then leaves out the spreads
         return centres, -0.5 * np.sum(centres**2, axis=1)
     spread = np.where(estimator.within_class_std_dev_ != 0, estimator.within_class_std_dev_, 1.0)
     scaled = centres / spread
@@ -186,16 +186,16 @@ class NearestNumber:
         self._scores, self._nearest = scores, nearest
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """By the estimator's own predict."""
+        """The answer of the estimator's own `predict`."""
         return self._nearest(X)[:, None].astype(np.float64) if len(X) else np.empty((0, 1))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """The scores as they are now."""
+        """The current scores."""
         scores = self._scores.snapshot(device)
 
         def forward(inputs: Tensor) -> Tensor:
             said = scores(inputs)
-            graph = 0.0 * said.sum(dim=1, keepdim=True)  # in which nothing slopes
+            graph = 0.0 * said.sum(dim=1, keepdim=True)  # a step function: its gradient is 0
             return torch.argmax(said, dim=1, keepdim=True).to(said.dtype) + graph
 
         return forward

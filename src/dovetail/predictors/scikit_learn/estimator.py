@@ -12,8 +12,8 @@ import numpy as np
 from dovetail.core.errors import PredictorError
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
-"""The method of an estimator that gives its answer. Two are our own: scores of centres, of which the nearest
-has the largest (`answer.py`), and the one-hot of the class of `predict`."""
+"""The method of an estimator that gives its answer. Two methods are dovetail's: scores of centres, the
+largest of which belongs to the nearest centre (`answer.py`), and the one-hot of the class of `predict`."""
 
 WITH_PROBABILITIES = (
     "LogisticRegression",
@@ -128,7 +128,8 @@ def features_of(estimator: Any) -> int:
 
 
 def _features(estimator: Any) -> int | None:
-    """The same, or None; an estimator that ignores features says nothing, but its members may."""
+    """The number of features, or None; an estimator that ignores features does not state it, but its members
+    may."""
     for part in [estimator, *steps_of(estimator)]:
         found = getattr(part, "n_features_in_", None)
         if found is not None:
@@ -165,7 +166,7 @@ def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 INSIDE = ("transformers_", "transformer_list")
 HELD = ("regressor_", "transformer_", "final_estimator_", "estimator_")
-"""Attributes that hold other estimators, beside steps and lists: in pairs, and one by one."""
+"""Attributes that hold other estimators, besides steps and lists: in pairs, and as single objects."""
 
 
 def all_parts(estimator: Any) -> Iterator[Any]:
@@ -182,7 +183,8 @@ def all_parts(estimator: Any) -> Iterator[Any]:
 
 
 def changed_itself(part: Any) -> str:
-    """The same for an estimator without the estimators inside it."""
+    """Why the estimator itself, without the estimators inside it, may compute something else; empty if it
+    does not."""
     cls = type(part)
     if not cls.__module__.startswith("sklearn."):
         return f"{cls.__name__} is a class of its own"

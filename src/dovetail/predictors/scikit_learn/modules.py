@@ -83,7 +83,7 @@ Branch = tuple[Any, list[nn.Module]]
 
 
 def joined(branches: Sequence[Branch], features: int) -> Iterator[nn.Module]:
-    """Branches side by side; linear layers and ReLUs stay such, so that they can be written out."""
+    """Branches side by side; linear layers and ReLUs remain layers, so that they can be written out."""
     kept = [(np.asarray(columns, dtype=np.int64), modules) for columns, modules in branches]
     if all(isinstance(module, (nn.Linear, nn.ReLU)) for _, modules in kept for module in modules):
         yield picked(np.concatenate([columns for columns, _ in kept]), features)
@@ -121,7 +121,7 @@ class _Sections:
         self.width = width
 
     def lengthened(self, bends: int) -> None:
-        """The branch with so many ReLUs: v is relu(v) - relu(-v), exactly."""
+        """The branch with this number of ReLUs: v is relu(v) - relu(-v), exactly."""
         while len(self.sections) <= bends:
             layers = [layer for section in self.sections for layer in section]
             eye = np.eye(layers[-1].out_features if layers else self.width)
@@ -142,8 +142,8 @@ def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
 
 
 def _linear_layers(sections: Sequence[list[nn.Linear]], widths: list[int]) -> Iterator[nn.Module]:
-    """The linear layers, all as many as the longest, so that nothing is multiplied out; others pass values
-    on."""
+    """The linear layers, padded to the longest branch, so that no matrices are multiplied; shorter branches
+    pass their values on."""
     for depth in range(max(map(len, sections))):
         layers = [
             section[depth] if depth < len(section) else shift(np.zeros(width))

@@ -44,7 +44,7 @@ from dovetail.predictors.scikit_learn.transformers import one_hot_encoder, ordin
 from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
 
 KERNELS = ("rbf", "poly", "sigmoid")
-"""Of libsvm's own, beside the linear one."""
+"""Kernels of libsvm, besides the linear one."""
 
 
 def support_vectors(estimator: Any) -> Iterator[nn.Module]:
@@ -161,7 +161,7 @@ def logistic_regression(estimator: Any) -> Iterator[nn.Module]:
     if len(estimator.classes_) == 2:
         yield nn.Sigmoid()
         return
-    multi_class = getattr(estimator, "multi_class", "auto")  # gone since scikit-learn 1.8
+    multi_class = getattr(estimator, "multi_class", "auto")  # the attribute was removed in scikit-learn 1.8
     if multi_class == "ovr" or (multi_class in ("auto", "deprecated") and estimator.solver == "liblinear"):
         yield nn.Sigmoid()
         yield Pointwise(row_shares)
@@ -240,7 +240,7 @@ def modules_of(estimator: Any, *, both_classes: bool = False) -> Iterator[nn.Mod
 
 
 def transform_of(estimator: Any) -> Iterator[nn.Module]:
-    """What its `transform` computes."""
+    """The module of an estimator's `transform`."""
     for step in steps_of(estimator):
         yield from _written(step, TRANSFORMS)
 
@@ -338,7 +338,7 @@ ANSWERS: dict[str, Writer] = {
     "BaseBagging": lambda estimator: bagged(estimator),
     "_BaseStacking": lambda estimator: stacked(estimator),
 }
-"""The modules of each class's answer; derived classes are written like these."""
+"""The modules of each class's answer; derived classes use the same ones."""
 
 TRANSFORMS: dict[str, Writer] = {
     "StandardScaler": transformers.standard_scaler,
@@ -363,7 +363,7 @@ TRANSFORMS: dict[str, Writer] = {
 
 def column_transformer(estimator: Any) -> Iterator[nn.Module]:
     """Transformers in the order of the list, without dropped columns, the remainder last."""
-    # columns by number, however they were named
+    # columns by number, even if they were named
     places = {name: estimator._transformer_to_input_indices[name] for name, _, _ in estimator.transformers_}
     listed = [(name, inner, places[name]) for name, inner, _ in estimator.transformers_ if len(places[name])]
     return _branches(estimator, listed)

@@ -74,11 +74,11 @@ class ScikitLearnPredictor:
         self.name = type(estimator).__name__
         self._categories: tuple[int, ...] = ()
         """Features that trees inside read as categories, known after `describe`."""
-        self.network()  # refuses what is not trained or cannot be written
+        self.network()  # refuses estimators that are not trained or cannot be written out
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The estimator's own answer."""
-        if len(X) == 0:  # which scikit-learn refuses
+        if len(X) == 0:  # scikit-learn refuses such values
             return TorchPredictor(self.network()).predict(X)
         return self._columns(self._answer(X))
 
@@ -96,7 +96,7 @@ class ScikitLearnPredictor:
         seen = network.describe(X)
         whole = tuple(sorted({*categories_read(self._estimator), *self._categories}))
         X = X.copy()
-        X[:, whole] = np.round(X[:, whole])  # they have no answer in between
+        X[:, whole] = np.round(X[:, whole])  # encoders have no answer between categories
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64 and not adds_up_in_float32(self._estimator)
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
@@ -109,7 +109,7 @@ class ScikitLearnPredictor:
         gives_logits = means_logits(self._estimator)
         gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
         reason = self._why_no_trees()
-        stepped = self._behind_steps is not None and not reason  # a step function: it has no layers
+        stepped = self._behind_steps is not None and not reason  # a step function has no layers
         return replace(
             seen,
             name=self.name,
@@ -132,7 +132,7 @@ class ScikitLearnPredictor:
         readable steps."""
         if self._behind_steps is not None:
             return self._behind_steps.trees()
-        reason = changed_itself(self._estimator)  # trees are compared, cut by cut
+        reason = changed_itself(self._estimator)  # trees are compared at every cut
         if reason:
             raise PredictorError(f"{self.name} cannot be read as trees: {reason}.")
         return sum_of_trees(self._estimator, both_classes=self._both_classes)
@@ -143,7 +143,7 @@ class ScikitLearnPredictor:
             if self._behind_steps is not None:
                 self._behind_steps.trees()
         except PredictorError as reason:
-            return str(reason.__cause__ or reason)  # without the advice on what to pass instead
+            return str(reason.__cause__ or reason)  # without the advice to pass another object
         return ""
 
     @cached_property
@@ -151,7 +151,7 @@ class ScikitLearnPredictor:
         """A pipeline that ends in trees."""
         if not ends_in_trees(self._estimator):
             return None
-        from dovetail.predictors.trees.pipeline import PipelineTrees  # reads encoders, as this file does
+        from dovetail.predictors.trees.pipeline import PipelineTrees  # it reads encoders the same way
 
         return PipelineTrees(self._estimator).with_columns_of(both_classes=self._both_classes)
 
@@ -180,7 +180,7 @@ class ScikitLearnPredictor:
         return replace(found, arithmetic=self._arithmetic())
 
     def _arithmetic(self) -> Arithmetic:
-        with np.errstate(all="ignore"):  # only the dtype is looked at
+        with np.errstate(all="ignore"):  # only the dtype is used
             answer = self._answer(np.zeros((1, features_of(self._estimator))))
         answers_in_float64 = answer.dtype == np.float64
         coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))

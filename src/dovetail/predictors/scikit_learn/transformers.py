@@ -119,7 +119,7 @@ def categories_read(estimator: Any) -> Categories:
                 places = first._transformer_to_input_indices[name]
                 found |= {int(places[at]): known for at, known in categories_read(inner).items()}
         return found
-    if is_a(first, "SimpleImputer") and len(steps_of(estimator)) > 1:  # nothing is missing here
+    if is_a(first, "SimpleImputer") and len(steps_of(estimator)) > 1:  # there are no missing values
         first = steps_of(estimator)[1]
     if is_a(first, *ENCODERS):
         strict = first.handle_unknown == "error"
@@ -329,7 +329,7 @@ def min_max_scaler(scaler: Any) -> Iterator[nn.Module]:
 def max_abs_scaler(scaler: Any) -> Iterator[nn.Module]:
     """Into [-1, 1], clipped if requested."""
     yield scale(1.0 / scaler.scale_)
-    if getattr(scaler, "clip", False):  # there since scikit-learn 1.8
+    if getattr(scaler, "clip", False):  # the attribute exists since scikit-learn 1.8
         yield from clip(-1.0, 1.0, len(scaler.scale_))
 
 

@@ -1,9 +1,9 @@
 """Frozen copies of a module for gradients: in float64 wherever its code allows it.
 
 Most modules turned into float64 compute in float64. Code that casts down itself (`x.half()`) does so under
-`CastsToFloat64`. What insists on a lower precision (compiled TorchScript) is run in its own dtype. Which of
-the three it is shows when the copy meets its first rows. Recurrent networks on a GPU run without cuDNN, whose
-kernels cannot be differentiated as a solve needs it.
+`CastsToFloat64`. Code that requires a lower precision (compiled TorchScript) runs in its own dtype. Which of
+the three applies is found when the copy gets its first rows. Recurrent networks on a GPU run without cuDNN,
+whose kernels cannot be differentiated as a solve needs it.
 """
 
 from __future__ import annotations
@@ -180,8 +180,9 @@ def frozen(module: nn.Module, dtype: torch.dtype | None, device: str) -> nn.Modu
 def without_cudnn() -> Iterator[None]:
     """cuDNN's recurrent kernels have no input gradients in evaluation mode, and no second ones at all.
 
-    Torch has one switch for the whole process and no other way. It is touched only for recurrent networks
-    on a GPU; other threads compute the same meanwhile, with other kernels. The last one out puts it back.
+    Torch has one switch for the whole process and no other way. It is touched only for recurrent networks on
+    a GPU; other threads compute the same meanwhile, with other kernels. The last user of the switch restores
+    it.
     """
     with _lock:
         _users.append(torch.backends.cudnn.enabled if not _users else _users[0])
@@ -224,7 +225,7 @@ class CastsToFloat64(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Receives every call of torch."""
+        """Receives every call of torch inside the mode."""
         func = torch.Tensor.double if func in _CASTS else func
         return func(*map(_raised, args), **{key: _raised(value) for key, value in (kwargs or {}).items()})
 
@@ -235,11 +236,11 @@ def _raised(argument: Any) -> Any:
 
 
 class DefaultDtype(TorchFunctionMode):
-    """Within it, floats made of no floats (`torch.zeros(n)`, `indices / 2`) have a given dtype.
+    """Inside, floats that are made without floats (`torch.zeros(n)`, `indices / 2`) have a given dtype.
 
     `torch.set_default_dtype` would do that for the whole process, and layers that another thread builds
-    meanwhile would have the wrong one; a mode belongs to its thread. It reaches no further than Python:
-    compiled TorchScript makes what it likes, and is copied in its own dtype if that clashes.
+    meanwhile would have the wrong one; a mode belongs to its thread. The mode affects Python code only:
+    compiled TorchScript chooses its own dtypes, and is copied in its own dtype if they clash.
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -247,12 +248,12 @@ class DefaultDtype(TorchFunctionMode):
         self._dtype = dtype
         self._taken = () if dtype == torch.get_default_dtype() else (torch.get_default_dtype(),)
         self.needed = False
-        """Whether it changed anything."""
+        """Whether the mode changed any call."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Receives every call of torch."""
+        """Receives every call of torch inside the mode."""
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or made.dtype not in self._taken or func in _CASTS:

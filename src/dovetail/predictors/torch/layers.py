@@ -1,12 +1,12 @@
-"""A torch module as a list of layers: only one that is known to compute them, and nothing else.
+"""A torch module as a list of layers, if the module certainly computes exactly these layers.
 
 Bounds and proofs rest on these layers, so a few points at which both agree are not enough. A module is known
 
 - if every part of it is of exactly a class of torch's own whose code is torch's own: no subclass (which a
   parametrisation makes, too), no forward put on the instance or the class, no hook on it or on all modules.
   What runs is then torch's code alone, and takes the same way for every input;
-- and if its graph says the same: the operations that torch carries out on a batch are these layers, in this
-  order, on these very parameters.
+- and if its graph agrees: the operations that torch carries out on a batch are these layers, in this order,
+  on these very parameters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLAIN: dict[type[nn.Module], str] = {
     nn.Dropout: "",
     nn.Flatten: "",
 }
-"""The operation of each class after training; nothing for those that pass their input on."""
+"""The operation of each class after training; empty for classes that pass their input on."""
 
 OWN_CODE = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "_compiled_call_impl", "__iter__")
 """Methods through which a module's answer passes."""
@@ -76,7 +76,7 @@ def parts_of(module: nn.Module, path: str = "") -> Iterator[TorchOperation]:
             'computes. method="auto" takes any module.'
         )
     if _is_sequence(type(module)):
-        for name, part in module._modules.items():  # one that is there twice counts twice
+        for name, part in module._modules.items():  # a module that appears twice counts twice
             assert part is not None, "nn.Sequential cannot run without one of its parts"
             yield from parts_of(part, f"{path}.{name}" if path else name)
         return

@@ -58,8 +58,8 @@ IMPORTS = 20.0
 def _import_dispatch() -> None:
     """Torch imports sympy and its own distributed tensors when it first meets a traced one.
 
-    These imports take up to ten seconds on a busy machine, and no look at the clock interrupts them. The time
-    of mpmath, a small part of them, tells how long the rest will take.
+    These imports take up to ten seconds on a busy machine, and no check of the clock interrupts them. The
+    time of mpmath, a small part of them, tells how long the rest will take.
     """
     if "torch.distributed.tensor" in sys.modules or not torch.distributed.is_available():
         return
@@ -106,7 +106,7 @@ LINEAR = ("Addmm", "Mm", "Linear", "Convolution")
 """Autograd nodes after which an output is a logit and not a probability (a sum may be a mean of sigmoids)."""
 
 MOST_NODES = 10_000
-"""Largest number of nodes examined."""
+"""Largest number of nodes examined in the autograd graph."""
 
 
 class TorchPredictor:
@@ -239,7 +239,7 @@ class TorchPredictor:
         """The module's answer to `X`, in the first of its dtypes that it accepts."""
         rows, device = np.ascontiguousarray(X), self._device
 
-        def run(dtype: torch.dtype) -> Any:  # it may change its input, which is a copy
+        def run(dtype: torch.dtype) -> Any:  # the module may change its input, so it gets a copy
             if device == "cpu":
                 return self._run(torch.tensor(rows, dtype=dtype))
             return self._run(torch.tensor(rows, device=device).to(dtype))  # a GPU converts faster
@@ -261,7 +261,7 @@ class TorchPredictor:
                 yield self._copy(mode, device)
             except PredictorError:
                 raise
-            except Exception:  # a conversion of the module's own; the last mode converts nothing
+            except Exception:  # the module converts its input itself; the last mode converts nothing
                 if mode is MODES[-1]:
                     raise
 
@@ -278,7 +278,7 @@ class TorchPredictor:
         try:
             copied, outputs = first_that_runs(self.name, self._copies("cpu"), rows)
         except PredictorError:
-            self.predict(X)  # what fails for its owner too is told as that failure
+            self.predict(X)  # a failure that the owner would see, too, is reported as that failure
             raise
         self._mode = copied.mode
         return outputs
@@ -421,7 +421,7 @@ def _coarser_products() -> str:
     try:
         if torch.get_float32_matmul_precision() != "highest":
             return "torch.set_float32_matmul_precision allows products in less than float32"
-    except RuntimeError:  # torch's two ways to ask for it were mixed
+    except RuntimeError:  # the two ways of torch to request this were mixed
         return "torch.backends allows products in less than float32"
     cpu, cuda = torch.backends.mkldnn, torch.backends.cuda
     return _named_modes((torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda))))

@@ -37,7 +37,8 @@ class Traced(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """As without it. That there is one keeps modules from handing attention on as one operation."""
+        """Same result as without the option. Its presence keeps modules from calling attention as a single
+        operation."""
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -45,7 +46,7 @@ class Traced(Tensor):
     def __new__(
         cls, places: Tensor, recording: Recording, dtype: torch.dtype, device: torch.device
     ) -> Traced:
-        """With the strides of its places."""
+        """A view with the strides of its places."""
         made: Traced = torch.Tensor._make_wrapper_subclass(
             cls, places.shape, strides=places.stride(), dtype=dtype, device=device
         )
@@ -66,19 +67,19 @@ class Traced(Tensor):
         return Traced(places, self.recording, dtype or self.dtype, self.device)
 
     def new(self, places: IntArray, shape: Any) -> Traced:  # type: ignore[override]
-        """New numbers, in some shape."""
+        """New numbers in a given shape."""
         return self.like(torch.from_numpy(places).reshape(tuple(shape)))
 
     @property
     def flat(self) -> IntArray:
-        """The places, one after the other."""
+        """The places in one dimension."""
         return np.asarray(self.places.reshape(-1).numpy())
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every operation comes through here."""
+        """Every torch operation passes through here."""
         name = func.overloadpacket.__name__
         rule = HANDLERS.get(name)
         if rule is not None:
@@ -89,7 +90,7 @@ class Traced(Tensor):
 
 
 class Constants(DispatchMode):
-    """Within it new tensors are traced: what depends on the inputs may be written into them."""
+    """Inside, new tensors are traced: values that depend on the inputs may be written into them."""
 
     def __init__(self, like: Traced) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -98,7 +99,7 @@ class Constants(DispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every operation comes through here."""
+        """Every torch operation passes through here."""
         made = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         if name == "empty" and made.is_floating_point():
@@ -107,11 +108,12 @@ class Constants(DispatchMode):
 
 
 NEW = ("zeros", "ones", "full", "empty")
-"""Operations that make tensors of nothing."""
+"""Operations that make new tensors without inputs."""
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
-"""What each operation of torch records, by its name; without the underscore of what works in place."""
+"""The recording function of each torch operation, by name; in-place variants have the same name without the
+underscore."""
 
 
 MOVING = (
@@ -121,11 +123,11 @@ MOVING = (
     "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
     "pixel_shuffle", "channel_shuffle",
 )  # fmt: skip
-"""Operations that only move numbers; what they do in place is not the same thing."""
+"""Operations that only move numbers; their in-place forms act differently."""
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Enter a handler for operations of torch; it is called with the operation and its arguments."""
+    """Register a handler for operations of torch; it is called with the operation and its arguments."""
 
     def enter(handler: Handler) -> Handler:
         HANDLERS.update(dict.fromkeys(names, handler))
@@ -135,7 +137,7 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 
 def changed_in_place(tensor: Any, made: Traced) -> Any:
-    """The tensor with other numbers in it, and all that look at it."""
+    """The tensor with other numbers, for all its views."""
     if not isinstance(tensor, Traced):
         raise UnsupportedError("a value that depends on the inputs is written into a constant tensor")
     tensor.places.copy_(made.places)
@@ -159,7 +161,7 @@ def as_traced(value: Any, like: Traced) -> Traced:
 
 
 def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """As torch itself is made up of others; its table of further ones takes seconds to import."""
+    """torch decomposes these operations itself; importing its table of further ones takes seconds."""
     made = func.decompose(*args, **kwargs)
     if made is NotImplemented:
         raise UnsupportedError(f"there is no bound for the operation {func} of torch")
@@ -176,7 +178,7 @@ def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
 
 @handles("transpose_", "t_", "squeeze_", "unsqueeze_")
 def _turned(func: Any, tensor: Traced, *args: Any) -> Any:
-    """The tensor itself is looked at in another way from now on; its places are the same."""
+    """From now on the tensor is another view of the same places."""
     tensor.places = getattr(tensor.places, func.overloadpacket.__name__.rstrip("_"))(*args)
     with torch._C._DisableTorchDispatch():
         func(tensor, *args)
@@ -210,7 +212,7 @@ def _cast(func: Any, tensor: Traced, *, dtype: torch.dtype | None = None, **kwar
 def _copied(func: Any, tensor: Any, source: Any, non_blocking: bool = False) -> Any:
     like = source if isinstance(source, Traced) else tensor
     if isinstance(source, Traced) and source.dtype != tensor.dtype:
-        source = HANDLERS["mul"](func, source, 1.0)  # which is rounded
+        source = HANDLERS["mul"](func, source, 1.0)  # the result is rounded
     return changed_in_place(tensor, like.like(as_traced(source, like).places.expand(tensor.shape)))
 
 
@@ -257,7 +259,7 @@ def _seen(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 SHARED = 4.0
-"""A scale that is itself a root and a quotient of rounded numbers, in these many operations."""
+"""Number of operations in a scale that is itself a root and a quotient of rounded numbers."""
 
 
 def weighted(terms: list[tuple[Traced, Any]], constant: FloatArray | float = 0.0) -> Traced:
@@ -365,7 +367,8 @@ def _addmm(func: Any, bias: Any, left: Any, right: Any, beta: float = 1.0, alpha
     "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d",
 )  # fmt: skip
 def _by_unit_vectors(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """Affine in one tensor, sample by sample: what it makes of each unit vector is a column of its matrix."""
+    """Operations that are affine in one tensor, sample by sample: the result for each unit vector is a column
+    of the matrix."""
     if not isinstance(tensor, Traced):
         raise UnsupportedError(f"{func} has weights that depend on the inputs")
     samples, *shape = tensor.shape
@@ -394,7 +397,8 @@ def _by_unit_vectors(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 def _batch_norm(
     func: Any, tensor: Traced, weight: Any, bias: Any, mean: Any, variance: Any, *options: Any
 ) -> tuple[Any, ...]:
-    """After training: of what it learned. The mean that is taken off is rounded, too."""
+    """Batch normalisation after training, with the learned statistics. The mean that is taken off is rounded,
+    too."""
     training, eps = (False, options[-1]) if len(options) == 2 else (options[0], options[-1])
     if training or mean is None:
         raise UnsupportedError("a batch normalisation over the batch itself has no bound")
@@ -412,7 +416,7 @@ def _batch_norm(
 
 
 def function(kind: str, tensor: Traced) -> Traced:
-    """One of `networks/functions.FUNCTIONS`."""
+    """An entry of `networks/functions.FUNCTIONS`."""
     return tensor.new(tensor.recording.functions(kind, tensor.flat.copy()), tensor.shape)
 
 
@@ -421,7 +425,7 @@ _NAMES = {known.operation: name for name, known in FUNCTIONS.items()}
 
 @handles(*_NAMES)
 def _plain(func: Any, tensor: Traced) -> Traced:
-    """torch's operations of one tensor and nothing else; those with options of their own follow below."""
+    """torch's operations with one tensor and no options; operations with options follow below."""
     return function(_NAMES[func.overloadpacket.__name__.rstrip("_")], tensor)
 
 
@@ -433,7 +437,7 @@ def _softplus(func: Any, tensor: Traced, beta: float = 1.0, threshold: float = 2
 
 
 def scaled(tensor: Traced, factor: float) -> Traced:
-    """Times a number."""
+    """A tensor times a number."""
     return tensor if factor == 1.0 else weighted([(tensor, factor)])
 
 
@@ -472,7 +476,7 @@ def _threshold(func: Any, tensor: Traced, threshold: float, value: float) -> Tra
 
 
 def clamped(tensor: Traced, low: Any, high: Any) -> Traced:
-    """Between two numbers, of which one may be missing."""
+    """Clamp between two numbers, one of which may be missing."""
     if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
         raise UnsupportedError("a clamp between tensors has no bound")
     if low is not None:
@@ -499,7 +503,7 @@ HANDLERS.update(
         ),
         "abs": lambda func, x: weighted(
             [(function("relu", x), 1.0), (_relu(x, -1.0), 1.0)]
-        ),  # seen to be >= 0
+        ),  # known to be >= 0
         "clamp_min": lambda func, x, low: clamped(x, low, None),
         "clamp_max": lambda func, x, high: clamped(x, None, high),
         "hardsigmoid": lambda func, x: clamped(weighted([(x, 1.0 / 6.0)], 0.5), 0.0, 1.0),
@@ -540,7 +544,7 @@ def _pow(func: Any, tensor: Any, power: Any) -> Any:
 
 
 LSTM = 2
-"""oneDNN's number for it; torch gives it no other kind of layer."""
+"""oneDNN's number for this kind of layer; torch uses no other kind."""
 
 
 @handles("maximum", "minimum")
@@ -580,7 +584,7 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    """Windows of places; outside the image there is nothing, which is 0 once the places are moved by one."""
+    """Windows of places; place 0 stands for the padding outside the image, so all places are moved by one."""
     if ceil_mode:
         raise UnsupportedError("max pooling with ceil_mode has no bound")
     window, step, pad, apart = (_pair(one) for one in (size, stride or size, padding, dilation))
@@ -679,7 +683,7 @@ def _one_layer(
     has_biases: bool,
     *args: Any,
 ) -> tuple[Any, ...]:
-    """One layer in one direction, times first; without biases their places hold the weights once more."""
+    """One layer in one direction; without biases the places of the weights are repeated."""
     if mode != LSTM or batch_sizes:
         raise UnsupportedError("there is no bound for this recurrent layer of oneDNN")
     biases = (input_bias.detach(), hidden_bias.detach()) if has_biases else (None, None)

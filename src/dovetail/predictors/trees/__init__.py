@@ -1,1 +1,1 @@
-"""Tree ensembles of all libraries, read into one flat form; the owner's live object stays the judge."""
+"""Tree ensembles of all libraries, read into one flat form and compared with the owner's live object."""

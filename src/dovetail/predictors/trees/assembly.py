@@ -4,12 +4,12 @@ A split is a comparison that holds for all numbers up to some threshold and for 
 the largest float64 that the library sends left, is found by bisection over all float64 values, in 64
 comparisons. The bisection needs no knowledge of the comparison (< or <=, after a cast, behind a scaler).
 
-Splits without a single threshold (by a set of categories, or with a number that counts as missing and has
-its own branch) cut the range of one feature into intervals, each of which goes left or right. A binary
-search over the intervals takes the place of the split. The subtree below is repeated for each interval,
-without the parts that cannot be reached. (A path with five intervals for each of three features becomes 125
-paths; beyond `MOST_NODES` a model is refused.) Between two categories nothing is defined: the threshold is
-half way between them, and their variables must be integer.
+Splits without a single threshold (by a set of categories, or with a number that counts as missing and has its
+own branch) cut the range of one feature into intervals, each of which goes left or right. A binary search
+over the intervals takes the place of the split. The subtree below is repeated for each interval, without the
+parts that cannot be reached. (A path with five intervals for each of three features becomes 125 paths; a
+model beyond `MOST_NODES` is refused.) Between two categories no value is defined: the threshold is half way
+between them, and their variables must be integer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 
 FoldThreshold = Callable[[FloatArray], FloatArray]
-"""Makes of a library's thresholds the largest float64 that it sends left."""
+"""Converts a library's thresholds to the largest float64 that it sends left."""
 
 
 _SIGN = np.int64(-(2**63))
@@ -33,7 +33,7 @@ _LARGEST = np.finfo(np.float64).max
 
 
 class ReadTree(NamedTuple):
-    """One tree as libraries keep them: children by their number in it, below 0 at leaves."""
+    """A tree as libraries store it: children by their number in the tree, negative at leaves."""
 
     feature: IntArray
     threshold: FloatArray
@@ -42,22 +42,22 @@ class ReadTree(NamedTuple):
     value: FloatArray
     """(nodes, scores); that of splits does not matter."""
     pieces: Mapping[int, LinePieces] = {}
-    """By node, splits that are no threshold; cuts as they are meant in float64, with nothing to fold."""
+    """By node, splits without a single threshold; their cuts are exact in float64."""
 
     def categories(self) -> set[int]:
-        """Features by whose categories it splits."""
+        """Features whose categories the tree splits."""
         return {int(self.feature[node]) for node, asked in self.pieces.items() if asked.are_categories}
 
     def reading(self, features: IntArray) -> ReadTree:
-        """The same tree over other features: the k-th of its own is `features[k]`."""
+        """The same tree over other features: feature k of the tree becomes `features[k]`."""
         return self._replace(feature=np.where(self.left < 0, 0, features[np.maximum(self.feature, 0)]))
 
     def scaled(self, factor: float) -> ReadTree:
-        """The same tree, its leaves multiplied."""
+        """The same tree with its leaves multiplied by a number."""
         return self._replace(value=factor * self.value)
 
     def for_score(self, k: int, scores: int) -> ReadTree:
-        """A tree of one score as one of several, of which it adds to the k-th."""
+        """A tree of one score as a tree of several scores, which adds to score k."""
         if scores == 1:
             return self
         value = np.zeros((len(self.value), scores))
@@ -76,7 +76,8 @@ def assembled(
     fold: FoldThreshold = lambda thresholds: thresholds,
     categories: Iterable[int] = (),
 ) -> TreeEnsemble:
-    """All trees in one list of nodes; `categories` are features, beside those that splits show to be such."""
+    """All trees in one list of nodes; `categories` are categorical features in addition to those that the
+    splits show."""
     trees = list(trees)
     categories = {*categories, *(feature for tree in trees for feature in tree.categories())}
     if any(tree.pieces for tree in trees):
@@ -140,13 +141,15 @@ def _leaf(value: FloatArray) -> ReadTree:
 
 
 def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -> TreeEnsemble:
-    """sum of weights[i] times the outputs of ensembles[i]; a weight is (outputs in all, outputs of its own).
+    """sum of weights[i] times the outputs of ensembles[i]; a weight has the shape (outputs of the sum,
+    outputs of the ensemble).
 
-    A link is no weighted sum: what has one is refused.
+    A link function cannot be part of a weighted sum: such ensembles are refused.
     """
     if any(one.link != "identity" for one in ensembles):
         raise PredictorError("a sum of tree outputs after a link function is not a tree ensemble.")
-    # bases of several may cancel out, what each was rounded by does not: they are trees of one leaf
+    # the constants of several ensembles may cancel out, but their rounding remains: they become trees with
+    # one leaf
     own = [[*trees_of(ensemble), _leaf(ensemble.base)] for ensemble in ensembles]
     trees = [
         tree._replace(value=tree.value @ by.T) for each, by in zip(own, weights, strict=True) for tree in each
@@ -161,7 +164,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
 
 
 def trees_of(ensemble: TreeEnsemble, pieces: Mapping[int, LinePieces] | None = None) -> Iterator[ReadTree]:
-    """One by one, each with its root first; `pieces` by node of the ensemble."""
+    """The trees one by one, each with its root first; `pieces` by node of the ensemble."""
     for number, root in enumerate(ensemble.roots.tolist()):
         nodes = np.flatnonzero(ensemble.tree_of == number)
         nodes = np.concatenate([[root], nodes[nodes != root]])
@@ -179,10 +182,10 @@ def trees_of(ensemble: TreeEnsemble, pieces: Mapping[int, LinePieces] | None = N
 
 
 def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int) -> FloatArray:
-    """(count,) for each of so many questions the largest float64 answered with yes; -infinity if none is,
-    infinity if all are.
+    """(count,) for each question the largest float64 that goes left; -infinity if none does, infinity if all
+    do.
 
-    `goes_left` answers all of them at once, each for a number of its own.
+    `goes_left` answers all questions at once, each for its own number.
     """
     yes, no = np.full(count, _rank(-_LARGEST)), np.full(count, _rank(_LARGEST) + 1)
     while np.any(no - 1 > yes):
@@ -206,7 +209,7 @@ def float32_below(thresholds: FloatArray) -> FloatArray:
 
 
 def _rank(number: float) -> np.int64:
-    """Floats in their order as whole numbers."""
+    """Floats as integers in the same order."""
     bits = np.float64(number).view(np.int64)
     return np.int64(bits if bits >= 0 else _SIGN - bits)
 
@@ -217,13 +220,14 @@ def _number(rank: np.ndarray) -> FloatArray:
 
 
 MOST_NODES = 2**20
-"""Of one tree, once it is written out: some hundred megabytes; those of real models have thousands."""
+"""Largest number of nodes of one tree in the flat form: some hundred megabytes; trees of real models have
+thousands."""
 Box = dict[int, tuple[float, float]]
-"""By feature what is known of it on the way to a node: above the first, and at most the second."""
+"""For each feature the interval that leads to a node: above the first number, and at most the second."""
 
 
 class LinePieces(NamedTuple):
-    """(cuts[i - 1], cuts[i]] goes left where goes_left[i]; the first and the last piece have no end."""
+    """(cuts[i - 1], cuts[i]] goes left where goes_left[i]; the first and the last piece are unbounded."""
 
     cuts: FloatArray
     goes_left: BoolArray
@@ -231,18 +235,18 @@ class LinePieces(NamedTuple):
     """Whether only whole numbers mean something."""
 
     def but(self, low: float, high: float, goes_left: bool) -> LinePieces:
-        """The same, except that (low, high] goes to one side."""
+        """The same split, except that (low, high] goes to one side."""
         cuts = np.unique(np.concatenate([self.cuts, [low, high]]))
         ends = np.append(cuts, np.inf)
         before = self.goes_left[np.searchsorted(self.cuts, ends)]
         return self._replace(cuts=cuts, goes_left=np.where((ends > low) & (ends <= high), goes_left, before))
 
     def turned(self, other_way: bool) -> LinePieces:
-        """With left for right, if so."""
+        """The split with left and right exchanged, if requested."""
         return self._replace(goes_left=self.goes_left != other_way)
 
     def within(self, low: float, high: float) -> LinePieces:
-        """Only what lies in (low, high]; neighbours that go the same way are one piece."""
+        """The part of the split in (low, high]; neighbours that go the same way are joined."""
         inside = np.flatnonzero((self.cuts > low) & (self.cuts < high))
         first = int(np.searchsorted(self.cuts, low, side="right"))
         cuts, sides = self.cuts[inside], self.goes_left[first : first + inside.size + 1]
@@ -251,12 +255,12 @@ class LinePieces(NamedTuple):
 
 
 def threshold_piece(cut: float) -> LinePieces:
-    """An ordinary split."""
+    """A split by a single threshold."""
     return LinePieces(np.array([cut]), np.array([True, False]))
 
 
 def category_pieces(categories: Iterable[int], *, goes_left: bool) -> LinePieces:
-    """A set of whole numbers goes to one side, all others to the other."""
+    """A split that sends a set of whole numbers to one side and all others to the other."""
     numbers = np.unique(np.fromiter(categories, dtype=np.float64))
     first = numbers[np.append(True, np.diff(numbers) > 1.0)] if numbers.size else numbers
     last = numbers[np.append(np.diff(numbers) > 1.0, True)] if numbers.size else numbers
@@ -266,7 +270,7 @@ def category_pieces(categories: Iterable[int], *, goes_left: bool) -> LinePieces
 
 
 class WrittenTree(NamedTuple):
-    """A tree written out: children by number, below 0 at leaves; `source`: the node that each stands for."""
+    """A tree in flat form: children by number, negative at leaves; `source`: the original node of each."""
 
     feature: list[int]
     threshold: list[float]
@@ -291,7 +295,8 @@ class WrittenTree(NamedTuple):
 def written_out(
     feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, LinePieces]
 ) -> WrittenTree:
-    """The tree whose splits ask for `pieces`, with thresholds alone; several may lead to the same node."""
+    """The tree whose splits are `pieces`, rewritten with thresholds alone; several nodes may come from
+    one."""
     found = WrittenTree([], [], [], [], [])
     found.grown()
     waiting: list[tuple[int, int, Box]] = [(0, 0, {})]

@@ -39,19 +39,19 @@ LINKS: dict[str, Link] = {
     "Poisson": "exp",
     "Tweedie": "exp",
 }
-"""What estimators make of the sum, by the loss they were trained for; all others give it as it is."""
+"""The output function of estimators, by the loss of their training; other losses give the sum itself."""
 CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 DEEPEST = 16
-"""Levels of an oblivious tree that CatBoost grows at most: leaves are two to this power."""
+"""Largest depth of an oblivious tree in CatBoost: the number of leaves is two to this power."""
 
 
 NUMBERS = 2**16
-"""0, 1, 2, ... that are looked for; another number has the hash of one of a thousand categories once in four
-million."""
+"""Categories 0, 1, 2, ... that are searched for; one in four million other numbers has the hash of one of the
+first thousand categories."""
 
 _WORD = 2**64 - 1
 _SHORT, _LAST, _PAIR = 0x9AE16A3B2F90404F, 0xC949D7C7509E6557, 0x9DDFEA08EB382D69
-"""The hash's own constants: of short texts, of their ends, of two words."""
+"""Constants of the hash function: for short texts, for their ends, and for two words."""
 
 
 def is_catboost(document: Any) -> bool:
@@ -60,12 +60,12 @@ def is_catboost(document: Any) -> bool:
 
 
 def loss_of(document: Any) -> str:
-    """What it was trained for, by CatBoost's name."""
+    """The loss function of the training, by CatBoost's name."""
     return str(document["model_info"]["params"]["loss_function"]["type"])
 
 
 def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
-    """Its trees; `raw`: the sum alone, as a plain `CatBoost` object gives it."""
+    """The model's trees; `raw`: the sum alone, as a plain `CatBoost` object gives it."""
     loss = loss_of(document)
     if loss == "MultiClassOneVsAll" and not raw:
         raise UnsupportedError(
@@ -94,7 +94,7 @@ class FeaturePlaces(NamedTuple):
     numbers: dict[int, int]
     categories: dict[int, int]
     features: int
-    """How many there are of any kind."""
+    """The number of features of any kind."""
 
 
 def _places(info: Any) -> FeaturePlaces:
@@ -172,7 +172,7 @@ def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
 
 
 def numbers_of(hashed: int) -> tuple[int, ...]:
-    """Those that a split by one category means; none where the category is no such number."""
+    """The categories that a split by one category means; none if the category is no such number."""
     return _known().get(hashed & 0xFFFFFFFF, ())
 
 
@@ -185,7 +185,7 @@ def _known() -> dict[int, tuple[int, ...]]:
 
 
 def category_hash(text: str) -> int:
-    """Of at most eight bytes."""
+    """The hash of a text of at most eight bytes."""
     content = text.encode()
     size = len(content)
     if size >= 4:
@@ -205,17 +205,18 @@ def _mixed(word: int) -> int:
 
 
 class CatboostTrees(TreePredictor):
-    """A plain `CatBoost` answers with the sum of its trees, estimators with what their loss makes of it."""
+    """A plain `CatBoost` answers with the sum of its trees, estimators with the output function of their
+    loss."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """If it was trained on a frame; others are called 0 and so on."""
+        """Feature names if the model was trained on a frame; otherwise "0" and so on."""
         names = tuple(map(str, self._model.feature_names_ or ()))
         return None if names == tuple(map(str, range(len(names)))) else names
 
     @property
     def is_classifier(self) -> bool:
-        """By its method."""
+        """The answer of the model's own method."""
         return hasattr(self._model, "predict_proba")
 
     def answer(self, X: FloatArray) -> FloatArray:
@@ -224,7 +225,7 @@ class CatboostTrees(TreePredictor):
         return np.asarray(ask(self._table(X)), dtype=np.float64)
 
     def _table(self, X: FloatArray) -> Any:
-        """Categories must be integers to it, and not floats."""
+        """CatBoost requires integers for categories, not floats."""
         categories = self._model.get_cat_feature_indices()
         if not categories:
             return X
@@ -233,7 +234,7 @@ class CatboostTrees(TreePredictor):
         return table
 
     def read(self) -> TreeEnsemble:
-        """What it exports: that is only done into files."""
+        """The model as JSON; CatBoost exports only to files."""
         if not self._model.is_fitted():
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
         with tempfile.TemporaryDirectory() as folder:

@@ -21,15 +21,15 @@ from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.xgboost import parse
 
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 28, seconds=60.0)
-"""Half a gigabyte of text takes five times as much to read; honest models have a hundredth of it."""
+"""Half a gigabyte of text takes five times as much memory to read; real models have a hundredth of it."""
 
 
 MOST_BYTES = 8
-"""Of one number in a `.ubj` file."""
+"""Number of bytes of one number in a `.ubj` file."""
 
 
 class WrittenTrees(TreePredictor):
-    """A model that nobody but the file knows."""
+    """A model that exists only as a file."""
 
     is_classifier = False
 
@@ -38,7 +38,7 @@ class WrittenTrees(TreePredictor):
         self._summed = replace(ensemble, in_order=True)
 
     def read(self) -> TreeEnsemble:
-        """As the file has it."""
+        """Feature names as in the file."""
         return self._ensemble
 
     def answer(self, X: FloatArray) -> FloatArray:
@@ -47,7 +47,7 @@ class WrittenTrees(TreePredictor):
 
 
 def load_trees(file: Path, limits: FileLimits | None) -> TreePredictor:
-    """The model in a file, by how its name ends."""
+    """The model in a file, by its suffix."""
     meter = Meter(str(file), (limits or FileLimits()).before(LIMITS), "load_predictor", PredictorError)
     meter.add_bytes(file.stat().st_size, "it has")
     found = READERS[file.suffix.lower()](file, meter)

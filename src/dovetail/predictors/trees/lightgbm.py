@@ -1,4 +1,5 @@
-"""LightGBM's estimators and boosters, asked as they are and read off the text they save: `key=value` lines.
+"""LightGBM's estimators and boosters: predictions from the live model, trees from the text that it saves
+(`key=value` lines).
 
 x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that, and a
 category where it is in the split's set (others, and those below 0, go right). Learning rates and the mean
@@ -29,8 +30,8 @@ from dovetail.predictors.trees.predictor import TreePredictor
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""
 CATEGORICAL, DEFAULT_LEFT, MISSING, ZERO_IS_MISSING = 1, 2, 12, 4
-"""Bits of a split's decision type: whether it is by a set, where what is missing goes, the two that say what
-that is, and one value of these."""
+"""Bits of a split's decision type: whether it is by a set, where missing values go, the two bits for the kind
+of missing value, and one value of these."""
 
 OBJECTIVES: dict[str, Link] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
@@ -39,7 +40,7 @@ OBJECTIVES: dict[str, Link] = {
     **dict.fromkeys(("binary", "cross_entropy", "multiclassova"), "sigmoid"),
     "multiclass": "softmax",
 }
-"""What becomes of the sum."""
+"""The output function applied to the sum."""
 CLASSES = ("binary", "multiclass", "multiclassova")
 """Objectives whose answers are probabilities of classes."""
 
@@ -50,7 +51,7 @@ def is_model(text: str) -> bool:
 
 
 def objective_of(text: str) -> str:
-    """What it was trained for, by LightGBM's name; "" for an objective of the user's own."""
+    """The objective of the training, by LightGBM's name; "" for an objective of the user's own."""
     return (_head(text).get("objective", "").split() or [""])[0]
 
 
@@ -132,7 +133,7 @@ def _tree(fields: dict[str, str]) -> ReadTree:
 
 
 def _pieces(fields: dict[str, str], decisions: IntArray, threshold: FloatArray) -> dict[int, LinePieces]:
-    """Splits that are no threshold: sets of categories go left, a 0 that counts as missing its own way."""
+    """Splits without a threshold: sets of categories go left, a 0 that counts as missing has its own side."""
     found = {}
     if np.any(decisions & CATEGORICAL):
         ends, words = (
@@ -154,41 +155,41 @@ def _numbers(text: str) -> FloatArray:
 
 
 def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
-    """The names of its categories by feature, where it was trained on a frame that had them."""
+    """Category names by feature, if the model was trained on a frame with categories."""
     live = LightgbmTrees(model)
     names = live.frame_categories
     features = live.read().categories if names else ()
-    if len(features) != len(names):  # some feature was told to be one, and had numbers
+    if len(features) != len(names):  # a feature was declared categorical and had numbers
         return {}
     each = zip(features, names, strict=True)
     return {feature: tuple(own) for feature, own in each if all(isinstance(name, str) for name in own)}
 
 
 class LightgbmTrees(TreePredictor):
-    """Both answer with the rounds up to the best one, and save as many."""
+    """Both estimators and boosters answer with the rounds up to the best one, and save that many."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._last: tuple[str, TreeEnsemble] | None = None
-        """The text that was read last, and what it says."""
+        """The text that was read last, and the parsed model."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """If it was trained on a frame; others are called Column_0 and so on."""
+        """Feature names if the model was trained on a frame; otherwise Column_0 and so on."""
         names = tuple(map(str, self._booster.feature_name()))
         return None if names == tuple(f"Column_{j}" for j in range(len(names))) else names
 
     @property
     def frame_categories(self) -> list[list[Any]]:
-        """Of each column of categories that the frame had, in their order."""
+        """The categories of each categorical column of the frame, in their order."""
         return self._booster.pandas_categorical or []
 
     @property
     def is_classifier(self) -> bool:
-        """By its method, or a booster's objective."""
+        """The kind of answer, by the estimator's method or the booster's objective."""
         if self._is_estimator:
             return hasattr(self._model, "predict_proba")
-        text = self._text if self._last is None else self._last[0]  # every answer asks for it
+        text = self._text if self._last is None else self._last[0]  # cached, because every answer needs it
         return objective_of(text) in CLASSES
 
     def answer(self, X: FloatArray) -> FloatArray:
@@ -198,7 +199,7 @@ class LightgbmTrees(TreePredictor):
             return self._both_shares(np.asarray(ask(X), dtype=np.float64))
 
     def read(self) -> TreeEnsemble:
-        """What it saves."""
+        """The saved text of the model."""
         if self._is_estimator and not self._model.__sklearn_is_fitted__():
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
         text = self._text

@@ -1,12 +1,12 @@
-"""Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
+"""Pipelines that end in trees: each split is moved back through the earlier steps by evaluating these steps.
 
-- A feature that passes, or an imputer's where nothing is missing, is as it is.
+- A feature that passes unchanged, or an imputer's feature without missing values, keeps its cut.
 - Behind scalers the numbers that go left of a cut are again all numbers up to a largest one, which is found
   by bisection on the live scalers (`assembly.py`).
-- Behind an encoder each category goes left or right of a cut, and nothing else is asked.
+- Behind an encoder each category goes left or right of a cut; no other value is evaluated.
 
-The live steps are always asked what a column is at some number: no formula of theirs is repeated here, and
-their rounding is theirs.
+The live steps are always evaluated: no formula of theirs is repeated here, so that their rounding is
+included.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 
 
 class PipelineTrees(ScikitLearnTrees):
-    """Asked as a whole, read step by step."""
+    """The pipeline's answers come from the whole; its steps are read one by one."""
 
     def __init__(self, pipeline: Any) -> None:
         super().__init__(pipeline)
         self._found: FloatArray = np.empty(0)
-        """Where the cuts were when they were last moved back: where they still are is quickly seen."""
+        """The cuts when they were last moved back: whether they are still valid is quickly tested."""
 
     def answer(self, X: FloatArray) -> FloatArray:
         """The pipeline's own; a row that holds no category has none."""
@@ -59,7 +59,7 @@ class PipelineTrees(ScikitLearnTrees):
         return np.asarray(own_answer(self._model, X), dtype=np.float64)
 
     def answerable(self, X: FloatArray) -> FloatArray:
-        """With the nearest category for a number that is none, where that is an error."""
+        """The nearest category for a number that is none, if that would be an error."""
         X = X.copy()
         for feature, (categories, strict) in categories_read(self._model).items():
             if strict:
@@ -68,7 +68,7 @@ class PipelineTrees(ScikitLearnTrees):
         return X
 
     def read(self) -> TreeEnsemble:
-        """The trees of the last step, over what the first step reads."""
+        """The trees of the last step, over the inputs of the first step."""
         *steps, last = steps_of(self._model)
         ensemble = _tree_predictor(last).read()
         features = features_of(self._model)
@@ -90,14 +90,14 @@ class PipelineTrees(ScikitLearnTrees):
 
 
 class _MovedSplits:
-    """The splits of an ensemble as splits of what the pipeline reads."""
+    """The splits of an ensemble as splits on the pipeline's inputs."""
 
     def __init__(
         self, pipeline: Any, steps: list[Any], ensemble: TreeEnsemble, sources: list[ColumnSource],
         features: int, found: FloatArray,
     ) -> None:  # fmt: skip
         self.found = found
-        """The cuts behind scalers, moved back: as they were, then as they are."""
+        """The cuts behind scalers, moved back: the stored ones if they are valid, otherwise new ones."""
         self._pipeline, self._steps, self._ensemble, self._features = pipeline, steps, ensemble, features
         self._feature = np.array([one.feature for one in sources], dtype=np.int64)
         self._encoded = np.array([one.kind is ColumnKind.CATEGORY for one in sources], dtype=bool)
@@ -127,7 +127,7 @@ class _MovedSplits:
             )
         pieces = [*self._category_pieces(column, limit)]
         by_node = {int(n): pieces[k] for n, k in zip(splits, which.tolist(), strict=True) if not rising[k]}
-        threshold[[*by_node]] = 0.0  # which nobody asks for
+        threshold[[*by_node]] = 0.0  # never evaluated
         return assembled(
             trees_of(
                 replace(given, features=self._features, feature=feature, threshold=threshold), by_node
@@ -137,7 +137,7 @@ class _MovedSplits:
         )  # fmt: skip
 
     def _moved_back(self, column: IntArray, limit: FloatArray) -> FloatArray:
-        """The largest number of its feature that is sent left, for cuts behind scalers."""
+        """The largest value of its feature that is sent left, for cuts behind scalers."""
         place = np.arange(column.size)
 
         def goes_left(x: FloatArray) -> BoolArray:
@@ -152,13 +152,14 @@ class _MovedSplits:
         return self.found
 
     def _unchanged(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
-        """Whether the cuts are where they were: two questions each, where bisection takes 64."""
+        """Whether the stored cuts are valid: two evaluations each, where bisection takes 64."""
         if self.found.size != count or not np.all(np.isfinite(self.found)):
             return False
         return bool(goes_left(self.found).all() and not goes_left(np.nextafter(self.found, np.inf)).any())
 
     def _category_pieces(self, column: IntArray, limit: FloatArray) -> Iterator[LinePieces]:
-        """Of every cut; of one that is no category's, an ordinary split at infinity, which is not used."""
+        """For every cut; a cut that belongs to no category gets an ordinary split at infinity, which is not
+        used."""
         values: dict[int, tuple[FloatArray, FloatArray]] = {}
         for k, cut in zip(column.tolist(), limit.tolist(), strict=True):
             if not self._encoded[k]:
@@ -172,11 +173,12 @@ class _MovedSplits:
                 values[feature] = numbers, self._through(rows)
             numbers, behind = values[feature]
             left = behind[:, k] <= cut
-            others_left = bool(left[-1])  # the last is no category: where all others go
+            others_left = bool(left[-1])  # the last entry is no category: where all other numbers go
             yield category_pieces(numbers[left != others_left].tolist(), goes_left=not others_left)
 
     def _numbers(self, feature: int) -> FloatArray:
-        """Those of the categories; last one that is none, or, where that is an error, the last one again."""
+        """The answers for the categories; the last entry is for no category or, if that is an error, repeats
+        the last category."""
         categories, strict = self._known[feature]
         numbers = _numbers(categories)
         return np.append(numbers, numbers[-1] if strict else numbers.max() + 1.0)
@@ -189,7 +191,7 @@ class _MovedSplits:
         return rows
 
     def _through(self, rows: FloatArray) -> FloatArray:
-        with silenced(NAMES):  # the first one may have been trained on a frame
+        with silenced(NAMES):  # the first step may have been trained on a frame
             table = as_read(self._pipeline, rows)
             for step in self._steps:
                 table = step.transform(table)
@@ -198,7 +200,7 @@ class _MovedSplits:
 
 
 def _numbers(categories: Any) -> FloatArray:
-    """What stands for a feature's categories: they themselves, or their places."""
+    """The numbers that stand for a feature's categories: the categories themselves, or their positions."""
     if is_numeric(categories):
         return np.asarray(categories, dtype=np.float64)
     return np.arange(float(len(categories)))
@@ -211,7 +213,7 @@ def _tree_predictor(model: Any) -> TreePredictor:
 
 
 class ColumnKind(IntEnum):
-    """What a column is of its feature."""
+    """The value of a column as a function of its feature."""
 
     AS_IT_IS = 0
     RISING = 1
@@ -219,14 +221,15 @@ class ColumnKind(IntEnum):
 
 
 class ColumnSource(NamedTuple):
-    """Where a column comes from."""
+    """The feature from which a column is computed."""
 
     feature: int
     kind: ColumnKind
 
 
 def sources_through(steps: list[Any], features: int) -> list[ColumnSource]:
-    """Of every column behind the steps; refused where one has several features in it, or may fall."""
+    """The source of every column behind the steps; columns with several features, or that may decrease, are
+    refused."""
     found = [ColumnSource(j, ColumnKind.AS_IT_IS) for j in range(features)]
     for step in steps:
         found = _through(step, found)
@@ -249,7 +252,7 @@ def _through(step: Any, given: list[ColumnSource]) -> list[ColumnSource]:
         return _encoded(step, given)
     if is_a(step, "ColumnTransformer"):
         return _side_by_side(step, given)
-    if is_a(step, "FunctionTransformer") and step.func is None:  # what "passthrough" is once it is trained
+    if is_a(step, "FunctionTransformer") and step.func is None:  # "passthrough" after training
         return given
     if is_a(step, "SimpleImputer") and not step.add_indicator and _keeps_all(step):
         return given
@@ -287,6 +290,6 @@ def _side_by_side(transformer: Any, given: list[ColumnSource]) -> list[ColumnSou
 
 
 def _keeps_all(imputer: Any) -> bool:
-    """Whether a column comes out for every one that goes in."""
+    """Whether there is one output column for every input column."""
     known = [isinstance(value, str) or not np.isnan(value) for value in imputer.statistics_]
     return bool(imputer.keep_empty_features or all(known))

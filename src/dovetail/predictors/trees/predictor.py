@@ -1,9 +1,9 @@
 """A trained tree ensemble as a predictor: the owner's live object predicts, and a flat form describes the
 trees.
 
-`predict` always returns the library's own answer. The flat form serves methods and the snapshot. It is read
-again at each request (owners retrain), and handed out only after it agrees with the live object at every
-split. A tree ensemble is a step function: its gradient is 0.
+`predict` always returns the library's own answer. The flat form serves methods and the snapshot. The model is
+read again at each request, because owners retrain, and handed out only after it agrees with the live object
+at every split. A tree ensemble is a step function: its gradient is 0.
 
 Agreement: for every threshold of every feature a row is made that reaches a split with the threshold. The
 row is evaluated three times: with the threshold itself, with the next float64 below and with the next above.
@@ -35,10 +35,10 @@ WAY_OUT = (
 
 
 class TreePredictor(ABC):
-    """A tree ensemble; each library has a class that says how its models are asked and read."""
+    """A tree ensemble; each library has a class that says how its models are evaluated and read."""
 
     both_classes = False
-    """Whether it gives two columns where there are two classes."""
+    """Whether the model gives two columns if there are two classes."""
     agreed: TreeEnsemble | None = None
     """The reading that was compared last."""
 
@@ -48,13 +48,13 @@ class TreePredictor(ABC):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """As the owner has them, if it was trained on a frame."""
+        """Feature names, if the model was trained on a frame."""
         return None
 
     @property
     @abstractmethod
     def is_classifier(self) -> bool:
-        """Whether it was trained to tell classes apart; its answer is then their probabilities."""
+        """Whether the model is a classifier; its answer is then probabilities."""
 
     @abstractmethod
     def answer(self, X: FloatArray) -> FloatArray:
@@ -62,10 +62,10 @@ class TreePredictor(ABC):
 
     @abstractmethod
     def read(self) -> TreeEnsemble:
-        """The trees as they are now; of two classes both, or the score of the second."""
+        """The current trees; for two classes both, or the score of the second."""
 
     def answerable(self, X: FloatArray) -> FloatArray:
-        """Rows near these that have an answer: a number that is no category may have none."""
+        """Valid rows near these: a number that is no category may have no answer."""
         return X
 
     def with_columns_of(self, *, both_classes: bool) -> Self:
@@ -76,13 +76,13 @@ class TreePredictor(ABC):
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer."""
-        if len(X) == 0:  # which scikit-learn refuses
+        if len(X) == 0:  # scikit-learn refuses such values
             return np.empty((0, self.trees().outputs))
         known = self.agreed or self.trees()
         return self._columns(self.answer(at_categories(known, np.array(X, dtype=np.float64))))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
-        """The flat form as it is now, added up in float64."""
+        """The values of the current flat form, added up in float64."""
         ensemble = replace(self.trees(), in_order=False)
 
         def forward(inputs: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class TreePredictor(ABC):
         return forward
 
     def describe(self, X: FloatArray) -> Description:
-        """Read off the flat form."""
+        """Read from the flat form."""
         ensemble = self.trees()
         return Description(
             self.name,
@@ -108,7 +108,7 @@ class TreePredictor(ABC):
         )
 
     def trees(self) -> TreeEnsemble:
-        """The flat form of the trees as they are now, once it agrees with the owner's answers."""
+        """The flat form of the current trees, after it was compared with the owner's answers."""
         try:
             ensemble = self._form(self.read())
             if self.agreed is None or not _same(ensemble, self.agreed):
@@ -140,7 +140,7 @@ class TreePredictor(ABC):
         return values[:, 1:] if one_of_two else values
 
     def _both_shares(self, said: FloatArray) -> FloatArray:
-        """Of two classes both, where a library gives the second's share alone."""
+        """For two classes both, if the library gives the second's share alone."""
         one = self.is_classifier and said.size == len(said)
         return np.column_stack([1.0 - said, said]) if one else said
 
@@ -158,20 +158,20 @@ def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
 
 
 CHUNK = 4096
-"""Cuts whose rows are made and asked about together."""
+"""Number of cuts whose rows are made and evaluated together."""
 RANDOM = 256
-"""Rows beside those at cuts, anywhere between the outermost ones."""
+"""Number of additional rows, anywhere between the outermost cuts."""
 
 
 Answer = Callable[[FloatArray], FloatArray]
 Answerable = Callable[[FloatArray], FloatArray]
-"""Of any rows, rows near them that have an answer."""
+"""Valid rows near given ones."""
 
 
 def agreeing(
     name: str, ensemble: TreeEnsemble, answer: Answer, answerable: Answerable = lambda rows: rows
 ) -> TreeEnsemble:
-    """The reading, if it says the same as `answer`; in which order a library adds up may be another."""
+    """The ensemble, if it agrees with `answer`; the order in which a library adds up may differ."""
     try:
         _require_agreement(name, ensemble, answer, answerable)
     except UnsupportedError:
@@ -185,7 +185,7 @@ def agreeing(
 def _require_agreement(
     name: str, ensemble: TreeEnsemble, answer: Answer, answerable: Answerable, seed: int = 0
 ) -> None:
-    """Refuse a reading that says otherwise than `answer` somewhere, by more than the library rounds."""
+    """Refuse an ensemble that differs from `answer` by more than the library's rounding."""
     for rows in map(answerable, probe_rows(ensemble, np.random.default_rng(seed))):
         scores = ensemble.scores(rows)
         least, most = ensemble.output_range(scores, scores)
@@ -195,7 +195,7 @@ def _require_agreement(
                 f"{name} gives {said.shape[1]} outputs, its trees {least.shape[1]}: they cannot be read."
             )
         with np.errstate(invalid="ignore"):
-            endless = np.isinf(said) & (said == ensemble.linked(scores))  # a link that runs over
+            endless = np.isinf(said) & (said == ensemble.linked(scores))  # a link function that overflows
             wrong = ~((said >= least) & (said <= most) | endless)
         if np.any(wrong):
             i, o = np.argwhere(wrong)[0]
@@ -254,7 +254,8 @@ def _reaching(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """A row for each node that arrives there: `where` says how far between its limits each feature is."""
+    """A row for each node that arrives there: `where` says at which fraction between its limits each feature
+    is."""
     lower, upper = np.tile(low, (nodes.size, 1)), np.tile(high, (nodes.size, 1))
     above = np.full(lower.shape, -np.inf)
     each, node = np.arange(nodes.size), nodes

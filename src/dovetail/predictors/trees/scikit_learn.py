@@ -1,11 +1,11 @@
-"""scikit-learn's tree ensembles, read off their fitted attributes; nothing of scikit-learn is imported.
+"""scikit-learn's tree ensembles, read from their fitted attributes, without importing scikit-learn.
 
 Trees and forests give means of leaves, gradient boosting a sum behind a link, AdaBoost weighted votes.
 Trees of `sklearn.tree` compare float32(x) <= threshold, histogram gradient boosting float64.
 
 Histogram gradient boosting splits by categories too: a category goes left where it is in the split's set of
 bits, right where it was seen in training and is not, and else where missing values go. Before the trees the
-estimator numbers the categories that it has seen, and puts their columns first.
+estimator numbers the known categories and puts their columns first.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ LINKS: dict[str, tuple[Link, float]] = {
     "HalfLogitLink": ("sigmoid", 2.0),
     "MultinomialLogit": ("softmax", 1.0),
 }
-"""By the names of scikit-learn's own: what they are here, and what scores are multiplied by before."""
+"""scikit-learn's names of link functions: our names, and the factor on the scores."""
 
 
 class ScikitLearnTrees(TreePredictor):
-    """An estimator, asked as its owner asks it."""
+    """An estimator, evaluated by its own methods."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """If it was trained on a frame."""
+        """Feature names, if it was trained on a frame."""
         names = getattr(self._model, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
     @property
     def is_classifier(self) -> bool:
-        """By its classes."""
+        """Whether the estimator has classes."""
         return is_classifier(self._model)
 
     @property
@@ -68,7 +68,7 @@ class ScikitLearnTrees(TreePredictor):
             return np.asarray(ask(X), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
-        """By the reader of its class."""
+        """The trees by the reader of the estimator's class."""
         reason = changed(self._model)
         if reason:
             raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
@@ -118,7 +118,7 @@ def _bagging(estimator: Any) -> TreeEnsemble:
         tree = _tree(one).reading(np.asarray(places))
         if is_classifier(estimator):
             value = np.zeros((len(tree.value), len(estimator.classes_)))
-            value[:, np.asarray(one.classes_, dtype=np.int64)] = tree.value  # bagging numbers its classes
+            value[:, np.asarray(one.classes_, dtype=np.int64)] = tree.value  # bagging has its own numbers
             tree = tree._replace(value=value)
         trees.append(tree)
     return _mean(trees, estimator.n_features_in_)
@@ -144,7 +144,7 @@ def _isolation(estimator: Any) -> TreeEnsemble:
 
 
 def _usual_way(samples: IntArray) -> FloatArray:
-    """Splits until one of so many samples is alone, on average (Liu, Ting and Zhou, 2008)."""
+    """Average number of splits until one of this number of samples is alone (Liu, Ting and Zhou, 2008)."""
     more = np.maximum(samples, 3) - 1.0
     return np.where(samples > 2, 2.0 * (np.log(more) + np.euler_gamma - more / samples), samples == 2)
 
@@ -178,7 +178,7 @@ def _gradient_boosting(estimator: Any) -> TreeEnsemble:
 
 
 def _histogram(estimator: Any) -> TreeEnsemble:
-    """raw = baseline + trees, whose leaves have the learning rate in them."""
+    """raw = baseline + trees, whose leaves include the learning rate."""
     base = np.ravel(estimator._baseline_prediction)
     trees = histogram_trees(estimator, base.size)
     return _linked(estimator, trees, base, categories=categories_read(estimator))
@@ -191,7 +191,7 @@ def _linked(
     fold: Callable[[FloatArray], FloatArray] = lambda thresholds: thresholds,
     categories: Iterable[int] = (),
 ) -> TreeEnsemble:
-    """Behind the link of its loss."""
+    """The output through the link function of its loss."""
     name = type(estimator._loss.link).__name__
     if name not in LINKS:
         raise UnsupportedError(f"{type(estimator).__name__} with the link {name} cannot be written out.")
@@ -208,7 +208,8 @@ def _linked(
 
 
 def _ada_boost(estimator: Any) -> TreeEnsemble:
-    """Weighted votes: a tree adds its weight to the class of its leaf, and takes a share from all others."""
+    """Weighted votes: a tree adds its weight to the class of its leaf, and subtracts a share from all other
+    classes."""
     if is_a(estimator, "AdaBoostRegressor"):
         raise UnsupportedError(
             "AdaBoostRegressor answers with a weighted median of its trees, not with a sum."
@@ -240,11 +241,11 @@ READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
     "AdaBoostClassifier": _ada_boost,
     "AdaBoostRegressor": _ada_boost,
 }
-"""How each class is read; classes derived from these are read like them."""
+"""The reader of each class; derived classes use the same one."""
 
 
 def histogram_trees(estimator: Any, scores: int) -> Iterator[ReadTree]:
-    """Over the features as they are given, categories by the numbers that `categories_read` has for them."""
+    """The trees over the given features, with the numbers of `categories_read` for categories."""
     known = [_category_numbers(estimator, names) for names, _ in categories_read(estimator).values()]
     order = _columns_in_order(estimator) if known else None
     for stage in estimator._predictors:

@@ -56,24 +56,24 @@ OBJECTIVES: dict[str, tuple[Link, Margin]] = {
         ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), ("exp", np.log)
     ),
 }  # fmt: skip
-"""What becomes of the sum, and what a base score is before that."""
+"""The output function of the sum, and the inverse that was applied to the base score."""
 CLASSES = ("binary:logistic", "multi:softprob")
 """Objectives whose answers are probabilities of classes."""
 
 
 def objective_of(document: Any) -> str:
-    """What it was trained for, by XGBoost's name."""
+    """The objective of the training, by XGBoost's name."""
     return str(document["learner"]["objective"]["name"])
 
 
 def rounds_of(document: Any) -> int:
-    """How often it was boosted."""
+    """The number of boosting rounds."""
     return len(_model(document)["trees"]) // _trees_per_round(document)
 
 
 def _model(document: Any) -> Any:
     booster = document["learner"]["gradient_booster"]
-    return booster.get("gbtree", booster)["model"]  # DART keeps its trees one level deeper
+    return booster.get("gbtree", booster)["model"]  # DART stores its trees one level deeper
 
 
 def _trees_per_round(document: Any) -> int:
@@ -101,7 +101,7 @@ def category_names(document: Any) -> dict[int, tuple[str, ...]]:
 
 
 def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | None = None) -> TreeEnsemble:
-    """The trees of the first `rounds` (None: of all), where a number, if any, counts as missing."""
+    """The trees of the first `rounds` (None: all); `missing` is a number, if any, that counts as missing."""
     learner, objective = document["learner"], objective_of(document)
     booster = learner["gradient_booster"]
     kind = str(booster["name"])
@@ -137,7 +137,7 @@ def _scores(document: Any) -> int:
 
 
 def _numbers(text: Any) -> list[float]:
-    """A number, or since 3.1 a list of them, as text."""
+    """A base score stored as text: one number or, since 3.1, a list."""
     found = json.loads(str(text))
     return [float(number) for number in (found if isinstance(found, list) else [found])]
 
@@ -150,7 +150,7 @@ def _tree(tree: Any, missing: float | None) -> ReadTree:
         raise UnsupportedError("XGBoost: trees with several outputs each (multi_output_tree) are not read.")
     used = _nodes_in_use(left, right)
     feature = np.asarray(tree["split_indices"], dtype=np.int64)
-    number[_by_sets(tree, left)] = 0.0  # which is no threshold
+    number[_by_sets(tree, left)] = 0.0  # not a threshold
     pieces = _pieces(tree, left, number, missing)
     return _without_pruned(ReadTree(feature, number, left, right, number[:, None], pieces), used)
 
@@ -162,8 +162,8 @@ def _by_sets(tree: Any, left: np.ndarray) -> IntArray:
 
 
 def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | None) -> dict[int, LinePieces]:
-    """Splits that are no threshold: sets of categories go right, a number that counts as missing its own
-    way."""
+    """Splits without a threshold: sets of categories go right, a number that counts as missing has its own
+    side."""
     found, by_set = {}, _by_sets(tree, left)
     if by_set.size:
         parts = ("categories_nodes", "categories_segments", "categories_sizes", "categories")
@@ -218,7 +218,7 @@ DEEPEST = 64
 
 
 def parse(content: bytes) -> Any:
-    """The one value that `content` holds."""
+    """The one value that `content` encodes."""
     return _Reader(content).value()
 
 
@@ -227,7 +227,7 @@ class _Reader:
         self._content, self._at = content, 0
 
     def value(self, depth: int = 0, marker: bytes = b"") -> Any:
-        """The next value, whatever it is; of a container of one type the `marker` is not repeated."""
+        """The next value of any kind; in a container of one type the `marker` is not repeated."""
         marker = marker or self._marker()
         if marker in NUMBERS:
             return self._number(marker)
@@ -244,7 +244,7 @@ class _Reader:
         return self._container(b"]" if marker == b"[" else b"}", depth + 1)
 
     def _container(self, end: bytes, depth: int) -> Any:
-        """An array or an object: the type and the number of its values may be said first."""
+        """An array or an object: the type and the number of its values may come first."""
         kind, count = b"", None
         if self._peek() == b"$":
             self._at += 1
@@ -310,7 +310,7 @@ def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
 
 
 class Saved(NamedTuple):
-    """What a booster saved of itself, and what it says."""
+    """The saved bytes of a booster, and the parsed model."""
 
     content: bytes
     rounds: int | None
@@ -329,20 +329,20 @@ class XgboostTrees(TreePredictor):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """If it was trained on a frame."""
+        """Feature names, if it was trained on a frame."""
         names = self._booster.feature_names if self._trained else None
         return None if names is None else tuple(map(str, names))
 
     @property
     def is_classifier(self) -> bool:
-        """By an estimator's method; by a booster's objective, which training goes on with."""
+        """The kind of answer: an estimator's by its method, a booster's by its objective."""
         if self._estimator:
             return hasattr(self._model, "predict_proba")
-        return (self._last or self._saved()).objective in CLASSES  # every answer asks for it
+        return (self._last or self._saved()).objective in CLASSES  # cached, because every answer needs it
 
     def answer(self, X: FloatArray) -> FloatArray:
-        """Of an estimator `predict_proba`, or `predict` where it has no classes; of a booster its prediction
-        with all rounds, of two classes both."""
+        """An estimator's `predict_proba`, or `predict` if it has no classes; a booster's prediction with all
+        rounds, both classes if there are two."""
         if self._estimator:
             ask = self._model.predict_proba if self.is_classifier else self._model.predict
             with silenced(DEVICES):
@@ -351,13 +351,13 @@ class XgboostTrees(TreePredictor):
         return self._both_shares(np.asarray(said, dtype=np.float64))
 
     def read(self) -> TreeEnsemble:
-        """The rounds that its own answer takes."""
+        """The number of rounds that the model's own answer uses."""
         if not self._trained:
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
         return self._saved().ensemble
 
     def _saved(self) -> Saved:
-        """Read again only where the booster saves something else than last time."""
+        """Read again only if the booster's saved form has changed."""
         content, rounds, missing = bytes(self._booster.save_raw("ubj")), self._rounds, self._missing
         if self._last is None or self._last[:3] != (content, rounds, missing):
             document = parse(content)
@@ -371,13 +371,14 @@ class XgboostTrees(TreePredictor):
 
     @property
     def _missing(self) -> float | None:
-        """A number that counts as missing for an estimator, and has a way of its own through the trees."""
+        """A number that counts as missing for an estimator, and has its own side at the splits."""
         missing = self._model.missing if self._estimator else None
         return None if missing is None or np.isnan(missing) else float(missing)
 
     @property
     def _rounds(self) -> int | None:
-        """Of an estimator up to the best round, where training was stopped early; None: all."""
+        """The number of rounds: of an estimator up to the best one if training was stopped early; None:
+        all."""
         best = getattr(self._model, "best_iteration", None) if self._estimator else None
         return None if best is None else int(best) + 1
 

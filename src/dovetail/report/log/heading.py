@@ -125,7 +125,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
         yield from fact("found by", _finder(result), width)
         yield from _checks(result, width, passed, missed)
     yield from _effort(result, width)
-    for failure in () if in_full else result.failures:  # else the message names them
+    for failure in () if in_full else result.failures:  # otherwise the message names them
         yield from fact("failed", f"{failure}: the solve continued without it", width)
     meaning, *details = result.message.split("; ")
     ended = f"{ENDED[result.stop_reason.value]}, after {result.seconds:.1f} s"
@@ -181,7 +181,7 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     yield from fact("checks", ", ".join(told), width)
     for kind, words in REPORTS.items():
         worst = getattr(violation, kind)
-        if not worst.amount <= TOLERANCE:  # NaN: it could not be measured
+        if not worst.amount <= TOLERANCE:  # NaN: the amount could not be measured
             yield from fact("", f"note: {words}: {worst}", width)
     outside = notable(result.extrapolations)
     if outside:

@@ -48,7 +48,7 @@ def opened(log: TextIO | None, file: TextIO | None = None) -> Journal:
 
 def _shown_on(stream: TextIO) -> Outlet:
     if is_terminal(stream):
-        from dovetail.report.log.live import LiveOutlet, can_be_live  # rich takes its time
+        from dovetail.report.log.live import LiveOutlet, can_be_live  # rich is slow to import
 
         if can_be_live(stream):
             return LiveOutlet(stream)
@@ -63,7 +63,7 @@ class Journal:
         self._columns: tuple[LogColumn, ...] | None = None
         self._explained, self._turn = False, 0
         self.failure = ""
-        """Why an outlet was given up, if one was."""
+        """Why an outlet was dropped, if one was."""
 
     @property
     def silent(self) -> bool:
@@ -117,7 +117,7 @@ class Journal:
     def _attempt(self, outlet: Outlet, work: Callable[[Outlet], None]) -> None:
         try:
             work(outlet)
-        except Exception as reason:  # whatever a stream of the user's own raises
+        except Exception as reason:  # any exception of the user's own stream
             self._outlets.remove(outlet)
             self.failure = f"the log could not be written ({type(reason).__name__}: {reason})"
             LOGGER.warning("%s; the solve goes on without it", self.failure)

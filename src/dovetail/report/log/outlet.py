@@ -27,7 +27,7 @@ LEAST = 20
 
 
 class Outlet(ABC):
-    """One place that the log is written to."""
+    """A destination of the log."""
 
     live = False
     """Whether it has a live line."""
@@ -68,8 +68,8 @@ class LoggerOutlet(Outlet):
         self._logger, self._level = logger, level
 
     def write(self, rendering: Rendering, style: str = "") -> None:
-        """Log the lines; warnings as such only if the program has set logging up, because Python would print
-        them otherwise."""
+        """Log the lines; warnings get the level WARNING only if the program has set logging up, because
+        Python would print them otherwise."""
         warning = style == "warning" and self._logger.hasHandlers()
         for line in rendering(MOST):
             self._logger.log(logging.WARNING if warning else self._level, "%s", line)
@@ -94,7 +94,7 @@ def is_terminal(stream: TextIO) -> bool:
     """Whether the stream is a terminal; a stream that fails to say so is not."""
     try:
         return bool(stream.isatty())
-    except Exception:  # closed, or somebody's own class without it
+    except Exception:  # closed, or a user's own class without this method
         return False
 
 
@@ -106,6 +106,6 @@ def width_of(stream: TextIO) -> int:
     if stated.isdecimal() and int(stated) > 0:
         columns.append(int(stated))
     if is_terminal(stream):
-        with suppress(OSError, ValueError, AttributeError):  # it does not say how wide it is
+        with suppress(OSError, ValueError, AttributeError):  # the stream does not state its width
             columns.append(os.get_terminal_size(stream.fileno()).columns or MOST + 1)
     return max(min(columns) - 1, LEAST)

@@ -5,7 +5,7 @@ bound says nothing about the solution.
 
 Text in lines of limited width, safe for terminals.
 
-Names come from users and their files. Escape sequences, line breaks, marks that change the direction of
+Names may come from files of strangers. Escape sequences, line breaks, marks that change the direction of
 writing and all other invisible characters become a question mark, so that no name can colour a terminal,
 forge a line or hide a part of one.
 """
@@ -46,7 +46,7 @@ def cut(text: str, width: int) -> str:
 
 
 def whole_words(words: str, width: int) -> str:
-    """As many words, separated by two spaces, as fit; the first one may be shortened."""
+    """As many words, separated by two spaces, as fit; the first word may be shortened."""
     kept, *others = words.split("  ")
     for word in others:
         if cells(f"{kept}  {word}") > width:
@@ -231,7 +231,7 @@ def line(columns: tuple[LogColumn, ...], state: State, width: int) -> str:
         if skipped:
             skipped = False
         elif column is _BOUND and state.rows_only and state.bound is not None:
-            both = size + 1 + following if following else size  # across the gap, which there is none of
+            both = size + 1 + following if following else size  # across the gap column, which is empty
             texts.append(column.cell(rows_only(state.bound, both), both))
             skipped = following > 0
         else:

@@ -27,7 +27,7 @@ SHAPES = (
     "M-4.5-2.5h9v5h-9z",
     "M-2.5-4.5h5v9h-5z",
 )
-"""A mark for each colour, so that they can be told apart without it."""
+"""A mark for each colour, so that colour is not needed to tell them apart."""
 MOST_STOPS = 120
 """Places of one chart where values can be read; more would be too close on a phone."""
 
@@ -141,7 +141,7 @@ def steps(values: Sequence[Point], end: float) -> list[Point]:
 
 
 def thinned(items: Sequence[T], most: int = MOST_STOPS) -> list[T]:
-    """At most so many items, including the first and the last."""
+    """At most this number of items, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[round(k * (len(items) - 1) / (most - 1))] for k in range(most)]
@@ -170,7 +170,7 @@ class Axis:
         return math.log10(value) if self.log else value
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Positions and texts of round numbers, at most so many."""
+        """Positions and texts of round numbers, at most this many."""
         values = self._decades(most) if self.log else self._round(most)
         return [(self.place(value), text) for value, text in values]
 
@@ -230,7 +230,7 @@ class Course:
 
     @classmethod
     def of(cls, result: Any) -> Course:
-        """From the recorded improvements."""
+        """The course, from the recorded improvements."""
         points = [] if result.objective is None else _finite(result.trace.incumbents)
         bounds = [] if result.bound is None else _finite(result.trace.bounds)
         sense = "" if result.facts is None else result.facts.sense
@@ -261,7 +261,7 @@ class Course:
         return point, bound
 
     def text_at(self, moment: float) -> str:
-        """The same in words."""
+        """The sources in words."""
         point, bound = self.at(moment)
         words = [seconds(moment)]
         if point is not None:
@@ -274,7 +274,7 @@ class Course:
 
 
 class PartRow(NamedTuple):
-    """The contribution of one source."""
+    """The solutions and bounds of one source."""
 
     colour: int
     words: str
@@ -329,10 +329,10 @@ def _last(gains: Sequence[Gain], moment: float) -> Gain | None:
 
 
 REACH = 4.0
-"""Bounds farther from all solutions than so many times their spread are left off the chart."""
+"""Bounds that differ from all solutions by more than this multiple of their spread are left off the chart."""
 LEFT_OUT, FLAT = 0.25, 0.2
-"""At most so many of the first solutions are left off the chart, if without one of them it shows the others
-five times as large."""
+"""At most this number of first solutions is left off the chart, if the others then appear five times as
+large."""
 
 
 def course_figure(course: Course) -> Figure | None:
@@ -397,7 +397,7 @@ def _area(points: list[Point], bounds: list[Point], end: float) -> str:
 
 
 def _limits(points: list[float], bounds: list[float]) -> tuple[float, float]:
-    """All that matters at the end: the last points, and the last bound if it is anywhere near."""
+    """The range at the end: the last solutions, and the last bound if it is near them."""
     if not points:
         return covering(bounds)
     low, high = min(points), max(points)
@@ -410,7 +410,7 @@ def _limits(points: list[float], bounds: list[float]) -> tuple[float, float]:
 
 
 def _near_the_end(points: list[float], last: list[float]) -> list[float]:
-    """Without the first ones that are worse by far."""
+    """The solutions without the first ones that are much worse."""
     shown = points
     while len(shown) > 2 and len(points) - len(shown) < LEFT_OUT * len(points):
         whole, rest = _spread([*shown, *last]), _spread([*shown[1:], *last])
@@ -425,7 +425,7 @@ def _spread(values: list[float]) -> float:
 
 
 def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) -> list[str]:
-    """What lies off the chart."""
+    """The values that are off the chart."""
     notes = []
     for gains, what in ((points, "points"), (bounds, "bounds")):
         off = [gain for gain in gains if not limits[0] <= gain.value <= limits[1]]
@@ -438,13 +438,13 @@ def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) 
 
 
 SMALLEST = 1e-12
-"""Residuals below it are 0 for every purpose, and have no logarithm."""
+"""Smaller residuals count as 0 and have no logarithm."""
 MOST = 400
 """Iterations on a chart; of more, as many at equal distances."""
 
 
 class Iteration(NamedTuple):
-    """What Algorithm 1 says of itself."""
+    """The residuals of Algorithm 1."""
 
     number: int
     primal: float
@@ -453,13 +453,13 @@ class Iteration(NamedTuple):
 
 
 def iterations(trace: Sequence[Any]) -> list[Iteration]:
-    """Those that had a coupling."""
+    """The iterations with a coupling."""
     rows = [row for row in trace if row.residuals]
     return [Iteration(row.iteration, row.primal, row.dual, row.rho) for row in thinned(rows, MOST)]
 
 
 def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
-    """The residuals, and rho if it moved; nothing for methods without a coupling."""
+    """The residuals, and rho if it changed; nothing for methods without a coupling."""
     rows = iterations(trace)
     if len(rows) < 2:
         return []

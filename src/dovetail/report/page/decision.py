@@ -1,11 +1,11 @@
-"""The decision as tables, one per family of variables; large families are cut.
+"""The decision as tables, one per family of variables; large families are shortened.
 
 Values at their limits are marked. Families over the same few indices (weeks, say) stand below each other
 with a column for each index; families over many indices stand side by side. A family of two or more indices
 has a table of its own, with the last index across. Each shortened table says how many values are left out;
 all values are in `result.x` and in the result's file.
 
-Variables by family: names such as ``make[3,bread]`` say which variables belong together, and the position of
+Variables by family: names such as ``make[3,bread]`` show which variables belong together, and the position of
 each. Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``, people
 ``make_bread`` and ``sell_bread`` (`word_families`). ``cement_wall``, ``cement_beam``, ``ash_wall``,
 ``ash_beam`` are two families, over two words. Only words that several labels share count: ``net_cost`` and
@@ -35,23 +35,23 @@ Index = tuple[str, ...]
 
 
 LEAST_WORDS, LEAST_LABELS = 2, 2
-"""Of a family, and of those that have the same words."""
+"""The labels of a family, and of the families with the same words."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnFamily:
-    """Columns with one label; those without an index of their own are all in the family ""."""
+    """Columns with one label; columns without an index are all in the family ""."""
 
     label: str
     columns: IntArray
     indices: Sequence[Index]
-    """One for each column; of the family "" the whole name."""
+    """An index for each column; in the family "" the whole name."""
     shape: tuple[int, ...] | None = None
-    """Where they are known to be an array of this shape: a million of them are not looked at one by one."""
+    """The shape, if the columns are known to be an array: a million names are not parsed one by one."""
 
     @property
     def depth(self) -> int:
-        """How many indices each has; 0 where that differs, or two have the same."""
+        """The number of indices of each; 0 if it differs, or two have the same indices."""
         if self.shape is not None:
             return len(self.shape)
         depths = {len(index) for index in self.indices}
@@ -60,7 +60,7 @@ class ColumnFamily:
 
 
 class ArrayIndices(Sequence[Index]):
-    """The indices of an array, made when somebody asks for them."""
+    """The indices of an array, made on request."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -82,7 +82,7 @@ class ArrayIndices(Sequence[Index]):
 
 
 def families(names: Sequence[str] | None, n_columns: int) -> list[ColumnFamily]:
-    """All columns by family, in the order of their first ones, those that stand alone last."""
+    """All columns by family, in the order of their first members; single columns come last."""
     whole = LazyNames(NumberedNames("x", (n_columns,))) if names is None else names
     arrays: list[ColumnFamily] = []
     found: dict[str, tuple[list[int], list[Index]]] = {}
@@ -108,7 +108,7 @@ def families(names: Sequence[str] | None, n_columns: int) -> list[ColumnFamily]:
 
 
 def split(name: str) -> tuple[str, Index]:
-    """Label and indices of a name; a name without any is its own label."""
+    """Label and indices of a name; a name without indices is its own label."""
     label, index = split_index(name)
     if index:
         return label, tuple(map(str, index))
@@ -117,7 +117,7 @@ def split(name: str) -> tuple[str, Index]:
 
 
 def _add_singles(found: dict[str, tuple[list[int], list[Index]]], names: Iterable[str], first: int) -> None:
-    """Names one by one, by their labels."""
+    """Names by their labels."""
     for j, name in enumerate(names, start=first):
         label, index = split(name)
         columns, indices = found.setdefault(label, ([], []))
@@ -128,7 +128,7 @@ def _add_singles(found: dict[str, tuple[list[int], list[Index]]], names: Iterabl
 def _families_and_singles(
     found: dict[str, tuple[list[int], list[Index]]],
 ) -> tuple[list[ColumnFamily], list[int]]:
-    """Families, and the columns that stand alone."""
+    """Families, and the columns that belong to none."""
     several: list[ColumnFamily] = []
     alone: list[int] = []
     for label, (columns, indices) in found.items():
@@ -140,7 +140,7 @@ def _families_and_singles(
 
 
 def word_families(names: Mapping[int, str]) -> dict[str, dict[str, int]]:
-    """Columns by label and word, the words of families that go together in one order."""
+    """Columns by label and word; words of families with the same indices are in one order."""
     found: dict[str, dict[str, int]] = {}
     for column, name in names.items():
         label, _, word = name.rpartition("_")
@@ -159,19 +159,19 @@ def word_families(names: Mapping[int, str]) -> dict[str, dict[str, int]]:
 
 
 MOST_CELLS = 8000
-"""On one page: about 200 KB of text, and a browser on a phone still scrolls it."""
+"""Largest number of cells on one page: about 200 KB of text, which a phone's browser still scrolls."""
 MOST_ROWS, MOST_TABLES = 200, 24
-"""Nobody reads more rows of one table, nor more tables."""
+"""Largest number of rows of one table, and of tables."""
 DENSE_FROM = 50
-"""Letters in the head of a table; with more of them letters and gaps are smaller."""
+"""Number of letters in the head of a table above which letters and gaps are smaller."""
 MOST_CHOSEN = 400
-"""Indices of those that are yes: a screen of them."""
+"""Largest number of chosen indices that are listed: a screen of them."""
 SORTED_FROM, FILTERED_FROM = 8, 20
 """Rows from which on a table can be sorted, and searched: fewer are seen at a glance."""
 
 
 class Cell(NamedTuple):
-    """What is written, and what it is: "up" or "low" at a limit, "fixed", "yes", "no"."""
+    """The text of a cell, and its kind: "up" or "low" at a limit, "fixed", "yes", "no"."""
 
     text: str
     mark: str = ""
@@ -179,7 +179,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class ValueTable:
-    """A grid as it is shown."""
+    """A table as it is shown."""
 
     title: str
     about: str
@@ -188,26 +188,26 @@ class ValueTable:
     rows: list[tuple[str, list[Cell]]]
     left_out: str = ""
     chosen: list[str] = field(default_factory=list)
-    """Instead of rows: the indices of those that are yes."""
+    """Instead of rows: the indices of the binaries that are 1."""
 
     @property
     def sortable(self) -> bool:
-        """Whether sorting helps."""
+        """Whether the table gets a sort button."""
         return len(self.rows) >= SORTED_FROM
 
     @property
     def dense(self) -> bool:
-        """Whether it needs smaller letters to fit."""
+        """Whether the table needs smaller letters to fit."""
         return sum(map(len, self.head)) > DENSE_FROM
 
     @property
     def fits(self) -> bool:
-        """Whether it takes the room that it needs; families below each other take all."""
+        """Whether the table is as wide as its content; tables below each other have the full width."""
         return self.head[0] != "family"
 
     @property
     def filterable(self) -> bool:
-        """Whether searching helps."""
+        """Whether the table gets a search field."""
         return len(self.rows) >= FILTERED_FROM
 
     @property
@@ -218,7 +218,7 @@ class ValueTable:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Values and limits of all columns; a result from an old file knows no limits."""
+    """Values and limits of all columns; a result from an old file has no limits."""
 
     x: FloatArray
     lower: FloatArray
@@ -237,7 +237,7 @@ class Point:
         return cls(x, facts.lower, facts.upper, facts.integer, facts.read, facts.written)
 
     def ties(self, columns: IntArray) -> str:
-        """Whether the columns, or how many of them, are inputs or outputs of predictors."""
+        """Which columns, or how many of them, are inputs or outputs of predictors."""
         words = []
         for kind, tied in (("input", self.read[columns]), ("output", self.written[columns])):
             count = int(np.count_nonzero(tied))
@@ -251,16 +251,16 @@ class Point:
         return np.asarray(whole & (self.lower[columns] >= 0.0) & (self.upper[columns] <= 1.0))
 
     def at_lower(self, columns: IntArray) -> BoolArray:
-        """Which are at their lower limit."""
+        """Which columns are at their lower limit."""
         return np.asarray(self.x[columns] <= self.lower[columns] + TOLERANCE)
 
     def at_upper(self, columns: IntArray) -> BoolArray:
-        """Which are at their upper limit."""
+        """Which columns are at their upper limit."""
         return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE)
 
 
 def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
-    """The tables, and what is said of those that are left out."""
+    """The tables, and a note about those that are left out."""
     point = Point.of(result)
     laid_out = grids(families(result.names, point.x.size))
     tables, cells = [], MOST_CELLS
@@ -276,7 +276,7 @@ def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
 
 
 def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
-    """A row for each family: how many, of what kind, and where its values lie."""
+    """A row for each family: the number of its variables, their kind, and the range of their values."""
     point = Point.of(result)
     found = families(result.names, point.x.size)
     named = [visible(family.label) if family.label else "single variables" for family in found]
@@ -323,7 +323,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> ValueTable:
 
 
 def _chosen(grid: Grid, point: Point) -> ValueTable:
-    """The indices of the binaries that are 1: a long column of yes and no says less."""
+    """The indices of the binaries that are 1, instead of a long column of yes and no."""
     columns = grid.columns[:, 0]
     yes = np.flatnonzero(point.x[columns] > 0.5)
     about = f"{yes.size:,} of {columns.size:,} are yes"
@@ -344,7 +344,7 @@ def _limits(point: Point, column: int) -> Cell:
 
 
 def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
-    """The rows with the largest values, in their order, and what is said of the others."""
+    """The rows with the largest values, in their order, and a note about the others."""
     size = np.where(grid.columns == NO_COLUMN, 0.0, np.abs(point.x[grid.columns]))
     total = len(grid.rows)
     if total <= most:
@@ -380,7 +380,7 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
 
 
 def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
-    """In wide tables a row holds one family, in long ones a column does."""
+    """In wide tables a row holds a family, in long tables a column does."""
     if mixed:
         return [[number(value) for value in line] for line in values.tolist()]
     if len(values) <= values.shape[1]:
@@ -389,13 +389,13 @@ def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
 
 
 ACROSS = 12
-"""Numbers that stand across on a screen, and in print."""
+"""Number of columns that fit a screen, and a printed page."""
 NO_COLUMN = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Columns in rows and across; NO_COLUMN where there is none."""
+    """The columns of the problem in rows and across; NO_COLUMN for empty cells."""
 
     title: str
     rows: Sequence[str]
@@ -403,13 +403,13 @@ class Grid:
     columns: IntArray
     """(rows, across)"""
     corner: str = "index"
-    """What the rows are called."""
+    """The heading of the rows."""
     mixed: bool = False
-    """Whether the rows have nothing to do with each other: each number has its own digits then."""
+    """Whether the rows are unrelated: each number then has its own number of digits."""
 
 
 def grids(families: Sequence[ColumnFamily]) -> list[Grid]:
-    """All families, in their order; those that go together at the place of the first."""
+    """All families in their order; families with the same indices at the place of the first."""
     together: dict[tuple[Index, ...] | int, list[ColumnFamily]] = {}
     for place, family in enumerate(families):
         key = tuple(family.indices) if family.depth == 1 else place
@@ -456,7 +456,7 @@ def _of_two_ways(family: ColumnFamily) -> Grid:
 
 
 def _of_array(family: ColumnFamily, shape: tuple[int, ...], across: int) -> Grid:
-    """The same for an array: no index is looked at."""
+    """The table of an array, without parsing indices."""
     columns = np.moveaxis(family.columns.reshape(shape), across, -1)
     rows = [",".join(index) for index in ArrayIndices(columns.shape[:-1])]
     return Grid(family.label, rows, [str(k) for k in range(shape[across])], columns.reshape(len(rows), -1))

@@ -19,10 +19,10 @@ from dovetail.report.page.decision import split
 from dovetail.report.page.number_text import NOTHING, change, number, numbers, visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4
-"""Of a feature's spread over the samples: smaller changes are not worth a word. A sample that flipped may
-have needed no more than the second, and is told why."""
+"""Fraction of a feature's spread over the samples: smaller changes are not shown. A sample that flipped may
+have needed no more than the second fraction, and its changes are shown."""
 MOST_SAMPLES = 100
-"""With their changes, on one page."""
+"""Largest number of samples that are listed with their changes."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Flips:
 
 
 def flips(result: Any) -> list[Flips]:
-    """Of every classification block whose rows say what its samples were before."""
+    """For every classification block whose rows determine the samples' inputs before the decision."""
     if result.x is None or result.facts is None:
         return []
     return [_flips(result, block) for block in result.facts.blocks if block.untouched is not None]
@@ -79,7 +79,7 @@ def _flips(result: Any, block: Any) -> Flips:
     names = _feature_names(result.names, untouched.inputs, block.features)
     order = np.lexsort(
         (-(np.abs(moves) / spread).sum(axis=1), ~flipped)
-    )  # flipped ones first, then the largest
+    )  # samples that flipped first, then the largest changes
     told = [i for i in order.tolist() if flipped[i] or touched[i]]
     samples = []
     for i in told[:MOST_SAMPLES]:
@@ -149,7 +149,7 @@ def _sample_name(names: Sequence[str] | None, untouched: Any, i: int) -> str:
 
 
 def _feature_names(names: Sequence[str] | None, inputs: IntArray, given: Sequence[str]) -> list[str]:
-    """What the predictor calls them, or the part of the columns' names that goes with the feature."""
+    """The predictor's name for a feature, or the common part of the columns' names."""
     d = inputs.shape[1]
     if len(given) == d:
         return [visible(name, 40) for name in given]

@@ -12,15 +12,15 @@ from dovetail.report.gains import ROUNDING
 
 MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 DIGITS = 4
-"""Digits of the largest number of a column that are shown: what a plan is carried out by."""
+"""Number of digits of the largest number of a column: enough to carry out a plan."""
 WHOLE = 1e-6
-"""What is nearer to a whole number than the check's tolerance is shown as one."""
+"""Numbers nearer to an integer than the check's tolerance are shown as integers."""
 LARGE = 1e7
 """From here on powers of ten are easier to read."""
 
 
 def number(value: float | None, digits: int = 6) -> str:
-    """One number with so many digits; a dash for none."""
+    """A number with this many digits; a dash for None."""
     if value is None or not math.isfinite(value):
         return NOTHING if value is None or math.isnan(value) else f"{MINUS if value < 0 else ''}∞"
     if value == 0.0 or (1e-4 <= abs(value) < LARGE):
@@ -34,7 +34,7 @@ def number(value: float | None, digits: int = 6) -> str:
 
 
 def numbers(values: FloatArray) -> list[str]:
-    """Numbers that stand below each other, with the same decimals; NaN is nothing at all."""
+    """Numbers of a column, with the same number of decimals; NaN is left empty."""
     shown = values[np.isfinite(values)]
     largest = float(np.max(np.abs(shown), initial=0.0))
     if largest >= LARGE:
@@ -66,7 +66,7 @@ def change(value: float, digits: int = 4) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time; below ten seconds with what can be told apart."""
+    """A time; below ten seconds with more digits."""
     if value < 0.0005:
         return "0 s"
     if value < 1.0:
@@ -75,7 +75,7 @@ def seconds(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of one."""
+    """A fraction as a percentage."""
     if share is None or not math.isfinite(share):
         return NOTHING
     if share <= ROUNDING:
@@ -86,9 +86,9 @@ def percent(share: float | None) -> str:
 
 
 LONGEST = 90
-"""Characters of a name on a page: enough to tell it by, and thirty of them still fit on a screen."""
+"""Largest number of characters of a name on a page: thirty names still fit on a screen."""
 MARKS = 2
-"""Accents on one letter; more of them climb over the lines above."""
+"""Largest number of accents on one letter; more would cover the lines above."""
 
 
 def visible(text: str, longest: int = LONGEST) -> str:
@@ -102,7 +102,7 @@ def visible(text: str, longest: int = LONGEST) -> str:
 
 
 def spelt_out(text: str) -> str:
-    """All of `text`, every character of it to be seen."""
+    """All characters of `text`, invisible ones spelt out."""
     if text.isascii() and text.isprintable():
         return text
     shown = (c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -40,7 +40,7 @@ STATUS = {
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure, and what it is."""
+    """A number with its label."""
 
     figure: str
     words: str
@@ -59,7 +59,7 @@ class Headline:
 
 
 def headline(result: Any, course: Course) -> Headline:
-    """Of one result."""
+    """The parts of the page of one result."""
     status, reason = result.status.value, result.stop_reason.value
     title = STATUS[status]
     if result.objective is not None:
@@ -115,10 +115,10 @@ def _work(result: Any, course: Course) -> Tile:
 
 
 Result = Any
-"""A `dovetail.Result`. It knows its page, so the page does not know its class."""
+"""A `dovetail.Result`. The chart's part knows its page, so that the page need not know its class."""
 
 MANY_COLUMNS = 60
-"""From so many on, a table of families comes before the families themselves."""
+"""From this number on, a table of families comes before the families themselves."""
 
 
 KINDS = {

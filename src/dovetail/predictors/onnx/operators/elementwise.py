@@ -70,7 +70,7 @@ ELEMENTWISE: dict[str, Operator] = {
 
 def _cast(node: OnnxNode) -> Kernel:
     declared = node.dtype("to")
-    node.passed_over("saturate", "round_mode")  # they concern 8-bit floats
+    node.passed_over("saturate", "round_mode")  # these attributes concern 8-bit floats
 
     def run(like: Tensor, x: Tensor) -> Tensor:
         dtype = node.dtype_in_use(declared, like)
@@ -120,7 +120,7 @@ def _gelu(node: OnnxNode) -> Kernel:
 
 
 def _over_axis(function: Callable[..., Tensor], node: OnnxNode) -> Kernel:
-    """Along one axis; before opset 13 along all axes from that one on, flattened."""
+    """Along one axis; before opset 13 along all axes from the given one on, flattened."""
     if node.opset >= 13:
         axis = node.integer("axis", -1)
         return lambda x: function(x, dim=axis)

@@ -118,7 +118,7 @@ def _instance_normalisation(node: OnnxNode) -> Kernel:
 
 def _group_normalisation(node: OnnxNode) -> Kernel:
     groups, epsilon = node.integer("num_groups"), node.number("epsilon", 1e-5)
-    per_group = node.opset < 21  # scale and shift were one number per group then
+    per_group = node.opset < 21  # in older versions scale and shift were one number per group
     node.passed_over("stash_type")
 
     def run(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

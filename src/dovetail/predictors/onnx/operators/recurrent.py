@@ -97,7 +97,7 @@ def _layer(node: OnnxNode, defaults: tuple[str, ...], gates: int, cell: Callable
     for name in ("clip", "activation_alpha", "activation_beta"):
         if node.has(name):
             raise node.refused(f"{name}=")
-    node.passed_over("hidden_size")  # the weights show it
+    node.passed_over("hidden_size")  # the shape of the weights shows the size
     reverses = _directions(node)
     cells = [cell(*functions) for functions in _activations(node, defaults, len(reverses))]
     states = 2 if node.operator == "LSTM" else 1

@@ -78,7 +78,7 @@ class Windows:
 
 
 def padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Tensor:
-    """The last axes padded, or cut where negative."""
+    """Pads the last axes, or cuts them for negative amounts."""
     amounts = [amount for pair in zip(reversed(before), reversed(after), strict=True) for amount in pair]
     if not any(amounts):
         return x
@@ -93,7 +93,7 @@ TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3
 
 def _convolution(node: OnnxNode) -> Kernel:
     windows, group = Windows.of(node), node.integer("group", 1)
-    node.passed_over("kernel_shape")  # the weights show it
+    node.passed_over("kernel_shape")  # the shape of the weights shows the size
 
     def run(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         axes = weight.ndim - 2
@@ -112,7 +112,7 @@ def _transposed_convolution(node: OnnxNode) -> Kernel:
     node.passed_over("kernel_shape")
 
     def cut(sizes: Sequence[int], full: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What is cut off either end of the full result."""
+        """The amounts to cut off at either end of the full result."""
         target = wanted[-len(sizes) :]
         if windows.auto_pad.startswith("SAME") and not target:
             strides, _ = windows.steps(len(sizes))
@@ -199,7 +199,7 @@ AVERAGES: dict[int, Callable[..., Tensor]] = {1: F.avg_pool1d, 2: F.avg_pool2d, 
 def _max_pool(node: OnnxNode) -> Kernel:
     windows, kernel = Windows.of(node, pooling=True), node.integers("kernel_shape")
     strides, dilations = windows.steps(len(kernel))
-    node.passed_over("storage_order")  # it concerns the indices, which are not given
+    node.passed_over("storage_order")  # the attribute concerns the indices, which are not returned
     pool = MAXIMA[len(kernel)]
 
     def run(x: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ def _average_pool(node: OnnxNode) -> Kernel:
         if not any(before) and not any(amount > 0 for amount in after):
             return y
         counted = torch.ones((1, 1, *sizes), dtype=x.dtype, device=x.device)
-        if counts_padding:  # but never what only rounding up has added
+        if counts_padding:  # but never entries that only rounding up has added
             counted = padded(counted, before, last, 1.0)
             before, after = [0] * len(kernel), [a - b for a, b in zip(after, last, strict=True)]
         return y / pool(padded(counted, before, after), kernel, strides)
