@@ -12,10 +12,8 @@ from rich.console import Console
 from benchmarks import (
     ablation,
     assembly,
-    default,
     device,
     equal_time,
-    integers,
     jobs,
     many_blocks,
     memory,
@@ -42,7 +40,7 @@ def main() -> None:
         "--jobs",
         type=int,
         default=1,
-        help="processes at a time (default, ablation, equal_time, other_networks)",
+        help="processes at a time (reference, ablation, equal_time, other_networks)",
     )
     parser.add_argument(
         "--results", type=Path, default=Path("docs/results.jsonl"), help="rows of dovetail bench"
@@ -62,15 +60,13 @@ def main() -> None:
         "swaps": swaps.run,
         "device": device.run,
         "jobs": lambda: jobs.run(options.data),
-        "default": lambda: default.run(options.data, options.jobs),
         "ablation": lambda: ablation.run(options.data, options.jobs),
-        "integers": lambda: integers.run(options.jobs),
         "equal_time": lambda: equal_time.run(options.data, options.results, options.jobs),
         "other_networks": lambda: other_networks.run(options.jobs),
         "proof_device": lambda: proof_device.run(
             options.data, options.device, set(options.networks), options.out
         ),
-        "reference": lambda: reference.run(options.data),
+        "reference": lambda: reference.run(options.data, options.jobs),
         "zoo": lambda: zoo.run(1, 1, 10.0),
     }
     parser.add_argument(

@@ -29,7 +29,7 @@ from benchmarks.reference import KNOWN
 from benchmarks.reference import build as build_file
 from dovetail_study.zoo import KINDS, build
 
-FILES = (*KNOWN, "function_3x16", "diet_2x16")
+FILES = tuple(KNOWN)
 ZOO = tuple((kind, size, 0) for size in (1, 2) for kind in KINDS)
 PATIENCE = 90.0
 """Seconds beyond the limit for training, imports and what overruns."""

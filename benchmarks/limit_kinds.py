@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +17,9 @@ from torch import nn
 import dovetail as dt
 from benchmarks.made_up import made_up
 from benchmarks.reference import build as read_reference
-from benchmarks.stated_families import FAMILIES
 from dovetail_study.problems import networks
+from dovetail_study.zoo import KINDS as ZOO
+from dovetail_study.zoo import build as build_kind
 
 NETWORKS = 1000
 """Each has to be asked by itself, so that one pass over all takes long."""
@@ -75,47 +75,6 @@ def slow() -> dt.Problem:
     return joined([asked])
 
 
-def ensemble(inputs: int, whole: int, *, mean: bool, members: int = 5) -> dt.Problem:
-    """3x32 networks on the same inputs; their mean as a column of its own, or as the cost."""
-    count = inputs + members + 1
-    row, cost = np.zeros(count), np.zeros(count)
-    row[inputs:-1], row[-1] = 1.0 / members, -1.0
-    cost[-1:] = float(mean)
-    cost[inputs:-1] = 0.0 if mean else 1.0 / members
-    ends = np.append(np.full(inputs, 2.0), np.full(members + 1, np.inf))
-    problem = dt.Problem(
-        dt.Mip(
-            cost, A=row[None], row_lower=[0.0], row_upper=[0.0], lower=-ends, upper=ends,
-            integer=np.arange(count) < whole,
-        )
-    )  # fmt: skip
-    for k in range(members):
-        problem.add_predictor(network(inputs, (32, 32, 32), k).double(), np.arange(inputs), [inputs + k])
-    return problem
-
-
-def ball(inputs: int, *, split: bool, radius: float = 0.5) -> dt.Problem:
-    """An L1 ball around a point w: x = w + a - b, or a >= |x - w|."""
-    centre, eye = np.random.default_rng(0).uniform(-1.0, 1.0, inputs), np.eye(inputs)
-    copies = 2 if split else 1
-    nothing, ones = np.zeros((1, inputs)), np.ones((1, copies * inputs))
-    parts = [[eye, -eye, eye]] if split else [[eye, -eye], [-eye, -eye]]
-    A = np.vstack([*(np.hstack(part) for part in parts), np.hstack([nothing, ones])])
-    upper = [centre] if split else [centre, -centre]
-    lower = [centre] if split else [np.full(2 * inputs, -np.inf)]
-    width = (1 + copies) * inputs + 1
-    problem = dt.Problem(
-        dt.Mip(
-            np.eye(width)[-1], A=np.hstack([A, np.zeros((len(A), 1))]),
-            row_lower=np.concatenate([*lower, [-np.inf]]), row_upper=np.concatenate([*upper, [radius]]),
-            lower=np.concatenate([np.full(inputs, -2.0), np.zeros(copies * inputs), [-np.inf]]),
-            upper=np.concatenate([np.full((1 + copies) * inputs, 2.0), [np.inf]]),
-        )
-    )  # fmt: skip
-    problem.add_predictor(network(inputs, (32, 32)), np.arange(inputs), [width - 1])
-    return problem
-
-
 def large_host(rows: int, columns: int) -> dt.Problem:
     """A packing problem in whole numbers, with a small network in a corner."""
     rng = np.random.default_rng(0)
@@ -134,14 +93,6 @@ def large_host(rows: int, columns: int) -> dt.Problem:
     return problem
 
 
-def chain() -> dt.Problem:
-    """A network that reads what another one says."""
-    problem = dt.Problem(dt.Mip(np.eye(8)[-1], lower=[*[-1.0] * 6, -5.0, -5.0], upper=[*[1.0] * 6, 5.0, 5.0]))
-    problem.add_predictor(network(6, (64, 64)), np.arange(6), [6])
-    problem.add_predictor(network(1, (64, 64), 5), [6], [7])
-    return problem
-
-
 def convolutions() -> Any:
     """Of pictures of 12 x 12."""
     torch.manual_seed(0)
@@ -151,26 +102,9 @@ def convolutions() -> Any:
     )  # fmt: skip
 
 
-def forest(inputs: int = 10, trees: int = 100, depth: int = 6) -> dt.Problem:
-    """Boosted trees."""
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    X = np.random.default_rng(0).uniform(-1.0, 1.0, (3000, inputs))
-    y = np.sum(X**2, axis=1) + np.sin(6.0 * X[:, 0] * X[:, 1])
-    return one(
-        GradientBoostingRegressor(n_estimators=trees, max_depth=depth, random_state=0).fit(X, y), inputs
-    )
-
-
 def wavy(X: np.ndarray) -> np.ndarray:
     """A plain function."""
     return np.sum(np.abs(X - 0.3), axis=1) + np.sin(5.0 * X[:, 0])
-
-
-def _example(name: str, **options: Any) -> dt.Problem:
-    module = importlib.import_module(f"dovetail_study.problems.{name}")
-    problem: dt.Problem = getattr(module, name)(**options).problem
-    return problem
 
 
 def _reference(path: Path) -> dt.Problem:
@@ -188,33 +122,18 @@ KINDS: dict[str, Callable[[], dt.Problem]] = {
             (25, "2x16"), (100, "4x64"), (100, "6x128"), (400, "4x32"), (1000, "2x16"), (10_000, "2x16"),
         ]
     },
-    **{
-        f"ensemble, {inputs} inputs{', mean' * mean}": partial(ensemble, inputs, whole, mean=mean)
-        for inputs, whole in [(6, 0), (8, 2), (10, 4), (14, 4)]
-        for mean in (False, True)
-    },
-    **{
-        f"L1 ball, {inputs} inputs, {'split' if split else 'absolute'}": partial(ball, inputs, split=split)
-        for inputs in (12, 30, 60)
-        for split in (True, False)
-    },
     "4,000 rows": partial(large_host, 4_000, 8_000),
     "20,000 rows": partial(large_host, 20_000, 40_000),
-    "chained networks": chain,
     "tanh, 12 inputs": lambda: one(network(12, (64, 64), activation=nn.Tanh), 12),
     "tanh, 40 inputs": lambda: one(network(40, (256, 256), activation=nn.Tanh), 40),
     "ReLU, 6x128": lambda: one(network(20, (128,) * 6), 20, 7),
     "GELU, 6x128": lambda: one(network(20, (128,) * 6, activation=nn.GELU), 20, 7),
     "convolutions": lambda: one(convolutions(), 144, most=10.0),
     "plain function": lambda: one(wavy, 4),
-    "boosted trees": forest,
     **{
-        f"{name}, n = {n:,}": partial(FAMILIES[name], n)
-        for name, n in [("offers", 1000), ("offers", 30_000), ("blends", 1000), ("blends", 10_000)]
-    },
-    **{
-        name: partial(_example, name)
-        for name in ("adversarial", "diet", "dispatch", "function", "heat", "tree", "wine")
+        f"{kind}, size {size}": partial(build_kind, kind, size, 0)
+        for kind in ZOO
+        for size in (2, 3)
     },
 }  # fmt: skip
 
