@@ -149,7 +149,7 @@ class InteriorPoint:
         at_lower = (p.rows @ p.lower[:, :, None])[:, :, 0]
         least, most = self._rows.clamp(max=0.0).sum(2), self._rows.clamp(min=0.0).sum(2)
         begin, end = (p.row_lower - at_lower) / self._row_size, (p.row_upper - at_lower) / self._row_size
-        # a side that no point of the box reaches has no price, whatever is left of one by rounding
+        # a side of a row that no point of the box reaches has multiplier 0, apart from rounding
         self._may_begin, self._may_end = begin > least, end < most
         begin = torch.maximum(begin, least - 1.0).clamp(-FAR, FAR)
         end = torch.minimum(end, most + 1.0).clamp(-FAR, FAR)
@@ -222,7 +222,7 @@ class InteriorPoint:
         after = (below + b * dbelow) * (low + a * dv) + (above + b * dabove) * (high - a * dv)
         centre = mean * (after.sum(1, keepdim=True) / count / mean).clamp(0.0, 1.0) ** 3
         dv, dy, dbelow, dabove = direction(centre - gap_low - dbelow * dv, centre - gap_high + dabove * dv)
-        going = (self._complementarity >= DONE).to(low.dtype)  # what is solved stays as it is
+        going = (self._complementarity >= DONE).to(low.dtype)  # solved programs stay as they are
         a = going * _length(dv, low, high)
         b = going * _length_of_multipliers(dbelow, below, dabove, above)
         self._v, self._y = low + a * dv, self._y + b * dy

@@ -63,9 +63,9 @@ def common(
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The bounds `lower` and `upper`, tightened by the computed ones `least` and `most`.
 
-    A computed bound that is NaN, or infinite on its wrong side, says nothing. Where the two intervals have
-    nothing in common, the first one is kept. The third array says where they are apart by more than the
-    sums they come from may round: no value is left there, if both hold.
+    A computed bound that is NaN, or infinite on its wrong side, is ignored. If the two intervals are
+    disjoint, the first one is kept. The third array says where they are apart by more than the rounding of
+    their sums: if both hold, no value is left there.
     """
     low = np.fmax(lower, np.where(least == np.inf, np.nan, least))
     high = np.fmin(upper, np.where(most == -np.inf, np.nan, most))
@@ -126,10 +126,10 @@ def needed_ends(
 ) -> bool:
     """Bounds of continuous columns that have none, of some best point, in place; whether there are any.
 
-    Where a column costs nothing or something, it needs no more than the most that one of its rows asks for:
-    from any higher value it can be lowered to that, and every row stays met. An epigraph that is written
-    without an end has one so. Columns of which more is never worse get a lower bound in the same way. `free`
-    says which columns no predictor knows.
+    If the cost of a column is not negative, the column needs no more than the largest value that one of its
+    rows requires: from any higher value it can be lowered to that without violating a row. This bounds an
+    epigraph variable that was written without an upper bound. Columns whose increase never hurts get a lower
+    bound in the same way. `free` says which columns no predictor knows.
     """
     rows, columns, a = row_of_entries(A), A.indices, A.data
     ends = np.sort([a * lower[columns], a * upper[columns]], axis=0)
@@ -162,8 +162,8 @@ def needed_pair_ends(
 ) -> bool:
     """Bounds of pairs of columns that make up for each other in an equation, as `needed_ends`.
 
-    The parts p and q of a difference, x - w = p - q, have one bound each. Where less of both is never worse,
-    one of them is at its bound in some best point, and the equation bounds the other.
+    The parts p and q of a difference, x - w = p - q, have one bound each. If decreasing both never hurts, one
+    of them is at its bound in some best point, and the equation bounds the other.
     """
     half = free & (np.isinf(lower) != np.isinf(upper))
     if np.count_nonzero(half) < 2:
@@ -177,7 +177,7 @@ def needed_pair_ends(
         columns, a = entries_of(A, i)
         two = np.flatnonzero(half[columns])
         up = np.isinf(upper[columns[two]])
-        if np.any(up == np.isinf(lower[columns[two]])):  # another equation has bounded one of them
+        if np.any(up == np.isinf(lower[columns[two]])):  # another equation has already bounded one of them
             continue
         way = np.where(up, 1.0, -1.0)
         if np.sign(a[two]) @ way != 0.0:
@@ -188,7 +188,7 @@ def needed_pair_ends(
         ends = np.sort(a[rest] * np.stack([lower[columns[rest]], upper[columns[rest]]]), axis=0).sum(axis=1)
         at = a[two] * np.where(up, lower[columns[two]], upper[columns[two]])
         noise = 2.0 * UNIT * (columns.size + 2) * (np.abs(ends).sum() + np.abs(at).sum() + abs(sides[0][i]))
-        for k in (0, 1):  # the other one is at its bound
+        for k in (0, 1):  # the other column is at its bound
             p, reach = columns[two[k]], np.sort((sides[0][i] - at[1 - k] - ends) / a[two[k]])
             room = noise / abs(a[two[k]]) + PAD * max(1.0, *np.abs(reach))
             if up[k]:
@@ -226,7 +226,7 @@ class RowEntries(NamedTuple):
     a: FloatArray
     column: IntArray
     row: IntArray
-    """The row of each entry, by its place among these."""
+    """The row of each entry, as its position among these rows."""
     first: IntArray
     """Where the entries of each row begin."""
 
@@ -272,11 +272,11 @@ class RowEntries(NamedTuple):
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        """What rows a'x <= side leave to each column, given the least of all others: into the bounds, in
+        """The bounds that rows a'x <= side imply for each column, given the least values of all others; in
         place.
 
         Of one box, or of N: `ends` are the bounds of the entries' columns, (entries,) or (N, entries) each,
-        and `lower` and `upper` have as many axes. Large contributions that cancel leave rounding behind,
+        and `lower` and `upper` have as many axes. Large contributions that cancel leave rounding errors,
         which a small entry would multiply.
         """
         least = a * np.where(a > 0.0, *ends)
@@ -296,7 +296,7 @@ class RowEntries(NamedTuple):
             finite = finite[..., useful]
         limit = (side[row] - (total[..., row] - finite)) / a
         room = PAD * np.maximum(1.0, np.abs(limit)) + noise[..., row] / np.abs(a)
-        known = known & (np.abs(limit) < INFINITY)  # what is beyond says nothing to engines
+        known = known & (np.abs(limit) < INFINITY)  # larger bounds are useless to engines
         above = a > 0.0
         most = np.where(known, limit + room, np.inf)[..., above]
         least = np.where(known, limit - room, -np.inf)[..., ~above]
@@ -342,8 +342,8 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> CrossedBounds | None
 def _far(
     before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
 ) -> bool:
-    """Whether a bound moved by more than is worth another pass."""
-    with np.errstate(invalid="ignore"):  # the other bound may be as infinite as it was
+    """Whether a bound moved by more than justifies another pass."""
+    with np.errstate(invalid="ignore"):  # the other bound may be infinite, too
         return any(
             bool(np.any(np.abs(new[moved] - old[moved]) > MOVED * np.maximum(1.0, np.abs(new[moved]))))
             for old, new in zip(before, after, strict=True)

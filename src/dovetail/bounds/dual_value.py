@@ -94,7 +94,7 @@ def _exactly(
         if reduced == 0:
             columns[j] = 0.0
         elif math.isfinite(limit):
-            with suppress(OverflowError):  # beyond all floats: it stays infinite
+            with suppress(OverflowError):  # too large for a float: it stays infinite
                 columns[j] = float(reduced * Fraction(float(limit)))
     return columns
 
@@ -129,7 +129,7 @@ def corrected_value(
     by_column = sp.csc_array(mip.A)
     endless = np.isneginf(lower) | np.isposinf(upper)
     size = np.abs(cost) + abs(by_column).T @ np.abs(y)
-    vanishing = (size > 0.0) & (np.abs(cost - by_column.T @ y) <= VANISHING * size)  # a sum of nothing is 0
+    vanishing = (size > 0.0) & (np.abs(cost - by_column.T @ y) <= VANISHING * size)  # an empty sum is 0
     free = np.flatnonzero(endless & vanishing)
     if free.size == 0 or free.size > MOST_FREE:
         return -math.inf
@@ -253,10 +253,10 @@ def lagrangian_constant(
     box: Box,
     size: FloatArray,
 ) -> float:
-    """The same whatever components do; minus infinity where a shared column that counts has no bound.
+    """The bound for any components; minus infinity if a shared column with a cost has no bound.
 
     `mip` is in minimisation form, `box` holds all its points, `size` is the largest absolute value of each
-    column there. What the rounding of priced costs can make of the components' part is taken off, too.
+    column there. The effect of rounding in the priced costs is subtracted, too.
     """
     cost = priced_cost(mip, G, prices)
     counts = shared & (cost != 0.0)
@@ -265,7 +265,7 @@ def lagrangian_constant(
     if not np.all(np.isfinite(terms)):
         return -math.inf
     priced = abs(G).T @ prices
-    moved = priced > 0.0  # all others cost exactly what they cost
+    moved = priced > 0.0  # all other costs are exact
     entries = np.diff(sp.csc_array(G).indptr)[moved] + 4
     slip = 2.0 * UNIT * float((entries * (np.abs(mip.cost) + priced)[moved]) @ size[moved])
     return math.fsum(terms) - slip - 4.0 * UNIT * float(np.abs(terms).sum())

@@ -30,7 +30,7 @@ from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
 
 WEAK = 1e-7
-"""A bound that is farther below its LP's value, relative to it, is worth a second try."""
+"""A bound that is farther below its LP's value, relative to it, is computed a second time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class SafeLp:
         row = sp.csr_array(np.where(np.abs(cost) >= SMALLEST, cost, 0.0)[None, :])
         skipped = (cost != 0.0) & (np.abs(cost) < SMALLEST)
         if np.any(skipped) or row.nnz == 0 or np.max(np.abs(row.data)) > LARGEST:
-            return -math.inf  # entries a Mip does not take
+            return -math.inf  # entries that a Mip refuses
         cut = self._mip.with_rows(row, [-np.inf], [ceiling - offset])
         box = propagate(replace(cut, lower=lower, upper=upper))
         return min(ceiling, dual_value(self._mip, cost, offset, y, box.lower, box.upper))
@@ -196,7 +196,7 @@ def least_cost(problem: Problem) -> float:
         if not np.all(np.isfinite(least)):
             return -math.inf
         least = least - 2.0 * UNIT * np.abs(least)  # each product is rounded once
-        if least.size == 1:  # one number, as often as there are columns: another product
+        if least.size == 1:  # the same factor for every column: another kind of product
             terms.append(float(least.ravel()[0]) * (part.shape[0] * part.shape[1]))
             terms.append(-2.0 * UNIT * abs(terms[-1]))
         else:
@@ -214,7 +214,7 @@ def _parts(problem: Problem) -> Iterator[tuple[ColumnPart, BoolArray | None]]:
         end = part.first + size
         near = [c for c, (low, high) in zip(outputs, spans, strict=True) if low < end and high >= part.first]
         mine = np.concatenate([np.empty(0, np.int64), *(c[(c >= part.first) & (c < end)] for c in near)])
-        if mine.size == size:  # no column is written twice
+        if mine.size == size:  # no column appears twice
             yield part, np.array(True)
         elif mine.size:
             classes = np.zeros(size, dtype=bool)

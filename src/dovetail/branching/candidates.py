@@ -29,7 +29,7 @@ POINT = 1e-9
 
 
 LEAST = 1e-12
-"""A width below which nothing is divided."""
+"""Columns narrower than this are not divided."""
 
 
 def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -47,8 +47,8 @@ def candidates(
     solved: Sequence[Solved],
     cuts: Sequence[Divisions],
 ) -> list[Divisions]:
-    """Candidates for N boxes with solved LPs, including divisions of trees; none if an LP has nothing
-    wrong."""
+    """Candidates for N boxes with solved LPs, including divisions of trees; none if the LP's point satisfies
+    everything."""
     x, width = points(solved, lower, upper), widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.shape[1] - model.host.columns, dtype=bool))
     fraction = np.abs(x - np.round(x))
@@ -98,9 +98,9 @@ def wrongs(model: Model, solved: Sequence[Solved]) -> list[dict[int, FloatArray]
 
 
 def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Divisions:
-    """Candidates for a box whose LP failed, or has nothing wrong at a point `x` that may be refused all the
-    same: open columns, widest first. With trees alone such a point is searched in its cells, and nothing in
-    the box is better."""
+    """Candidates for a box whose LP failed, or whose LP point `x` has no error but may be refused
+    nevertheless: open columns, widest first. With trees alone such a point is searched in its cells, and
+    nothing in the box is better."""
     width = widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
     still = integer & (width > 0.0)

@@ -128,10 +128,10 @@ def stands(
     if proof.unbounded:  # HiGHS has called such programs optimal: its presolving lost their free columns
         return Confirmed(x=x, unbounded=True)
     bound, support = proof.bound, Support.PROOF
-    said = answer.status is not MipStatus.INFEASIBLE  # that no point is left takes a proof of our own
+    said = answer.status is not MipStatus.INFEASIBLE  # "infeasible" needs a proof of our own
     if bound < min(value, cutoff) - slack and said:  # the tree did not close: the engine's word,
         word = answer.bound - hidden(mip, answer.x)
-        if bound < word <= value:  # no point contradicts it
+        if bound < word <= value:  # no known point contradicts it
             bound, support = word, Support.ENGINE
     return Confirmed(_finite(min(bound, cutoff)), x, support=support)
 

@@ -1,7 +1,8 @@
 """Sets of inputs that a network reads, beside their box: balls and simplices from constraints.
 
-Planes over a box take every input at its worst. If a constraint forbids that, ranges of neurons over its set
-are much narrower and cost one sort (an adversarial example then takes 9 boxes instead of hundreds).
+Planes over a box take every input at its worst. If a constraint excludes most corners of the box, ranges of
+neurons over the set are much narrower and cost one sort (an adversarial example then takes 9 boxes instead of
+hundreds).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Branch and bound of a MIP without predictors, whose bounds dovetail proves itself.
 
-An engine's tree is much faster, but the engine's claims depend on tolerances and on a presolve that nobody
-can inspect. This tree confirms the engine's claim on small programs, corrects a wrong claim, and returns the
+An engine's tree is much faster, but its claims depend on tolerances and on a presolve that cannot be
+verified. This tree confirms the engine's claim on small programs, corrects a wrong claim, and returns the
 bound proved so far where the program is too large.
 """
 

@@ -239,7 +239,7 @@ def multiplies_in_single(device: torch.device) -> bool:
     try:
         if torch.get_float32_matmul_precision() != "highest":
             return False
-    except RuntimeError:  # torch's two ways to set it were mixed
+    except RuntimeError:  # torch's two settings for this disagree
         return False
     near = torch.full((WIDTH, WIDTH), 1.0 + 2.0**-20, device=device)
     return torch.equal(near @ torch.eye(WIDTH, device=device), near)

@@ -77,7 +77,7 @@ class NetworkCells:
         size = np.einsum("ksd,kcd->kcs", np.abs(slopes), np.abs(corners)) + np.abs(offset)[:, None]
         values -= gamma(d + MORE) * size
         below, above = values[:, :, :q] - slack, -values[:, :, q:] + slack
-        kept = ~np.any((above.max(1) < limits[0]) | (below.min(1) > limits[1]), axis=1)  # NaN says nothing
+        kept = ~np.any((above.max(1) < limits[0]) | (below.min(1) > limits[1]), axis=1)  # NaN gives no bound
         self.low, self.high = low[kept], high[kept]
         self._ranges = ranges.take(torch.from_numpy(np.flatnonzero(kept)))
         strides = np.cumprod([1, *(len(end) + 1 for end, _ in ends[:-1])])
@@ -172,7 +172,7 @@ class Separation:
         if found is None or not value < -VIOLATED:
             return None
         entries = np.append(found[:d], found[d : point.size] - found[point.size : -1]) / self._unit
-        entries = np.where(np.abs(entries) >= SMALLEST, entries, 0.0)  # engines would not keep less
+        entries = np.where(np.abs(entries) >= SMALLEST, entries, 0.0)  # engines drop smaller entries
         return entries, float(entries @ self._base + found[-1]), value
 
 
@@ -182,7 +182,7 @@ def _ends(low: FloatArray, high: FloatArray, integer: BoolArray) -> list[tuple[F
     moving, counts = width > WIDE, np.ones(low.size)
     values = np.where(integer, np.round(width) + 1.0, np.inf)
     left = int(np.count_nonzero(moving))
-    for k in np.argsort(values, kind="stable"):  # those that need few leave more to the others
+    for k in np.argsort(values, kind="stable"):  # samples that need few cells leave more to the others
         if moving[k]:
             counts[k] = min(FINEST, int(room ** (1.0 / left) + 1e-9), values[k])
             room, left = room / counts[k], left - 1

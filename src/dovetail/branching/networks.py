@@ -257,8 +257,8 @@ def _narrow(
 
 
 def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """How far a function is from its chord between these bounds: of a ReLU where it bends, else at the
-    farthest of three places."""
+    """The distance of a function from its chord between these bounds: of a ReLU at its kink, otherwise the
+    largest at three places."""
     if kind == "relu":
         wide = np.where((low < 0.0) & (high > 0.0), high - low, 1.0)
         return np.where((low < 0.0) & (high > 0.0), -low * high / wide, 0.0)
@@ -270,9 +270,9 @@ def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class NetworkWeights:
-    """What is asked of a network over N boxes: weights of its outputs, and choices that make planes better.
+    """The request to a network over N boxes: weights of its outputs, and choices that make planes better.
 
-    (N, samples, size) each; by place of the vector, as `Choices` has them.
+    (N, samples, size) each; by place of the vector, as in `Choices`.
     """
 
     outputs: Tensor
@@ -282,7 +282,7 @@ class NetworkWeights:
 
     @classmethod
     def joined(cls, parts: Sequence[NetworkWeights]) -> NetworkWeights:
-        """Those of several boxes, one after the other; what one has not of a vector is 0."""
+        """The data of several boxes, concatenated; missing vectors are 0."""
 
         def together(dicts: list[dict[int, Tensor]]) -> dict[int, Tensor]:
             like = {place: tensor for tensors in dicts for place, tensor in tensors.items()}
@@ -317,7 +317,7 @@ class NetworkWeights:
 
     @property
     def choices(self) -> Choices:
-        """As planes take them."""
+        """The choices in the form that planes take."""
 
         def flat(tensors: dict[int, Tensor]) -> dict[int, Tensor]:
             return {place: tensor.reshape(-1, 1, tensor.shape[2]) for place, tensor in tensors.items()}

@@ -1,18 +1,18 @@
-"""What the neurons of a network read, at least and at most: by branching over the layers before them.
+"""The largest and smallest inputs of a network's neurons: by branching over the layers before them.
 
-Planes see a layer's neurons one at a time, each at its worst. What all of them together can do to a neuron of
-the next layer is half of that (wine, two layers of 32 neurons: ranges half as wide, and a search over the
-whole network comes as far in a quarter of the time). All neurons of a layer are searched side by side, both
-ways, over the network that ends there.
+Planes bound a layer's neurons one at a time, each at its worst case. The joint effect of all of them on a
+neuron of the next layer is half of that (wine, two layers of 32 neurons: ranges half as wide, and a search
+over the whole network comes as far in a quarter of the time). All neurons of a layer are searched side by
+side, both ways, over the network that ends there.
 
-Neurons of the first layer are linear in the inputs, so that the sign of one that is decided is one more row
-that cuts the set of inputs: for any mu >= 0
+Neurons of the first layer are linear in the inputs, so that a fixed sign of one is an additional row that
+cuts the set of inputs: for any mu >= 0
 
     z_h  >=  min z_h - mu s z_i        where  s z_i >= 0,
 
-the least over the whole set, in closed form. All pairs are looked at once, with the mu of each that proves
-most, and every split of a neuron in the first layer then makes the others' ranges smaller for nothing (wine,
-two layers of 32 neurons: the proof of a block took 23 CPU seconds, and 45 without).
+the least over the whole set, in closed form. All pairs are computed at once, with the best mu of each, and
+every split of a neuron in the first layer then narrows the others' ranges without further cost (wine, two
+layers of 32 neurons: the proof of a block took 23 CPU seconds, and 45 without).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
 
 CLOSE = 0.02
-"""Of a range as planes alone have it: a side that is so near to a value met is near enough."""
+"""Fraction of a range as planes alone give it: a side this close to an attained value is exact enough."""
 OPTIONS = SearchOptions(batch=1024, steps=12, tolerance=0.0, single=True)
-"""Sides are hundredths of a range apart, far more than what single precision takes."""
+"""Sides differ by hundredths of a range, far more than the errors of single precision."""
 
 MOST_NEURONS = 128
 """Largest number of neurons of the first layer: there are four times the square of that many pairs."""
@@ -45,10 +45,10 @@ GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 def known_neurons(planes: NetworkPlanes, domain: Moves, budget: Budget, most: int) -> KnownNeurons:
-    """Of all neurons over each of K sets, layer by layer, by so many nodes at most; the first layer is as
-    planes make it.
+    """Ranges of all neurons over each of K sets, layer by layer, by at most this number of nodes; the first
+    layer's ranges come from planes.
 
-    Of networks that are no chain of layers nothing is said.
+    Networks that are no chain of layers are left out.
     """
     neurons, count, like = Neurons(planes.graph), len(domain.origin), domain.origin
     if not _is_chain(planes.graph):
@@ -70,8 +70,8 @@ def _is_chain(graph: Graph) -> bool:
 def _searched(
     planes: NetworkPlanes, domain: Moves, known: KnownNeurons, budget: Budget, most: int
 ) -> tuple[Tensor, Tensor]:
-    """(K, outputs) the least and the most of a network's outputs, by so many nodes at most: they and their
-    negatives as targets."""
+    """(K, outputs) the least and the largest value of a network's outputs, by at most this number of nodes:
+    outputs and their negatives are the targets."""
     count, outputs, like = len(domain.origin), planes.graph.outputs, domain.origin
     sets = torch.arange(count, device=like.device).repeat_interleave(2 * outputs)
     eye = torch.eye(outputs, dtype=like.dtype, device=like.device)

@@ -34,13 +34,14 @@ from dovetail.run import work
 STEP, CELL = 2.9e-2, 6.3e-7
 """Seconds per step, and per number in the rows of its boxes (42 steps of an ensemble of size 2 took 12.0
 seconds on a busy machine and 6.8 by this count, where LPs took 1.4 times their count). As many boxes as cost
-a step are split before their planes are computed: with 1, 32 and 128 at most, function 2 took 1.07, 0.78 and
+a step are split before their planes are computed: with at most 1, 32 and 128, function 2 took 1.07, 0.78 and
 0.51 s by counts until the proof, doses 2 0.91, 0.82 and 0.75."""
 BATCH, DEVICE_BATCH = 512, 16384
-"""Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
+"""Largest number of boxes at a time: larger batches waste boxes that the first ones would have made
+needless."""
 MORE = 4
-"""The same in batches that cost a step: with 512 boxes each, however large, control 2 took 4.1 s for what
-takes 3.1, and nothing was slower."""
+"""The same in batches that cost a step: with 512 boxes each, however large, control 2 took 4.1 s instead of
+3.1, and no problem was slower."""
 CELLS = 2**22
 """Largest number of entries in the rows of one batch (32 MB)."""
 PASSES = 3
@@ -104,7 +105,7 @@ class PlaneBoxes:
     def of(
         cls, model: Model, device: str, allowed: Callable[[float], float], goal: float
     ) -> PlaneBoxes | None:
-        """The boxes of a model; None if planes have nothing to say about it."""
+        """The boxes of a model; None if planes give no bound for it."""
         box = first_box(model, goal)
         return None if box is None else cls(PlaneRows(model, *box, device), device, allowed)
 

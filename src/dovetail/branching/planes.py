@@ -258,7 +258,7 @@ class PlaneRows:
         costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
         first = [one for one, own in zip(networks, costs, strict=True) if own]
         rest = [one for one, own in zip(networks, costs, strict=True) if not own]
-        # where only the others have slopes to choose, all are asked at once, lest nobody chooses them
+        # if only the other networks have slopes to choose, all slopes are chosen at once
         alone = first and (any(one.has_slopes for one in first) or not any(one.has_slopes for one in rest))
         self.stages = [part for part in ((first, rest) if alone else (networks,)) if part]
         """Networks in stages: those with costs, then, if they do not close a box, the others. On function,
@@ -355,7 +355,7 @@ class PlaneRows:
         of_integers = of_integers * width * torch.where(fractional, FIRST, 1.0)
         score = torch.where(self.integer & ~self.is_input, of_integers, of_inputs)
         relative = width / (self.upper - self.lower).clamp(min=NO_WIDTH)
-        score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
+        score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # if no other score decides
         return torch.where(open_, score, 0.0)
 
     def open(self, programs: LinearPrograms) -> Tensor:
@@ -373,7 +373,7 @@ class PlaneRows:
         p, true = relaxed.programs, points.clone()
         for one, _ in relaxed.networks:
             true[:, one.outputs] = one.given(points)
-        moved = (true - points).abs() * self.is_input  # what one network gives and another reads
+        moved = (true - points).abs() * self.is_input  # a value passed from one network to another
         host = slice(0, len(self.host_rows))
         activity = (p.rows[:, host] @ true[:, :, None])[:, :, 0]
         size = (p.rows[:, host].abs() @ true[:, :, None].abs())[:, :, 0] + 1.0

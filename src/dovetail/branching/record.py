@@ -44,9 +44,9 @@ class LpMultipliers:
     multipliers: Multipliers
     reduced: FloatArray
     objective: float
-    """1, or 0 if they prove emptiness."""
+    """1, or 0 if the multipliers prove emptiness."""
     number: int = -1
-    """Its number among those that leaves use."""
+    """Its number among the multipliers that leaves use."""
 
 
 @dataclass(eq=False)
@@ -107,7 +107,7 @@ class Record:
         shown: LpMultipliers,
     ) -> Place | None:
         """The rest of a place after pieces of its box beyond these ends, if worth it, were closed; the box
-        becomes smaller in place. None: nothing is left."""
+        becomes smaller in place. None: the box is empty."""
         width = box[1] - box[0]
         pad, open_ = INSIDE * width, np.isfinite(width) & (width > 0.0)
         for j in np.flatnonzero(open_ & (np.maximum(ends[0] - box[0], box[1] - ends[1]) >= WORTH * width)):
@@ -137,7 +137,7 @@ class Record:
         return bool(column < self._columns and self._values.integer[column])
 
     def close(self, place: Place, shown: LpMultipliers | None, bound: float = math.inf) -> None:
-        """Close a place by these multipliers, if they prove the goal, or this bound, to the checker."""
+        """Close a place if these multipliers prove the goal, or this bound, to the checker."""
         place.done = True
         self._waiting.append((place, shown, self._required(bound)))
 
@@ -253,7 +253,7 @@ class _Translation:
         ]
 
     def leaves(self, shown: LpMultipliers | None) -> Leaves:
-        """A leaf with what closes it; without multipliers it has the costs alone."""
+        """A leaf with the multipliers that close it; without multipliers it has the costs alone."""
         size = self.neurons.size
         if shown is None:
             return Leaves(
@@ -284,7 +284,7 @@ def _of_class(y: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
     """(q,) multipliers of one class's conditions from those of its rows (`class_links`), and their effect on
     the logits' coefficients."""
     if q == 1:
-        given = y[:1] + y[1:2]  # at most one of the two rows says anything
+        given = y[:1] + y[1:2]  # at most one of the two rows limits anything
         return given, -given
     pairs = np.zeros((q, q))
     pairs[~np.eye(q, dtype=bool)] = np.maximum(-y[1 : 1 + q * (q - 1)], 0.0)

@@ -1,4 +1,4 @@
-"""The LP of a box, and what its multipliers prove.
+"""The LP of a box, and the bound that its multipliers prove.
 
     columns   the host's and the logits; every vector of every network sample
     rows      the host's; v = W u + b for affine steps; output = last vector, within the rounding's slack;
@@ -9,7 +9,7 @@ finds multipliers, and `Multipliers.bound` says what they prove of any box: weig
 backwards through the networks (`NetworkPlanes`), with the slopes that the LP chose below its ReLUs and its
 reduced costs of neurons held at their ranges; the host's columns take what arrives. Every such bound is
 rounded outward, and any multipliers give one. So the multipliers of a node bound its children before these
-have an LP.
+have an LP of their own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Multipliers:
     """(N, rows)."""
     networks: tuple[NetworkWeights, ...]
     cost: FloatArray
-    """(N, columns) what is bounded: the cost, or another linear function."""
+    """(N, columns) the function to bound: the cost, or another linear function."""
     offset: FloatArray
     """(N,) its constant."""
 
@@ -124,7 +124,7 @@ class Multipliers:
         n, offset = host.columns, float(self.offset[box])
         try:
             mip = host.program(cutoff)
-        except ModelError:  # its cost is too large for a row
+        except ModelError:  # the cost is too large for a row
             return -np.inf
         return dual_value(mip, self.cost[box], offset, self.rows[box], lower[:n], upper[:n])
 
@@ -451,7 +451,7 @@ class TriangleLp:
                 apart = np.abs(x[:, bend.gives] - value)
                 errors[bend.place] = apart * (LEAST_PRICE + np.reshape(prices, value.shape))
                 gaps[bend.place] = apart * one.path_weights[bend.place]
-            if not errors:  # it is linear, and the LP has it right
+            if not errors:  # the step is linear, and the LP is exact there
                 found.append(errors)
                 continue
             m = y[:, rows + outputs.start : rows + outputs.stop].reshape(len(x), *one.outputs.shape)
@@ -526,7 +526,7 @@ class TriangleLp:
                     under = [below * part for part in flat]
                 net = below - above
                 for source, a, b, u in zip(bend.sources, steep, flat, under, strict=True):
-                    if source:  # what planes carry on, less what the LP does
+                    if source:  # the weights passed on by planes, minus those of the LP
                         more = net * np.where(net > 0.0, b, a) - (u - above * a)
                         held[source] += more.reshape(shape)
             less = {place: torch.from_numpy(-cost[:, c]) for place, c in one.inner.items() if inside}

@@ -35,10 +35,10 @@ from dovetail.run import work
 from dovetail.run.budget import Budget
 
 LITTLE, PATIENCE = 0.005, 4
-"""Of the gap: so many LPs with new rows, one after the other, that gain less are the last. One that moves
-nothing may come before one that does."""
+"""Fraction of the gap: if this number of LPs with new rows in a row gain less, they are the last. An LP
+without a gain may come before one with a gain."""
 WORTH = 0.02
-"""Of the gap, and of widths: what gains less is not done again."""
+"""Fractions of the gap and of widths: smaller gains are not repeated."""
 
 
 class NothingLeft(Exception):
@@ -63,7 +63,7 @@ class _Sample:
 
     @property
     def outputs(self) -> IntArray:
-        """Its output columns."""
+        """The sample's output columns."""
         columns: IntArray = self.network.outputs[self.number]
         return columns
 
@@ -98,8 +98,8 @@ class Root:
         self._rounds = self._all_rounds()
 
     def shrink(self, goal: float, budget: Budget) -> None:
-        """Run until nothing helps any more; continues where its time was over. If nothing is left, the bound
-        is the goal."""
+        """Run until nothing improves any more; continues where it was interrupted. If nothing is left, the
+        bound is the goal."""
         while not self.done and not budget.over:
             self.step(goal, budget)
         self.use(self.model)
@@ -140,7 +140,7 @@ class Root:
             yield from self._all_rounds()
 
     def _all_rounds(self) -> Iterator[bool]:
-        """Rounds one after the other, part by part: whether all are done."""
+        """Rounds one after the other, part by part; returns whether all are done."""
         if self._networks is None:
             self._begin(self._goal)
         while True:
@@ -162,8 +162,8 @@ class Root:
         self._networks = tuple(some)
 
     def _round(self) -> Iterator[bool]:
-        """A round of cells, rows and, if there is a goal, boxes: columns of one kind, then of the next if
-        that paid."""
+        """A round of cells, rows and, if there is a goal, boxes: columns of one kind, then of the next if the
+        first gained."""
         yield from self._cut()
         lp = yield from self._cut_off()
         for columns in self._layers() if math.isfinite(self._goal) else ():
@@ -221,7 +221,7 @@ class Root:
                 self._rows[k] = sample.row(entry, value)
 
     def _add(self, found: list[LocalRow]) -> None:
-        """Add rows. None is removed: rows that are inactive in the first box become active in smaller ones
+        """Add rows. No row is removed: rows that are inactive in the first box become active in smaller ones
         (control, size 2: 16.63 of 17.39 after 15 s, 16.22 without them)."""
         first, none = self.model.host.A.shape[0] - 1, np.zeros((1, len(found)))
         for key, one in self._kept.items():

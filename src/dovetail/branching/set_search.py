@@ -80,11 +80,11 @@ class SetSearch(ABC, Generic[N]):
 
     @property
     def done(self) -> bool:
-        """Nothing is open."""
+        """Whether no part is open."""
         return not len(self.frontier) and not self._unseen
 
     def run(self, budget: Budget, enough: Callable[[Self], bool] = lambda search: False) -> str:
-        """Run until nothing is open, the time is over, or it is `enough`; why it ended."""
+        """Run until no part is open, the time is over, or it is `enough`; returns why it ended."""
         frontier = self.frontier
         while True:
             reached = frontier.parts.bound >= self.limit[frontier.parts.target]
@@ -119,7 +119,7 @@ class SetSearch(ABC, Generic[N]):
         return True
 
     def _counted(self, count: int) -> None:
-        """So many more parts are bounded."""
+        """Add the number of bounded parts."""
         self.nodes += count
         work.count(nodes=count, effort=STEP + EACH * count)
 

@@ -26,7 +26,7 @@ def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
 
 
 def row_limits(programs: LinearPrograms, most: float) -> Box:
-    """(N, rows and one, columns) the limits of each row by itself; the cost comes last."""
+    """(N, rows + 1, columns) the limits of each row by itself; the cost comes last."""
     p = programs
     count = len(p.lower)
     cost = p.cost.expand(count, 1, -1)
@@ -38,7 +38,7 @@ def row_limits(programs: LinearPrograms, most: float) -> Box:
     least, greatest = torch.minimum(at_lower, at_upper), torch.maximum(at_lower, at_upper)
     sizes = torch.maximum(at_lower.abs(), at_upper.abs()).sum(2, keepdim=True)
     unit = gamma(rows.shape[2] + 4)
-    # what one column's own part may be at most and at least, given the rest of the row
+    # the range of one column's part, given the rest of the row
     room_up = row_upper[:, :, None] - (least.sum(2, keepdim=True) - least)
     room_up = room_up + unit * (sizes + row_upper[:, :, None].abs())
     room_down = row_lower[:, :, None] - (greatest.sum(2, keepdim=True) - greatest)

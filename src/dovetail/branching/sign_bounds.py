@@ -96,7 +96,7 @@ class Bounding:
         found = self._ascent.run(nodes, limit, self._steps if steps is None else steps)
         nodes = replace(nodes, slope=found.slope, multiplier=found.multiplier)
         nodes, plane = self._proved(nodes, targets, ranges)
-        moves = targets.guess(*plane)[1] if self._single else found.moves  # single ones are off the row
+        moves = targets.guess(*plane)[1] if self._single else found.moves  # single nodes are beside the row
         empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
         choice = _choice(nodes, found.weight)
         arriving = found.weight.gather(1, choice.clamp(min=0)[:, None])[:, 0]
@@ -184,7 +184,7 @@ class Bounding:
         method.run(LP_STEPS)
         y = method.multipliers
         signs = y[:, 1 : 1 + neurons.count].clamp(min=0.0)
-        if targets.condition:  # those of a plane are counted for the price 1
+        if targets.condition:  # multipliers of a plane are relative to a price of 1
             signs = signs / (-y[:, -1:]).clamp(min=TINY_PRICE)
         nodes, _ = self._proved(replace(leaves, multiplier=signs), targets, ranges)
         return Bounded(nodes, method.points)

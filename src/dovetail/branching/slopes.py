@@ -6,8 +6,8 @@ least, its gradients are what the relaxed network itself computes there,
     d value / d slope_h = A_h^+ z_h(x),     d value / d multiplier_h = -sign_h z_h(x),
 
 where A are the weights that arrive at ReLUs from behind, z what they read from in front. So a step is one
-pass backwards and one forwards; nothing has to be recorded. Nothing here has to be sound: what comes out are
-numbers to choose (see `Choices`), and whoever uses them proves the bound anew.
+pass backwards and one forwards; nothing has to be recorded. The results need not be sound: they are numbers
+to choose (see `Choices`), and the bound is proved again by their user.
 """
 
 from __future__ import annotations

@@ -21,22 +21,22 @@ from dovetail.core.arrays import FloatArray
 from dovetail.run.budget import Budget
 
 LITTLE, PATIENCE = 0.005, 4
-"""Of the gap: so many LPs with new rows, one after the other, that gain less are the last of the first box;
-of others the first of these is."""
+"""Fraction of the gap: the first box stops after this number of LPs with new rows that gain less; other boxes
+stop at the first."""
 MOST_ROWS = 300
-"""Of an LP; those that were of no use for longest go."""
+"""Largest number of rows of an LP; those that were unused for the longest time are removed."""
 HAIR = 1e-9
-"""Relative: what a sum of products rounds off, many times over."""
+"""Relative: many times the rounding of a sum of products."""
 
 
 class TableRows:
-    """Those of one tree."""
+    """The rows of one tree."""
 
     def __init__(self) -> None:
         self._tables: list[TreeTable] | None = None
         self._rows: list[LocalRow] = []
         self._used: list[int] = []
-        """Of each row: the last box whose LP had use for it."""
+        """For each row: the last box whose LP used it."""
         self._boxes = 0
 
     def add(self, tree: Tree, node: Node, goal: float, budget: Budget) -> None:
@@ -49,7 +49,7 @@ class TableRows:
             return
         self._boxes += 1
         if self._rows and tree.model.host.local[-len(self._rows) :] != tuple(self._rows):
-            self._write(tree)  # somebody else has changed the rows, or has brought back what they were
+            self._write(tree)  # another caller has changed the rows, or restored them
         slow, before = 0, -math.inf
         parts = [TablePart(t, node.lower[t.inputs], node.upper[t.inputs]) for t in self._tables]
         lower, upper = node.lower[None], node.upper[None]
@@ -67,7 +67,7 @@ class TableRows:
                 self._used[k] = self._boxes
             node.bound = max(node.bound, bound)
             if node.bound < goal and not self._leave_out(node, bound, weights, goal):
-                node.bound = goal  # what one table leaves of a column, another leaves out
+                node.bound = goal  # the ranges from several tables are intersected
             if node.bound >= goal or solved.x is None:
                 return
             gap = goal - node.bound if math.isfinite(goal) else abs(node.bound)
@@ -103,14 +103,14 @@ class TableRows:
         return not np.any(node.lower > node.upper)
 
     def _active(self, weights: FloatArray) -> Iterator[tuple[TreeTable, list[LocalRow], FloatArray]]:
-        """Of each table that has any the rows that have multipliers, and these."""
+        """For each table the rows with multipliers, and these multipliers."""
         for table in self._tables or ():
             mine = [k for k, row in enumerate(self._rows) if row.cells is table and weights[k] > 0.0]
             if mine:
                 yield table, [self._rows[k] for k in mine], weights[mine]
 
     def _write(self, tree: Tree) -> None:
-        """The rows into the LP, before the cost's own; in place of those that it has."""
+        """Put rows into the LP, before the cost's row; they replace the earlier ones."""
         if len(self._rows) > MOST_ROWS:
             kept = np.sort(np.argsort(self._used, kind="stable")[-MOST_ROWS // 2 :])
             self._rows, self._used = [self._rows[k] for k in kept], [self._used[k] for k in kept]

@@ -48,7 +48,7 @@ and 0.197 % with 8, 16 and 32; four others take as long)."""
 FEW = 2
 """The same where each has rows of its own."""
 STEP = 7.6e-3
-"""Seconds that a step takes, whatever its boxes (see `Work.effort`)."""
+"""Effort in seconds of a step without its boxes (see `Work.effort`)."""
 AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
@@ -56,7 +56,7 @@ MOST_CUTS = 4
 """Of trees, that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty trees over 20
 inputs, 4 took 1,244 and the least time)."""
 TINY = 1e-6
-"""A gain that is none: of a division both parts of which gain, one is worth having all the same."""
+"""Smallest gain that counts: a division with gains in both parts is useful all the same."""
 
 
 class Tables(Protocol):
@@ -76,20 +76,20 @@ class Node:
     lower: FloatArray = field(compare=False)
     upper: FloatArray = field(compare=False)
     tightened: tuple[Model, float] | None = field(default=None, compare=False)
-    """By what rows, and for which goal, as one of the parts of its parent."""
+    """The rows and the goal for which the box was tightened as a part of its parent."""
     place: Place | None = field(default=None, compare=False)
-    """In the tree's record, if it keeps one."""
+    """The box's place in the tree's record, if there is one."""
     shown: LpMultipliers | None = field(default=None, compare=False)
-    """The multipliers that its bound is by."""
+    """The multipliers that prove its bound."""
     basis: Start = field(default=None, compare=False)
-    """Where the LP of a box around it ended."""
+    """The final basis of the LP of an enclosing box."""
     around: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)
-    """The last box, this one or one around it, that networks were asked about."""
+    """The last box, this one or an enclosing one, for which networks were evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """An open box, its LP, and where it may be divided."""
+    """An open box, its LP, and its candidates for division."""
 
     node: Node
     lp: Solved
@@ -98,7 +98,7 @@ class _Solved:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Of a box that was divided, or what is left of it."""
+    """The number of the box, or of the box that it came from."""
 
     node: Node
     bound: float
@@ -248,7 +248,7 @@ class Tree:
         return self.seen > 0 and part * first.effort <= self.effort and first.again(goal)
 
     def _planes_lead(self, goal: float) -> bool:
-        """Whether the other frontier goes on, and not this one."""
+        """Whether the other frontier continues instead of this one."""
         return self.planes is not None and next_of((self.pace, self.planes.pace), goal) is self.planes.pace
 
     @property
@@ -257,7 +257,7 @@ class Tree:
         return self.pace.effort + (0.0 if self.planes is None else self.planes.pace.effort)
 
     def _shrink(self, first: Root, goal: float, budget: Budget) -> None:
-        """Shrink the first box; a failure there is not repeated."""
+        """Shrink the first box; a failure is not repeated."""
         with expendable("first box"):
             first.step(goal, budget)
             if first.done:
@@ -565,7 +565,7 @@ class Tree:
         parts = [_Part(part, float(bound[k]), lower[k], upper[k], one.lp) for k, part in halves]
         if one.divisions.columns[best] >= self.model.host.columns:
             return parts
-        for part in parts:  # its inputs have moved, and networks were asked
+        for part in parts:  # its inputs have moved since the networks were evaluated
             self._push(part.node, part.bound, part.lower, part.upper, (self.model, goal))
         return []
 

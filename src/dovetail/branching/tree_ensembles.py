@@ -228,9 +228,9 @@ def _share(
     least = np.minimum.reduceat(worth, boxes.starts, axis=1)
     box, best = np.nonzero(worth == least[:, boxes.tree])
     owner = box * trees + boxes.tree[best]
-    best = best[np.flatnonzero(np.append(True, np.diff(owner) > 0))]  # the first of equal ones
+    best = best[np.flatnonzero(np.append(True, np.diff(owner) > 0))]  # the first of equal cuts
     gain = (every[np.arange(len(low))[:, None], active] - least).ravel()
-    better = np.flatnonzero(gain > 0.0)  # the point may be at a leaf that nothing better has
+    better = np.flatnonzero(gain > 0.0)  # the point may be at a leaf that no better point has
     first, last = boxes.demands_from(best[better])
     demands, owner = joined_ranges(first, last), np.repeat(better, last - first)
     box, column = owner // trees, boxes.column[demands]
@@ -313,7 +313,7 @@ class LeafBounds:
         if order.size:
             asked = left[:, boxes.leaf[order]]
             asking = np.add.reduceat(asked, starts, axis=1, dtype=np.int64)
-            whole = asking == count[:, tree]  # all leaves that are left ask something of the column
+            whole = asking == count[:, tree]  # all remaining leaves restrict the column
             least = np.where(asked, boxes.low[order], boxes.cells.high.size)
             begin = np.minimum.reduceat(least, starts, axis=1)
             end = np.maximum.reduceat(np.where(asked, boxes.high[order], -1), starts, axis=1)

@@ -1,15 +1,15 @@
-"""What trees of few inputs give, and products of it with the inputs, cell by cell: rows for all of it.
+"""Outputs of trees with few inputs, and products of outputs with inputs, cell by cell: rows for all of them.
 
     x   the inputs, each between the ends of a cell
     y   what the trees give: a number on each cell
     e   what later steps make of x and y: linear in x where y is a number (price times demand)
 
 The smallest value of a linear function of (x, y, e) on each cell has a closed form, over all cells at once.
-So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it.
-Slopes come from an LP: those that cut a point off the most, from what it was
-told of the vertices of cells; cells that do not agree tell it theirs, until all agree.
+So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it. Slopes
+come from an LP: those that cut off a point by most, given the vertices of some cells; cells that the row
+violates add their vertices, until no cell does.
 
-Where the cells of all inputs together are too many, neighbours are taken together, and y is an interval.
+If there are too many cells of all inputs together, neighbours are merged, and y is an interval.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from dovetail.run.budget import Budget
 from dovetail.structure.trees import TreeSample
 
 MOST_CELLS = 2**17
-"""Of one table: a megabyte for every row of it."""
+"""Largest number of cells of one table: a megabyte for every row."""
 MOST_LOOKS = 2**24
 """Cells times trees: a tenth of a second."""
 REMEMBERED = 1000
-"""Boxes of a row."""
+"""Number of boxes of a row."""
 NEARLY = 0.1
-"""Of what a row is violated by: slopes that are so near to the best are taken."""
+"""Fraction of a row's violation: slopes this close to the best are accepted."""
 ROUNDS, FRESH, SAMPLED = 30, 32, 4
-"""LPs of one row, vertices that each learns of, and cells along each input that the first one knows."""
+"""Number of LPs for one row, of vertices that each adds, and of cells along each input in the first one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def forms_of(one: NetworkSamples) -> Forms | None:
 
 
 class TreeTable:
-    """Some samples of trees that read few inputs together, and what is made of their outputs."""
+    """Some samples of trees that read few inputs together, and the functions of their outputs."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class TreeTable:
         made: Sequence[tuple[IntArray, IntArray, Forms, FloatArray]],
         box: tuple[FloatArray, FloatArray],
     ) -> None:
-        """`made`: the columns that are read, those that are given, as what functions, and how far the given
-        ones may be off; `box`: where the table holds."""
+        """`made`: the columns that are read, those that are given, their functions, and the errors of the
+        given ones; `box`: where the table holds."""
         given = np.concatenate([sample.outputs for sample in samples])
         read = [trees.columns_of(sample) for sample in samples]
         read += [np.setdiff1d(columns, given) for columns, *_ in made]
@@ -106,7 +106,7 @@ class TreeTable:
     def _edges(
         self, samples: Sequence[TreeSample], trees: TreeSamples, lower: FloatArray, upper: FloatArray
     ) -> None:
-        """The cells along each input; neighbours together where they would be too many."""
+        """The cells along each input; neighbours are merged if there would be too many."""
         most = min(MOST_CELLS, MOST_LOOKS // sum(sample.boxes.ensemble.trees for sample in samples))
         ends = [trees.cells_between(int(j), float(lower[j]), float(upper[j])) for j in self.inputs]
         while np.prod([one[0].size for one in ends], dtype=float) > most:
@@ -171,7 +171,7 @@ class TreeTable:
         return float(w @ self._constant), linear, square[:d, d:] + square[d:, :d].T, square[d:, d:]
 
     def least(self, entries: FloatArray, part: tuple[slice, ...]) -> FloatArray:
-        """What entries (x, y, e) is at least on each cell of a part of the grid."""
+        """The least value of entries (x, y, e) on each cell of a part of the grid."""
         constant, linear, both, own = self.slopes(entries)
         d, y = self.inputs.size, self.middle[part]
         value = constant + y @ linear[d:]
@@ -199,7 +199,7 @@ class TreeTable:
         return ends.reshape(-1, *[1] * (len(self.shape) - axis - 1))
 
     def vertices(self, cells: IntArray, entries: FloatArray) -> FloatArray:
-        """(N, columns) where entries are least on (N, inputs) cells."""
+        """(N, columns) the points at which entries are least on (N, inputs) cells."""
         _, linear, both, own = self.slopes(entries)
         d, at = self.inputs.size, tuple(cells.T)
         low, high = (
@@ -211,12 +211,12 @@ class TreeTable:
         return self.completed(np.concatenate([x, y], 1))
 
     def completed(self, z: FloatArray) -> FloatArray:
-        """(N, columns) with what is made of (N, inputs and outputs of trees)."""
+        """(N, columns) with the functions of (N, inputs and outputs of trees)."""
         made = self._constant + z @ self._linear.T + np.einsum("ni,kij,nj->nk", z, self._square, z)
         return np.concatenate([z, made], 1)
 
     def least_in(self, rows: Sequence[CellValues], lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N, rows) what rows are at least over N boxes (N, inputs)."""
+        """(N, rows) least values of rows over N boxes (N, inputs)."""
         boxes, which = np.unique(np.hstack(self.met(lower, upper)), axis=0, return_inverse=True)
         found, d = np.full((len(boxes), len(rows)), -np.inf), len(self.shape)
         begin, end = np.stack([row.begin for row in rows]), np.stack([row.end for row in rows])
@@ -229,7 +229,7 @@ class TreeTable:
     def known(
         self, rows: Sequence[CellValues], weights: FloatArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, IntArray]:
-        """What weights of rows are at least, together, on each cell of a box, and its first cell."""
+        """The least value of a weighted sum of rows on each cell of a box, and the box's first cell."""
         first, last = (end[0] for end in self.met(lower[None], upper[None]))
         used = np.flatnonzero(weights > 0.0)
         found = np.zeros(last - first + 1)
@@ -238,7 +238,7 @@ class TreeTable:
         return found, first
 
     def within(self, first: IntArray, kept: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(inputs,) bounds of those cells that are kept, of a part of the grid that begins there."""
+        """(inputs,) bounds of the cells that are kept, of a part of the grid that begins there."""
         lower, upper = np.empty(len(self.shape)), np.empty(len(self.shape))
         for k in range(len(self.shape)):
             own = first[k] + np.flatnonzero(kept.any(tuple(i for i in range(kept.ndim) if i != k)))
@@ -249,7 +249,7 @@ class TreeTable:
 
 
 class TablePart:
-    """A table in a box: what cuts points off there."""
+    """A table in a box, with the rows that cut points off there."""
 
     def __init__(self, table: TreeTable, lower: FloatArray, upper: FloatArray) -> None:
         self._table = table
@@ -258,8 +258,8 @@ class TablePart:
         self._shape = tuple((last - self._begin + 1).tolist())
 
     def cut_off(self, x: FloatArray, y: FloatArray, budget: Budget) -> tuple[FloatArray, CellValues] | None:
-        """A row that a point violates, if one is found: its entries for inputs and outputs, and what it is at
-        least in every box within this one."""
+        """A row that a point violates, if one is found: its entries for inputs and outputs, and its least
+        value in every box within this one."""
         table, point, separation = self._table, np.append(x, y), self._separation
         for _ in range(ROUNDS):
             found = separation.found(x, y, budget)
@@ -291,7 +291,7 @@ class TablePart:
 
     @cached_property
     def _separation(self) -> Separation:
-        """It knows vertices of cells all over the box, at either end."""
+        """The LP knows vertices of cells all over the box, at either end."""
         each = [np.unique(np.linspace(0, count - 1, SAMPLED).astype(np.int64)) for count in self._shape]
         cells = np.stack(np.meshgrid(*each, indexing="ij"), -1).reshape(-1, len(each)) + self._begin
         d, q = self._table.inputs.size, self._table.outputs.size
@@ -314,7 +314,7 @@ class CellValues:
         return self._values[tuple(slice(a - o, b - o + 1) for a, b, o in ends)]
 
     def least(self, first: Sequence[int], last: Sequence[int]) -> float:
-        """The least of these."""
+        """The least of these values."""
         key = (*first, *last)
         if key not in self._seen:
             if len(self._seen) > REMEMBERED:
@@ -324,7 +324,8 @@ class CellValues:
 
 
 def tree_tables(made: Model, lower: FloatArray, upper: FloatArray) -> list[TreeTable]:
-    """Of trees that read few inputs, in a box; those whose outputs are multiplied by each other together."""
+    """The tables of trees that read few inputs, in a box; trees whose outputs are multiplied by each other
+    share a table."""
     trees, networks = made.trees, made.networks
     owner = {int(column): k for k, sample in enumerate(trees.samples) for column in sample.outputs}
     group = list(range(len(trees.samples)))

@@ -66,7 +66,7 @@ class BlockData:
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
         self.whole = torch.as_tensor(program.whole, device=device)
         self.true_limits = self._exact(program.lower), self._exact(program.upper)
-        """Of moves, in float64."""
+        """The moves in float64."""
         self.cost = self._tensor(program.cost)
         """(N, parts)."""
         self.use = self._tensor(program.use)

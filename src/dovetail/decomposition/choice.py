@@ -228,9 +228,9 @@ def choose(
     shares: Shares, prices: FloatArray, limit: FloatArray, highest: FloatArray, budget: Budget, extra: Budget,
     *, worth: float, rough: bool = False,
 ) -> bool:  # fmt: skip
-    """Choose a column for each block within the limits, or what misses them least; False where some block
-    has none. A gain of less than `worth` is not looked for; a `rough` choice goes without the MIP. `extra` is
-    the part of the budget for the MIP, and for more blocks where rows are missed with few."""
+    """Choose a column for each block within the limits, or with the least violation; False if a block has no
+    column. Gains of less than `worth` are not searched for; a `rough` choice skips the MIP. `extra` is the
+    part of the budget for the MIP, and for more blocks if rows are violated with few."""
     if shares.begin(prices, lasting=not rough) is None:
         return False
     room = _room(shares.slopes(POLISHED, REACH)) if np.any(shares.steerable) else np.zeros(len(limit))

@@ -1,4 +1,4 @@
-"""Where the shares of a problem are: in this process, in several of this machine, or on a cluster."""
+"""The place of the blocks of a problem: this process, several processes of this machine, or a cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _hired(
     alone = cluster is None and count == 1
     if not alone:
         blocks = [travelling(block) for block in blocks]
-    there = device if cluster is None else device.partition(":")[0]  # which one, Ray decides
+    there = device if cluster is None else device.partition(":")[0]  # Ray chooses the machine
     where = ranges(plan, count)
     made = recipes(plan, where, blocks, options, there, here=device if alone else "cpu")
     try:
@@ -72,7 +72,7 @@ def _hired(
         return workers, [r for mine in where for r in mine]
     except NotPicklable as reason:
         if cluster is not None:
-            with users_code():  # to be put right by the user, who asked for the cluster
+            with users_code():  # an error of the user, who requested the cluster
                 raise OptionError(
                     f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module "
                     "that its machines have as well, or leave cluster= out."

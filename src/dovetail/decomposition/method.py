@@ -182,7 +182,7 @@ class _Pricing:
         return self._shares.point() if self._rounds.choose(last=last) else None
 
     def _hand_on(self) -> None:
-        """Points for methods that begin with points: the k-th column of every block, or the first if it has
+        """Points for other methods to start from: the k-th column of every block, or the first if it has
         fewer."""
         archive = self._context.archive
         if not archive.keeps:

@@ -52,8 +52,8 @@ class Digit:
 
 
 class Ladder:
-    """One coordinate that trees read, with points on both sides of their cuts. A descent sees no slope
-    there, and between two cuts other costs are least at one of them."""
+    """One coordinate that trees read, with points on both sides of their cuts. A descent has no slope there,
+    and between two cuts other costs are least at one of them."""
 
     def __init__(
         self, program: MoveProgram, column: int, rests: list[Tensor], cuts: list[list[FloatArray]]

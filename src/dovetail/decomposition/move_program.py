@@ -149,6 +149,6 @@ def one_row(array: FloatArray) -> FloatArray:
         return array
     if array.strides[0] == 0:
         return array[:1]
-    # rows that differ mostly do so at once: nobody needs to compare all of them
+    # rows that differ mostly differ at the beginning: not all need to be compared
     few = array[: FEW_ROWS + 1]
     return array[:1] if np.all(few == few[0]) and np.all(array == array[0]) else array

@@ -30,9 +30,8 @@ FINE_STEPS = 3
 COMPARED, APART = 256, 0.01
 """Number of rows of the first fused descents that are compared with torch, and the relative tolerance."""
 HOLD, AS_GOOD = 0.95, 0.6
-"""Fractions of these rows that must be valid (a condition may be met by a hair), and that must be as good as
-with torch. Descents that differ by a rounding part at the next kink: half of those become worse, half
-better."""
+"""Fractions of these rows that must be valid (up to rounding), and that must be as good as with torch.
+Descents that differ by a rounding part at the next kink: half of those become worse, half better."""
 STEP_EFFORT, SCREEN_EFFORT = 1.1e-3, 4e-4
 """Seconds of a step of descents, and of a comparison of points, without what the networks take (see
 `Work.effort`)."""
@@ -123,7 +122,7 @@ class Oracle:
             end, radius = self._stepped(rows, moves, radius, target, rough, little, rough=True)
             moves = end.moves
         end, _ = self._stepped(rows, moves, radius, target, self._steps - rough, little)
-        # once its conditions are met a row meets them for good, at less and less cost
+        # once a row satisfies its conditions, it keeps satisfying them at lower and lower cost
         met = end.lack <= 0.0
         return Found(
             torch.where(met[:, None], end.moves, begin),
@@ -295,13 +294,13 @@ def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
 
 
 def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
-    """Why the costs of a kernel are not trusted; "" if they are those of its points and not worse than
-    torch's from the same starts."""
+    """Why the kernel's costs are not trusted; "" if they belong to its points and are not worse than torch's
+    from the same starts."""
     asked = torch.isfinite(said)
     holds = torch.isfinite(true) & ((said - true).abs() <= APART * (1.0 + true.abs()))
     if bool(asked.any()) and _part(holds[asked]) < HOLD:
         return "its values do not belong to its points"
-    # rows that end elsewhere may be better or worse, either by chance
+    # rows that end elsewhere may be better or worse by chance
     as_good = torch.isinf(by_torch) | (said <= by_torch + APART * (1.0 + by_torch.abs()))
     return "" if _part(as_good) >= AS_GOOD else "it ends at worse points than the same steps by torch"
 

@@ -124,7 +124,7 @@ def columns_of(
 
 def uploaded(array: np.ndarray, device: str) -> Tensor:
     """An array on a device."""
-    with warnings.catch_warnings():  # of arrays that must not be written to: nobody does
+    with warnings.catch_warnings():  # the arrays must not be written to, and no caller does
         warnings.simplefilter("ignore", UserWarning)
         return torch.as_tensor(array, device=device)
 

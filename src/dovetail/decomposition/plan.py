@@ -480,7 +480,7 @@ def _joined(arrays: list[FloatArray]) -> FloatArray:
 def _beside(columns: list[FloatArray]) -> FloatArray:
     """(1, k) of columns with one number for all blocks, otherwise (N, k)."""
     shape = (max((len(column) for column in columns), default=1), len(columns))
-    beside = np.empty(shape, order="F")  # columns are what everybody works with
+    beside = np.empty(shape, order="F")  # all other methods work with columns
     for k, column in enumerate(columns):
         beside[:, k] = column
     return beside

@@ -155,7 +155,7 @@ def _damped(
     ridge = RIDGE * max(float(np.trace(hessian)) / len(scale), float(np.abs(slope).max()) * RIDGE, 1e-300)
     step = np.full(len(scale), np.inf)
     while not np.all(np.abs(step) <= most):
-        with suppress(np.linalg.LinAlgError):  # rows that nobody uses, beside others
+        with suppress(np.linalg.LinAlgError):  # rows that no block uses, beside others
             step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
         ridge *= 10.0
     whole = np.zeros_like(prices)

@@ -293,7 +293,7 @@ class _Batch:
             possible &= cells.left[:, span].any(dim=1)
         if kept:
             asked = self._asked[owner][:, kept] - (TOLERANCE + RELATIVE * size[:, 1:])
-            possible &= ~(bound[:, 1:] + asked > 0.0).any(dim=1)  # of NaN nothing is known
+            possible &= ~(bound[:, 1:] + asked > 0.0).any(dim=1)  # NaN gives no bound
             forms.constant[:, 1:] += asked
             held, moves = self._with_condition(cells, forms, moves, noise)
             bound[:, 0] = torch.fmax(bound[:, 0], held)

@@ -43,10 +43,10 @@ CHOICE_SHARE = 0.1
 CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 """Seconds for the MIP over the last few blocks, and largest share of the time left."""
 CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
-"""From so many blocks on no more than a part of the time that everything before took, or a second, where no
-row is missed. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four seconds won none
-of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and 4,929 with four;
-in float32 4,933 with either."""
+"""From this number of blocks on the MIP takes no more than a part of the time of everything before it, or a
+second, if no row is violated. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four
+seconds won none of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and
+4,929 with four; in float32 4,933 with either."""
 GAINED, SMALL = 4e-4, 1e-2
 """Relative: a round that lowers the dual's value by less brought little. The stake of all blocks counts with
 the second factor, in case the objective is near 0."""
@@ -65,8 +65,8 @@ many times as many blocks this takes less than another round, which it may save:
 to eleven times as long as its columns (dose)."""
 UNSEEN = 1e-2
 """Relative to the objective of an average block: an allowance for blocks that the sample does not show. Few
-blocks miss much, so that the spread of a sample alone is too small in one case of ten (dose: one block of
-fifty misses 0.4 %)."""
+blocks contribute most of the loss, so that the spread of a sample alone is too small in one case of ten
+(dose: one block of fifty loses 0.4 %)."""
 BLOCK_GAP, MOST_BOXES = 2e-4, 400
 """Relative to the objective of an average block: tolerance of its least cost; and number of boxes for
 each."""
@@ -161,9 +161,9 @@ class Rounds:
             which: Which = "undecided" if number > brief else "all"
             self._price(which, noise, self._limit, BRIEF if brief and number == 0 else None)
             before, value = value, self._value()
-            # it rises where blocks find a first column: those without one do not count
+            # the value rises if blocks find a first column: blocks without a column do not count
             little = abs(before - value) < GAINED * self._size(value)
-            if losses < self._shares.workers.losses:  # columns were lost and others found in their place
+            if losses < self._shares.workers.losses:  # columns were lost and others found instead
                 little = False
             quiet = quiet + 1 if little else 0
             over = self._search.over

@@ -46,7 +46,7 @@ class Carrying:
     offset_gap: Tensor
 
     def take(self, sets: Tensor | slice) -> Carrying:
-        """For some of the sets."""
+        """Results for some of the sets."""
         return Carrying(
             tuple(part[sets] for part in self.below),
             tuple(part[sets] for part in self.gap),
@@ -106,7 +106,7 @@ def prices(per_move: Tensor, weights: Tensor, limit: Tensor, most: Tensor) -> Te
 
 def through_lines(A: Tensor, lines: Carrying, sets: Tensor | slice = EVERY) -> Carried:
     """(N, S, size) weights passed through a step that reads one vector, on some of the lines' sets."""
-    there = isinstance(sets, Tensor) or len(lines.offset) == len(A)  # not one set's lines for all
+    there = isinstance(sets, Tensor) or len(lines.offset) == len(A)  # lines of their own for every set
     if not (there and _takes(A, WIDEST)):
         return lines_by_torch(A, lines.take(sets))
     kernel = lines_kernel()

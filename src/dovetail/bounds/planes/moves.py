@@ -233,7 +233,7 @@ class Moves:
         multiplier = torch.where(need > 0.0, multiplier, 0.0).nan_to_num(0.0, 0.0, 0.0)
         multiplier = multiplier.clamp(
             min=0.0
-        )  # where moves pay for themselves; a negative one proves nothing
+        )  # only moves that lower the value count; a negative multiplier proves nothing
         part = ((need[:, None] - (reached - reach)) / reach.clamp(min=torch.finfo(reach.dtype).tiny)).clamp(
             0.0, 1.0
         )

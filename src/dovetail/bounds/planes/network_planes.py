@@ -281,7 +281,7 @@ class NetworkPlanes:
             for source, size in zip(sources, self._affine[place].sizes, strict=True):
                 total = total + ranges.size(source) @ size
             slip = self._affine[place].rate * total + self._affine[place].more
-            if math.isfinite(self._largest):  # no sum on the way is too large for its numbers
+            if math.isfinite(self._largest):  # no sum on the way overflows
                 slip = torch.where(total <= self._largest, slip, torch.inf)
             kept = (seen, slip)
             ranges._kept["slip", place] = kept
@@ -359,7 +359,7 @@ class NetworkPlanes:
             A = waiting.pop(here, None)
             if A is None:
                 continue
-            own = None if here in in_lines else A  # the weights whose offset is in no line
+            own = None if here in in_lines else A  # the weights whose offset is not part of a line
             for chosen in (choices.multipliers, choices.held):
                 if here in chosen:
                     less = -chosen[here].to(A)
@@ -442,7 +442,7 @@ class NetworkPlanes:
             steepest = torch.maximum(below.abs(), above.abs())
             if isinstance(step.operation, Elementwise) and step.operation.kind == "relu":
                 off = ranges.upper[source] <= 0.0
-                steepest = torch.where(off, 0.0, steepest.clamp(min=1.0))  # whatever slope is chosen
+                steepest = torch.where(off, 0.0, steepest.clamp(min=1.0))  # for any slope
             slip = self._gamma * ranges.size(source)
             if source in self._in_lines:
                 bias = self._affine[source].bias

@@ -27,10 +27,10 @@ OUTWARD = 8.0 * UNIT
 """Relative: slopes and offsets of lines are computed in a few operations, and must not come out inside."""
 
 STEEP = 2.0
-"""The line below a ReLU rises where what is above 0 is so many times what is below. At 1 its triangle is the
-smallest, but a line that rises also carries on what is uncertain in the layers before, and with depth that
-counts (function 6x32: 12,400 boxes where 1 takes 16,800, 1.5 about as many; of some batches a fifth of the
-boxes is left open; networks of three layers hardly care)."""
+"""The line below a ReLU rises if the part of its range above 0 is at least this multiple of the part below.
+At 1 its triangle is the smallest, but a rising line also passes on the uncertainty of earlier layers, which
+matters in deep networks (function 6x32: 12,400 boxes where 1 takes 16,800, 1.5 about as many; of some batches
+a fifth of the boxes is left open; networks of three layers hardly differ)."""
 
 Between = tuple[Tensor, Tensor]
 """(N, size) bounds of a vector."""
@@ -55,7 +55,7 @@ def goes_on(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def relu_lines(lower: Tensor, upper: Tensor) -> Relaxation:
-    """Above: the chord. Below: one of the two sides goes on (see `goes_on`)."""
+    """Above: the chord. Below: one of the two sides is extended (see `goes_on`)."""
     crossing = (lower < 0.0) & (upper > 0.0)
     sure = (lower >= 0.0).to(lower.dtype)  # slopes where the sign is known
     chord = upper / torch.where(crossing, upper - lower, 1.0) * (1.0 + OUTWARD)
@@ -74,7 +74,7 @@ def relu_range(lower: Tensor, upper: Tensor) -> Between:
 
 
 def multiplied(left: Between, right: Between) -> Relaxation:
-    """The product of two values: of McCormick's two planes below (and above) the one half-way between.
+    """The product of two values: of McCormick's two planes below (and above) the one half-way between them.
 
     With x = x0 + p, y = y0 + q around the middles, x y = y0 x + x0 y - x0 y0 + p q, and |p q| is at most the
     product of the half widths.
@@ -85,7 +85,7 @@ def multiplied(left: Between, right: Between) -> Relaxation:
 
 
 def product_range(left: Between, right: Between) -> Between:
-    """At the corners; 0 times infinity is 0 there."""
+    """Values at the corners; 0 times infinity is 0 there."""
     corners = torch.stack(
         [torch.nan_to_num(x * y, nan=0.0, posinf=torch.inf, neginf=-torch.inf) for x in left for y in right]
     )
@@ -100,10 +100,10 @@ def _middle(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
 
 
 PAD = 64.0 * UNIT
-"""Relative to all that goes into a number here: a few operations, and functions of torch that promise 1 to 4
-units in the last place."""
+"""Relative to all terms of a number here: a few operations, and functions of torch that promise 1 to 4 units
+in the last place."""
 TINY = 1e-300
-"""What is smaller may become 0."""
+"""Smaller numbers may underflow to 0."""
 NARROW = 1e-7
 """Relative width below which a chord is mostly rounding, and a tangent as good."""
 PLACES, FARTHEST = 1 << 14, 64.0
@@ -111,7 +111,7 @@ PLACES, FARTHEST = 1 << 14, 64.0
 On average the lines of GELU, SiLU and Mish are within 2e-8 of the lines by 40 halvings of the piece. The
 offset of a line makes up for the difference, so that every line is sound."""
 TANGENT_STEPS = 4
-"""From the chord's slope; each step squares what is missing, and what is left is taken off."""
+"""Newton steps from the chord's slope; each squares the error, and the remaining error is subtracted."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Curve:
         return found
 
     def range(self, lower: Tensor, upper: Tensor) -> Between:
-        """Of its values."""
+        """The range of its values."""
         ends = self.value(lower), self.value(upper)
         low, high = torch.minimum(*ends), torch.maximum(*ends)
         if self.function.lowest_at is not None:
@@ -180,8 +180,7 @@ class Curve:
         return slope
 
     def _offsets(self, slopes: Tensor, lower: Tensor, upper: Tensor) -> Between:
-        """What f(z) - slope z is never below and never above, for each of (k, N, size) slopes, rounded
-        outward."""
+        """Bounds of f(z) - slope z from below and above, for each of (k, N, size) slopes, rounded outward."""
         ends = (-torch.inf, *self.function.bends, torch.inf)
         a = torch.stack([torch.minimum(lower.clamp(min=left), upper) for left in ends[:-1]])[:, None]
         b = torch.stack([torch.maximum(upper.clamp(max=right), lower) for right in ends[1:]])[:, None]
@@ -207,7 +206,7 @@ class Curve:
         return self.value(z) - slope * z
 
     def _where(self, slope: Tensor, piece: int) -> Tensor:
-        """Nearly where a piece, by number, has a slope."""
+        """Approximately the point at which a piece, by number, has a given slope."""
         if self.function.stationary is not None:
             found: Tensor = self.function.stationary(torch, slope, piece)
             return found
