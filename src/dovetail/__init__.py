@@ -68,13 +68,13 @@ _PUBLIC = {
     "solve_shards": "dovetail.sharding.solve_shards",
     "sweep": "dovetail.sweeping.sweep",
 }
-"""Where the public names are that stand in no table of parts."""
+"""The places of the public names that are in no table of parts."""
 _PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
-import_module("dovetail.solving.solve")  # light: the first solve hears Ctrl-C when it begins
+import_module("dovetail.solving.solve")  # a light import: the first solve sets its signal handlers early
 
 
 def __getattr__(name: str) -> Any:

@@ -21,13 +21,13 @@ class _PublicNames(MetaPathFinder, Loader):
         self._public, self._package = public, package
 
     def _place(self, name: str) -> str:
-        """The name beside the library of a module that has this public name."""
+        """The name, outside the library, of a module with this public name."""
         return self._package + name.removeprefix(self._public)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A module below the public name, where the package has one: a file, or one that was made."""
+        """A module below the public name, if the package has it: a file, or a generated module."""
         if not fullname.startswith(f"{self._public}."):
             return None
         place = self._place(fullname)
@@ -35,7 +35,7 @@ class _PublicNames(MetaPathFinder, Loader):
         return spec_from_loader(fullname, self) if known else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the package's own module in the place of the empty one that the import has made."""
+        """Replace the empty module that the import has made by the package's own module."""
         sys.modules[module.__name__] = import_module(self._place(module.__name__))
 
 

@@ -1,6 +1,6 @@
 """A bound and its basis, to be kept, saved and verified.
 
-A file holds the arrays in numpy's format with a JSON header; nothing in it is run.
+A file holds the arrays in numpy's format with a JSON header; reading it runs no code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dovetail.core.files import write_file
 
 FORMAT = 2
 LARGEST = 400_000_000
-"""Largest number of bytes of arrays that are read; certificates are not kept above a quarter of that."""
+"""Largest number of bytes of arrays that are read; certificates above a quarter of that are not kept."""
 SHORT = 1e-5
 """Relative: a certificate covers constraints relaxed as in the check, a bound often constraints as written.
 A shortfall up to this still confirms the bound."""
@@ -44,7 +44,7 @@ class Certificate:
     bound: float
     """In minimisation form."""
     source: str
-    """What proved it; for an engine's tree the engine's name and version."""
+    """The method that proved it; for an engine's tree the engine's name and version."""
     prices: FloatArray = field(default_factory=lambda: np.zeros(0))
     """(rows,) prices of the rows outside all parts."""
     parts: tuple[ProofPart, ...] = ()

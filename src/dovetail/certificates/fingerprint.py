@@ -1,4 +1,4 @@
-"""A problem as one short text: equal problems have equal ones, on any machine.
+"""A problem as one short text: equal problems have equal fingerprints, on any machine.
 
 It covers the arrays of the program, the columns of each block, and its network as its owner made it:
 operation by operation, before anything is multiplied out (products of weights differ in their last digits

@@ -31,7 +31,7 @@ class CertificateKind(StrEnum):
     """Whether a certificate can be verified."""
 
     CHECKED = "checked"
-    """It holds everything needed for verification."""
+    """The certificate holds everything needed for verification."""
     SOLVER = "solver"
     """The proof is the search tree of an engine, which is not recorded."""
 

@@ -71,7 +71,7 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[ProofPart] |
     if group.targets is None:
         return alone
     first, like = kinds_of(group.targets)
-    share = first.size / like.size  # alike components have the same leaves, each its own
+    share = first.size / like.size  # similar components have the same leaves, each its own copy
     targets, tolerance = group.targets.take(torch.as_tensor(first)), TOLERANCE * group.worth
     found = searched(targets, tolerance, BATCH, budget, share=share)
     if found is None:
@@ -126,8 +126,8 @@ def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) 
 
 
 HAIR = 1e-9
-"""Relative: a certificate is for so much less than the bound, because the checker computes in another
-order."""
+"""Relative: a certificate is for a bound that is lower by this fraction, because the checker computes in
+another order."""
 BOTH = "highspy", "pyscipopt"
 ENGINES = {"exact": BOTH, "tables": BOTH, "splits": BOTH, "tangents": BOTH, "scip": ("pyscipopt",)}
 """Engines whose search trees prove bounds, by source."""
@@ -138,8 +138,8 @@ HOST_SECONDS = 30.0
 SIGNS_SECONDS = 30.0
 """Time limit of branching over signs of neurons."""
 LITTLE, FEW = 5e-4, 16
-"""Relative: the value of a part may be so much less than in its search if no leaf must be halved for it;
-otherwise so many leaves are."""
+"""Relative: a part's value may be lower than in its search by this fraction if then no leaf must be halved;
+otherwise this number of leaves is halved."""
 SEARCH_SHARE = 0.4
 """Share of the time for branching over signs in all components; the rest is for the slower checker."""
 
@@ -148,7 +148,7 @@ def certify(
     problem: Problem, bound: float, source: str, seconds: float, prices: FloatArray | None = None
 ) -> Certificate | None:
     """The certificate of `bound`, in minimisation form, which `source` has proved, possibly at (rows,)
-    prices. None if there is none."""
+    prices. None if there is no such part."""
     end = time.perf_counter() + seconds
     graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
     mine = _Making(
@@ -210,7 +210,7 @@ class _Making:
     def by_signs(self) -> Certificate | None:
         """By a tree over signs of neurons."""
         mip = self._loose.mip
-        aim = self.target - 0.5 * SHORT * (1.0 + abs(self.target))  # the bound is of exact rows
+        aim = self.target - 0.5 * SHORT * (1.0 + abs(self.target))  # the bound is for exact rows
         found = sign_tree(self._problem, aim, SIGNS_SECONDS)
         if found is None:
             return None

@@ -39,7 +39,7 @@ class SignLeaves:
     condition: bool = False
 
     def of(self, target: int) -> SignLeaves:
-        """Those of one target."""
+        """The multipliers of one target."""
         mine = self.nodes.target == target
         return SignLeaves(self.nodes.take(mine), self.price[mine], self.condition)
 
@@ -97,7 +97,7 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
 
 
 def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
-    """The tree from the signs of all leaves of one target; None if they form none."""
+    """The tree from the signs of all leaves of one target; None if they do not form a tree."""
     nodes, weight = found.nodes, found.price if found.condition else torch.ones_like(found.price)
     signs = nodes.sign.numpy().astype(float)
     variable: list[int] = []

@@ -162,7 +162,7 @@ class BlockCoupling:
         else:
             y = weight = np.zeros_like(self.f)
             multiplier = self._cost
-        # in objective units, so that a sub-solver's own absolute constants mean the same everywhere
+        # in objective units, so that a sub-solver's absolute constants have the same meaning everywhere
         return AugmentedTerms(
             self._tensor(self._x),
             self._tensor(self.multiplier / self._unit),

@@ -85,7 +85,7 @@ def backward_pass(
     for weight, _, rectified in reversed(layers):
         if rectified:
             passed = left.pop() if some is None else left.pop().index_select(0, some)
-            # by what came out: in one pass, where a comparison would be another
+            # compared by the results in one pass
             gradient = torch.ops.aten.threshold_backward(gradient, passed, 0.0)
         gradient = gradient @ weight
     return gradient
@@ -112,7 +112,7 @@ class Passes:
             return None
         try:
             self._recordings[rows] = _Recording(self.layers, u)
-        except Exception:  # of memory, or of a library: the same is done kernel by kernel
+        except Exception:  # out of memory, or an error in a library: the kernels then run one by one
             self.records = False
             return None
         return self._recordings[rows]
@@ -128,7 +128,7 @@ class _Recording:
         """The owner of the last forward pass in this memory."""
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # libraries take their memory before anything is recorded
+        with torch.cuda.stream(aside):  # libraries allocate their memory before the recording
             backward_pass(layers, self._gradient, forward_pass(layers, self._u)[1])
         torch.cuda.current_stream().wait_stream(aside)
         self._forth, self._back = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
@@ -147,7 +147,7 @@ class _Recording:
 
     def backward(self, u: Tensor, gradient: Tensor, asker: object) -> Tensor:
         """Gradients of the rows that `asker` gave."""
-        if self._last is not asker:  # others went forward since
+        if self._last is not asker:  # another forward pass came in between
             self.forward(u, asker)
         self._gradient.copy_(gradient)
         self._back.replay()
@@ -169,7 +169,7 @@ class _Network(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         if ctx.recording is not None and not torch.is_grad_enabled():
             return ctx.recording.backward(ctx.u, gradients[0], ctx.asker), None
-        if ctx.after is None:  # a slope of the slope is asked for, which no recording has
+        if ctx.after is None:  # a second derivative is requested, which no recording contains
             with torch.no_grad():
                 ctx.after = forward_pass(ctx.layers, ctx.u)[1]
         return backward_pass(ctx.layers, gradients[0], ctx.after), None

@@ -103,7 +103,7 @@ class BalancedPenalty:
         return PenaltyState(rho, rho)
 
     def update(self, state: PenaltyState, iteration: int, primal: float, dual: float) -> PenaltyState:
-        """Double, halve, or leave rho."""
+        """Double, halve, or keep rho."""
         if state.changes >= self.most_changes or iteration - state.changed_at < self.pause:
             return state
         if self.relative:

@@ -18,9 +18,9 @@ There is one copy of a column, however many networks read it, and one coupling u
 paper's theorem is about. Samples that share a column or a row take their step together: a *group*. Groups of
 the same shape are a batch.
 
-What the paper does not have keeps the form it has in `split`: outputs that feed another network or must be
-whole stay in the MIP behind a second coupling, and so do classes whose rows touch more than themselves (a
-class is 0 or 1: there is no gradient to meet such a row with).
+Cases that the paper does not treat keep the form they have in `split`: outputs that feed another network or
+must be integers stay in the MIP behind a second coupling, and so do classes in rows with other columns (a
+class is 0 or 1 and has no gradient to satisfy such a row).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.options import require_choice, require_methods
 from dovetail.core.table import Part, Table
 
-if TYPE_CHECKING:  # the table is read by the command line: it must not load numpy or HiGHS
+if TYPE_CHECKING:  # this table is read by the command line: it must load neither numpy nor HiGHS
     from dovetail.core.arrays import IntArray
     from dovetail.core.mip import Mip
     from dovetail.run.engine import MipEngine

@@ -28,7 +28,7 @@ FEW_VALUES = 64
 def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """The middle of each interval, or its point nearest to 0 if it is infinite."""
     finite = np.isfinite(lower) & np.isfinite(upper)
-    with np.errstate(invalid="ignore"):  # an infinite side has no middle, and `where` drops it
+    with np.errstate(invalid="ignore"):  # an infinite interval has no middle, and `where` drops it
         return np.where(finite, 0.5 * (lower + upper), np.clip(0.0, lower, upper))
 
 

@@ -97,7 +97,7 @@ class HighsSession:
         self._set_bounds(bounds)
         if self._expansion.squares_of.size:
             return self._outer_approximation(objective, budget, start, gap, bounds)
-        cutoff = cutoff if self._live.is_mip else np.inf  # an LP that meets it ends without a point
+        cutoff = cutoff if self._live.is_mip else np.inf  # an LP that reaches the cutoff ends without a point
         status, lifted, bound = self._run(budget, gap, start, cutoff, so_far)
         if lifted is None:
             return within_cutoff(MipAnswer(status, None, np.inf, bound), cutoff)
@@ -156,7 +156,7 @@ class HighsSession:
             near = best.value - best.bound <= gap * max(1.0, abs(best.value))
             if status is MipStatus.OPTIMAL and (near or integers in explored):
                 return replace(best, status=MipStatus.OPTIMAL)
-            if converged:  # with tangents at their optimum, these integers cannot look better again
+            if converged:  # with tangents at their optimum, these integers cannot become the best again
                 explored.add(integers)
             if found.x is not None:
                 self._add_tangents(found.x)

@@ -1,6 +1,6 @@
 """The number of HiGHS's threads, which the first run in each thread fixes for all of its HiGHS objects.
 
-A run that asks for another number is refused, also runs of the user's own programs. Therefore the number is
+A run with another number is refused, including runs of the user's own programs. Therefore the number is
 checked before each of our runs and released when a solve ends.
 """
 

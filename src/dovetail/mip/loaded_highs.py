@@ -99,7 +99,7 @@ class _Callback:
         self._bound = -math.inf
 
     def begin(self, budget: Budget, heard: Heard) -> None:
-        """Before a run."""
+        """Preparation before a run."""
         self._budget, self._heard, self._rests = budget, heard, None
         self._ended = False
         self._point, self._bound = None, -math.inf
@@ -206,7 +206,7 @@ class LoadedHighs:
     def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Replace all rows from `first` on by as many others; the basis stays, so that the next solve is
         warm."""
-        basis, standing = self._highs.getBasis(), self._highs.getNumRow()  # fewer after rows were refused
+        basis, standing = self._highs.getBasis(), self._highs.getNumRow()  # fewer rows, if some were refused
         self.delete_rows(first, standing)
         self.add_rows(rows, lower, upper)
         if basis.valid and not self.is_mip and standing == first + lower.size:
@@ -263,7 +263,7 @@ class LoadedHighs:
         """Set a starting point for the next MIP solve."""
         solution = highspy.HighsSolution()
         solution.col_value = x.tolist()
-        self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
+        self._highs.setSolution(solution)  # an unusable start is not an error
 
     def run(
         self,
@@ -275,11 +275,12 @@ class LoadedHighs:
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """Minimise: status, point if there is one, and the engine's bound.
 
-        A MIP under a budget in turns rests where others work, and tells `heard` what it has before it does.
+        A MIP under a budget in turns pauses while others work, and first passes its point and bound to
+        `heard`.
 
-        A MIP ends at the relative `gap`, and where nothing can be better by more than `room`.
-        A MIP's nodes above `cutoff` are pruned. What is said then holds for points up to it only: where there
-        are none, a dearer one may be called optimal.
+        A MIP ends at the relative `gap`, or if no point can be better by more than `room`. A MIP's nodes
+        above `cutoff` are pruned. The status then covers only points up to it: if there are none, a more
+        expensive one may be called optimal.
         """
         if budget.over:
             return MipStatus.LIMIT, None, -np.inf
@@ -296,7 +297,7 @@ class LoadedHighs:
             status = self._status(budget)
             self._highs.setOptionValue("presolve", self._presolve)
             status = status if status is not None else MipStatus.LIMIT
-        self._callback.begin(Budget(), _nobody)  # whoever listened is free
+        self._callback.begin(Budget(), _nobody)  # removes the callback
         return status, self._point(status), self._bound(status)
 
     def _status(self, budget: Budget) -> MipStatus | None:

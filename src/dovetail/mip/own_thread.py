@@ -2,8 +2,8 @@
 
 Python handles signals between two Python instructions on the main thread, and SCIP may compute for half a
 minute without returning to Python. So the calling thread waits here: it handles signals, checks the clock,
-asks the work to end, and after a grace period continues without the work. Messages of the work are handled
-on the waiting thread, where the user's callback and predictors are normally called.
+asks the work to end, and after a grace period continues without the work. Messages of the work are handled on
+the waiting thread, where the user's callback and predictors are normally called.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 class Mailbox:
-    """Through which the working thread asks the waiting one to do something."""
+    """The channel by which the working thread passes tasks to the waiting one."""
 
     def __init__(self) -> None:
         self.tasks: queue.SimpleQueue[tuple[Callable[[], None], threading.Event] | None] = queue.SimpleQueue()
         self.closed = False
 
     def ask(self, task: Callable[[], None]) -> None:
-        """Ask the waiting thread to do this; returns when it is done, or when nobody waits any more."""
+        """Ask the waiting thread to do this; returns when it is done, or when that thread no longer waits."""
         done = threading.Event()
         self.tasks.put((task, done))
         while not self.closed and not done.wait(POLL_SECONDS):
@@ -45,9 +45,9 @@ class Mailbox:
 class TurnTaker:
     """Lets others have a turn in the middle of the work, and counts the work until then.
 
-    Made on the thread that works. Processor seconds are counted: nothing that HiGHS counts tells its work
-    before the end, and nothing that SCIP counts tells how long cuts take. Where the work does not look for
-    long, the waiting thread rests without it, and the next look waits for that one's turn.
+    Made on the thread that works. Processor seconds are counted: no count of HiGHS shows its work before the
+    end, and no count of SCIP shows how long cuts take. If the work does not check for long, the waiting
+    thread gives its turn away, and the next check waits for a turn.
     """
 
     def __init__(self, mailbox: Mailbox, task: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class TurnTaker:
         self._counted = self._took
 
     def look(self) -> None:
-        """A place where the work may rest: if it is time, the waiting thread does its task."""
+        """A point at which the work may pause: if it is time, the waiting thread runs its task."""
         self._took = time.thread_time()
         if self._took - self._counted >= ASK:
             self._mailbox.ask(self._counted_task)
@@ -93,15 +93,16 @@ class OwnThread(Generic[T]):
             self._mailbox.tasks.put(None)
 
     def wait(self, budget: Budget, end: Callable[[], object], grace: float = GRACE_SECONDS) -> T | None:
-        """The answer; None if the budget is over and the work did not end within `grace` seconds after
-        `end`. If memory is over but time is left, it waits on, because only finished work releases memory."""
+        """The answer; None if the budget is over and the work did not end within `grace` seconds after `end`.
+        If memory is used up but time is left, it continues to wait, because only finished work releases
+        memory."""
         self._thread.start()
         asked: float | None = None
         try:
             while self._serve():
                 over = budget.over
                 if over:
-                    end()  # again and again: SCIP forgets what it is told before it begins
+                    end()  # repeatedly: SCIP forgets a request that comes before it begins
                     patient = over is StopReason.MEMORY and budget.left > 0.0
                     asked = time.perf_counter() if asked is None or patient else asked
                     if time.perf_counter() - asked > grace:

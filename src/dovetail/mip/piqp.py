@@ -68,7 +68,7 @@ class PiqpSession:
             try:
                 return certified("PIQP", self._mip, objective, x, MipStatus.OPTIMAL, bound, bounds)
             except EngineError:
-                pass  # HiGHS is asked below
+                pass  # HiGHS is used below
         return self._rescue.solve(objective, budget=budget, start=start, gap=gap, bounds=bounds)
 
     @cached_property

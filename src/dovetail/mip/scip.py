@@ -60,7 +60,7 @@ STATUS = {
 SETTINGS = {
     "numerics/feastol": FEASIBILITY,
     "numerics/dualfeastol": 1e-9,
-    "misc/catchctrlc": False,  # Ctrl-C is ours: it returns the best point
+    "misc/catchctrlc": False,  # dovetail handles Ctrl-C and returns the best point
     "nlp/disable": True,
 }
 
@@ -137,10 +137,10 @@ def _places_to_rest(scip: Any) -> Any:
 
 
 def interrupter(model: Any) -> Callable[[], None]:
-    """An event handler that asks a running SCIP to end."""
+    """An event handler that requests the end of a running SCIP."""
 
     def interrupt() -> None:
-        with suppress(Exception):  # it may have ended by itself, and says that nothing runs
+        with suppress(Exception):  # SCIP may have ended already and then reports that nothing runs
             if model.getStage() in INTERRUPTIBLE:
                 model.interruptSolve()
 
@@ -164,8 +164,8 @@ def final_status(model: Any) -> str:
 def run_to_the_end(
     model: Any, budget: Budget, heard: Callable[[], None] = lambda: None, spent: float = 0.0
 ) -> str | None:
-    """SCIP's status at the end; None if time ran out first. `spent`: its time so far. In turns it rests
-    after `heard` was called with the known point and bound."""
+    """SCIP's status at the end; None if time ran out first. `spent`: the time used so far. In turns, it
+    pauses after `heard` was called with the known point and bound."""
     in_turns = not math.isinf(budget.slice)
     end = interrupter(model)
 
@@ -266,7 +266,7 @@ class ScipSession:
             if start is not None:
                 self._live.offer(start)
         except OutOfTime:
-            self._live = None  # half of it is written
+            self._live = None  # the model is only half written
             return nothing
         live = self._live
 
@@ -277,9 +277,9 @@ class ScipSession:
         try:
             said = live.run(budget, gap, cutoff, so_far, again=again)
         except BaseException:
-            self._live = None  # whatever state it is in
+            self._live = None  # in whatever state SCIP is
             raise
-        if said is None:  # it still computes, and cannot be used again
+        if said is None:  # SCIP still computes, and cannot be used again
             self._live = None
             return nothing
         answer = self._answer(said, self._live, objective, bounds)

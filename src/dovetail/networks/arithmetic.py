@@ -1,17 +1,19 @@
-"""Floating-point formats, as far as errors go: what one operation, a sum or a function of a library rounds.
+"""Floating-point formats as far as errors are concerned: the rounding of one operation, a sum or a library
+function.
 
-A bound is a statement about the network as it is deployed, in its own dtype, in any batch, on any
-processor. What a proof computes with is exact; the two differ by rounding, and operations say by how much at
-most, before anything is computed (Higham, Accuracy and Stability, chapter 3):
+A bound is a statement about the network as it is deployed, in its own dtype, in any batch, on any processor.
+Proofs compute with exact numbers; the difference is rounding, and each operation states its largest rounding
+before anything is computed (Higham, Accuracy and Stability, chapter 3):
 
     z = W v + b,  summed in any order, with or without fused operations:
     |computed z - z|  <=  |W| e  +  gamma (|W| (|v| + e) + |b|)        gamma = m r / (1 - m r)
 
 where v is known up to e, r is the largest relative error of one operation and m the number of operations a
-term passes through at most. Functions pass errors on by their slope and add a few units of their own.
+term passes through at most. Functions pass errors on by their slope and add a few units of their own
+rounding.
 
-These are worst cases, for all inputs between two bounds at once. What is seen in practice is smaller, by a
-factor of five to fifty; but seen is not proved.
+These are worst cases, for all inputs between two bounds at once. Observed errors are smaller, by a factor of
+five to fifty, but an observation is no proof.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 
 MORE = 3
-"""Number of operations beside the sum itself: a bias, the factors of a Gemm, a division where we multiply."""
+"""Number of operations besides the sum itself: a bias, the factors of a Gemm, a division where our code
+multiplies."""
 OURS = 2.0**-52
 """Relative rounding of our own float64 computations: two roundings."""
 ULPS = 8.0
@@ -52,7 +55,8 @@ class Arithmetic:
         return np.where(size <= self.largest, self.roundoff * size + self.smallest, np.inf)
 
     def gamma(self, operations: np.ndarray | int) -> FloatArray:
-        """The largest relative error of so many operations in sequence; infinity if it is not small."""
+        """The largest relative error of this number of operations in sequence; infinity if it is not
+        small."""
         total = np.asarray(operations * self.unit)
         with np.errstate(divide="ignore"):
             return np.where(total < 0.5, total / (1.0 - total), np.inf)

@@ -15,7 +15,7 @@ from dovetail.networks.operation import Between, Operation
 
 @dataclass(frozen=True, eq=False)
 class Functions(Operation):
-    """One of `functions.FUNCTIONS`, of single numbers."""
+    """A function of `functions.FUNCTIONS`, applied to single numbers."""
 
     kind: str
     read: IntArray
@@ -46,7 +46,7 @@ class Functions(Operation):
     ) -> FloatArray:
         """From the steepest slope between the bounds, and the function's own rounding."""
         low, high, error = low[:, self.read], high[:, self.read], error[:, self.read]
-        if self.kind == "relu":  # exact, and 0 whatever the error where it is off for sure
+        if self.kind == "relu":  # exact, and 0 for any error if the ReLU is certainly off
             return np.where(high + error <= 0.0, 0.0, error)
         known = low - error > self.function.above
         a, b = np.where(known, low - error, 1.0), np.where(known, high + error, 1.0)
@@ -66,7 +66,7 @@ def function_error(
         return np.zeros_like(low)
     values = np.maximum(np.abs(function.value(low)), np.abs(function.value(high)))
     size: FloatArray | float = 1.0 if function.bounded else 1.0 + values
-    if not (function.bounded or function.layer):  # made of several steps, which round what they read
+    if not (function.bounded or function.layer):  # made of several steps, each of which rounds its inputs
         size = size + np.maximum(np.abs(low), np.abs(high))
     own = (ULPS * arithmetic.unit + arithmetic.smallest) * size + function.off
     return np.where(values <= 0.5 * arithmetic.largest, own, np.inf)

@@ -1,14 +1,14 @@
-"""Functions of single numbers that networks are made of, by name: all that is known of each, in one place.
+"""Functions of single numbers that networks are made of, by name: all their properties, in one place.
 
 A new function is one entry here, its bend for the checker (`certificates/checker/planes.py`), and its kernel
 for ONNX (`predictors/onnx/operators/elementwise.py`) where there is none yet. Value and derivative are
-written once, for numpy and for torch. All else follows: between two bends the slope only rises or only falls,
-so that slopes are extreme at the ends of an interval and at the bends inside it, and
+written once, for numpy and for torch. Everything else follows: between two bends the slope only rises or only
+falls, so that slopes are extreme at the ends of an interval and at the bends inside it, and
 `bounds/planes/relaxation.py` finds lines below and above the function in the same way.
 
-A function has one slope at every point (of all but ReLU this is used). What has kinks or is made of straight
-pieces (leaky ReLU, clamp, hard swish, a maximum) is written with ReLUs instead, in
-`predictors/torch/traced.py`; so is what has options (celu).
+A function has one slope at every point (of all but ReLU this is used). Functions with kinks or straight
+pieces (leaky ReLU, clamp, hard swish, a maximum) are written with ReLUs instead, in
+`predictors/torch/traced.py`; so are functions with options (celu).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from scipy import special
 from dovetail.core.arrays import FloatArray
 
 Formula = Callable[[Any, Any], Any]
-"""Of a library (`NUMPY` or torch), and an array of it."""
+"""A library (`NUMPY` or torch), and an array of it."""
 
 NUMPY = SimpleNamespace(
     sigmoid=special.expit, erf=special.erf, erfc=special.erfc, atan=np.arctan, asinh=np.arcsinh,
     tanh=np.tanh, cosh=np.cosh, exp=np.exp, expm1=np.expm1, log=np.log, logaddexp=np.logaddexp, sqrt=np.sqrt,
     square=np.square, where=np.where, clip=np.clip, zeros_like=np.zeros_like,
 )  # fmt: skip
-"""What formulas take from a library, by torch's names."""
+"""The operations that formulas use from a library, by torch's names."""
 
 ROOT = math.sqrt(8.0 / math.pi)
 CUBIC = 0.044715
@@ -40,7 +40,8 @@ CUBIC = 0.044715
 SHORT_OF_SOFTPLUS = math.exp(-20.0)
 """torch takes softplus(x) for x from 20 on."""
 NEAR, PAD = 1e-3, 1e-9
-"""How near to `lowest_at` a function may be least; relative, what slopes and that least value may be off."""
+"""Width of the interval around `lowest_at` in which a function may be least; relative, the error of slopes
+and of that least value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,39 +52,41 @@ class ScalarFunction:
     formula: Formula
     derivative: Formula
     bends: tuple[float, ...] = ()
-    """Where it turns from convex to concave or back, in their order."""
+    """The bends, where it turns from convex to concave or back, in increasing order."""
     convex_first: bool = True
-    """Whether it is convex left of the first bend."""
+    """Whether the function is convex left of the first bend."""
     stationary: Callable[[Any, Any, int], Any] | None = None
-    """Where it has a given slope, in a piece between bends by number; without, a table tells. For torch."""
+    """The point with a given slope, in a piece between bends by number; without it, a table is used. For
+    torch."""
     lowest_at: float | None = None
-    """Where it is least, if it falls before and rises after; None if it only rises or only falls."""
+    """The point where the function is least, if it falls before and rises after; None if it only rises or
+    only falls."""
     least: float = -math.inf
     most: float = math.inf
-    """Bounds that no value leaves."""
+    """Bounds of all values."""
     above: float = -math.inf
-    """It is defined right of here only."""
+    """The function is defined right of this number only."""
     rises: bool = False
-    """Whether it rises strictly, and so may be left out before a class is read off."""
+    """Whether the function rises strictly, and so may be dropped before a class is decided."""
     off: float = 0.0
-    """How far libraries are from it on purpose."""
+    """The largest deliberate deviation of libraries from the formula."""
     torch: str = ""
-    """torch's operation, where it has another name."""
+    """torch's operation, if it has another name."""
     gate: tuple[str, ...] | None = None
-    """Where it is its number times functions of that number, one after the other: these. Exporters write it
-    so; one function has tighter lines than a product."""
+    """If the function is its argument times functions of the argument, one after the other: these functions.
+    Exporters write it as a product; the function itself has tighter lines."""
     layer: str = ""
-    """The class of `torch.nn` that is nothing but this function, where layers are written out with it; Keras
-    has it by our name, and ONNX by that of the class. Libraries compute it to a few units of its value."""
+    """The class of `torch.nn` for exactly this function, if layers are written out with it; Keras uses our
+    name, and ONNX the name of the class. Libraries compute it to a few units in the last place."""
 
     @property
     def bounded(self) -> bool:
-        """Whether its values, and so what rounding does to them, stay below 1 in size."""
+        """Whether its values, and so the effects of rounding on them, stay below 1 in size."""
         return self.least >= -1.0 and self.most <= 1.0
 
     @property
     def operation(self) -> str:
-        """What torch calls it."""
+        """torch's name of the function."""
         return self.torch or self.name
 
     def value(self, z: FloatArray) -> FloatArray:
@@ -91,7 +94,7 @@ class ScalarFunction:
         return np.asarray(self.formula(NUMPY, z))
 
     def range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest value between two bounds; NaN or infinite where it is not defined."""
+        """The least and the largest value between two bounds; NaN or infinite if it is not defined there."""
         ends = self.value(low), self.value(high)
         least, most = np.minimum(*ends), np.maximum(*ends)
         if self.lowest_at is not None:
@@ -110,15 +113,15 @@ class ScalarFunction:
         return np.asarray(np.minimum.reduce(self._slopes(low, high)) * (1.0 - PAD))
 
     def _slopes(self, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-        """At the ends, and at the bends between them."""
+        """The values at the ends, and at the bends between them."""
         points = [low, high, *(np.clip(bend, low, high) for bend in self.bends)]
         with np.errstate(all="ignore"):  # a slope that is too small to be seen is 0
             return [np.asarray(self.derivative(NUMPY, z)) for z in points]
 
 
 def _either_side(size: Any, piece: int) -> Any:
-    """Of two points as far from 0, that in the convex piece left of 0 or that in the concave piece right of
-    0."""
+    """Of two points at equal distance from 0, the one in the convex piece left of 0 or the one in the concave
+    piece right of 0."""
     return -size if piece == 0 else size
 
 
@@ -132,7 +135,7 @@ def _where_sigmoid(t: Any, slope: Any, piece: int) -> Any:
 
 
 def _normal(t: Any, z: Any) -> Any:
-    """The share of the normal distribution left of z; small ones as exactly as large ones."""
+    """The normal distribution function at z; small values are as accurate as large ones."""
     return 0.5 * t.erfc(-z / math.sqrt(2.0))
 
 
@@ -240,6 +243,6 @@ _ALL = (
 )  # fmt: skip
 
 FUNCTIONS = {function.name: function for function in _ALL}
-"""All of them, by name."""
+"""All functions, by name."""
 LAYERS = {function.name: function for function in _ALL if function.layer}
-"""Those that layers are written out with."""
+"""Functions with which layers are written out."""

@@ -182,7 +182,7 @@ class GraphBuilder:
     def graph(self, outputs: Expressions) -> Graph:
         """The graph of these outputs, without steps that they do not need."""
         place, size = self.affine(outputs), len(outputs.constant)
-        if not place:  # the inputs are handed on
+        if not place:  # the inputs are passed on
             return Graph(self._inputs, (GraphStep(Affine((np.eye(size),), np.zeros(size)), (0,), size),))
         return Graph(self._inputs, tuple(_needed(self._steps[:place])))
 

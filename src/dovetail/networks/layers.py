@@ -67,8 +67,7 @@ def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:
 
 
 def folded(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The same layers with neighbouring dense ones multiplied out, and without those that pass their input
-    on."""
+    """The same layers with neighbouring dense ones multiplied out, and without identities."""
     found: list[Layer] = []
     for layer in layers:
         before = found[-1] if found else None

@@ -32,7 +32,7 @@ class Normalised(RowOperation):
         a, b = low[:, self.read], high[:, self.read]
         least, most = self._centred(a, b)
         size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True)
-        pad = MOMENTS * FLOAT64.gamma(self.read.shape[1] + MORE) * size  # what these sums are off themselves
+        pad = MOMENTS * FLOAT64.gamma(self.read.shape[1] + MORE) * size  # the errors of these sums themselves
         least, most = least - pad, most + pad
         rate = self._rate(np.maximum(np.maximum(least, -most), 0.0))
         slowest = self._rate(np.maximum(np.abs(least), np.abs(most)))
@@ -46,8 +46,8 @@ class Normalised(RowOperation):
     ) -> FloatArray:
         """A change of c, as long as d in all, changes the result by at most d / sqrt(mean of c^2 + eps).
 
-        What rounding does on the way (to the mean, to c, to the squares) is a change of c, however it is
-        computed: in two rounds or in one, with sums of squares of what is left of a running mean.
+        Rounding on the way (in the mean, in c, in the squares) acts like a change of c, in every way of
+        computing it: in two passes or in one, with running sums of squares.
         """
         count = self.read.shape[1]
         a, b = low[:, self.read], high[:, self.read]
@@ -55,7 +55,7 @@ class Normalised(RowOperation):
         size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True) + e
         moved = 2.0 * e + MOMENTS * arithmetic.gamma(count + MORE) * size
         least, most = self._centred(a, b)
-        left = np.maximum(np.maximum(np.maximum(least, -most), 0.0) - moved, 0.0)  # also of what is changed
+        left = np.maximum(np.maximum(np.maximum(least, -most), 0.0) - moved, 0.0)  # also of changed inputs
         root = np.sqrt(count)
         own = arithmetic.gamma(np.array(count + MORE + ULPS)) * root + arithmetic.smallest  # of the variance
         off = root * moved * self._rate(left) * (1.0 + 4.0 * arithmetic.roundoff) + own

@@ -24,7 +24,7 @@ Between = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Operation(ABC):
-    """The interface of an operation. Integer fields are places of numbers that it reads."""
+    """The interface of an operation. Integer fields are places of numbers that the operation reads."""
 
     @property
     @abstractmethod

@@ -14,7 +14,7 @@ from dovetail.networks.operation import Between, Operation
 
 @dataclass(frozen=True, eq=False)
 class Products(Operation):
-    """Of pairs of numbers."""
+    """An operation on pairs of numbers."""
 
     left: IntArray
     right: IntArray

@@ -33,7 +33,7 @@ from dovetail.networks.sums import Sums
 
 Provenance = Literal["layers", "trace"]
 """Layers of exact types, whose code is known; or operations that were seen to be carried out on one row. Both
-are held against the predictor before a proof rests on them, a trace at more points."""
+are compared with the predictor before a proof uses them, a trace at more points."""
 NOTHING = -1
 """Stands for a missing number, which a maximum ignores."""
 LARGEST = 20_000_000
@@ -54,7 +54,7 @@ class Program:
     formats: frozenset[str]
     """Dtypes of all numbers, by numpy's names."""
     convolves: bool
-    """Whether there are convolutions, which libraries compute in ways of their own."""
+    """Whether there are convolutions, which libraries compute by their own algorithms."""
     arithmetic: Arithmetic | None = None
     """The arithmetic of the program; None if not known, and then nothing can be proved about its values."""
     provenance: Provenance = "trace"
@@ -77,7 +77,7 @@ class Program:
         """(n, count) bounds of all numbers, operation by operation, for inputs between (n, d) bounds."""
         low, high = np.empty((2, len(lower), self.count))
         low[:, : self.inputs], high[:, : self.inputs] = lower, upper
-        with np.errstate(all="ignore"):  # what is not a number counts as unknown
+        with np.errstate(all="ignore"):  # NaN counts as unknown
             for one, start, end in self._placed():
                 low[:, start:end], high[:, start:end] = one.range(low[:, :start], high[:, :start])
         return low, high
@@ -85,10 +85,11 @@ class Program:
     def errors(
         self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of each output, for inputs between (n, d) bounds: its bounds, and how far the network may be off.
+        """For each output, with inputs between (n, d) bounds: its bounds, and the largest error of the
+        network.
 
-        Equal bounds give the error at a point. Infinity where nothing can be said: too long a sum for the
-        format, or numbers it cannot hold.
+        Equal bounds give the error at a point. Infinity if no bound is known: too long a sum for the format,
+        or numbers beyond it.
         """
         some = list(pieces(len(lower), 3 * self.count, times=AT_ONCE)) or [slice(0, 0)]
         found = [self._errors(arithmetic, lower[part], upper[part]) for part in some]
@@ -101,7 +102,7 @@ class Program:
         low, high = self.ranges(lower, upper)
         error = np.empty(low.shape)
         error[:, : self.inputs] = arithmetic.cast(lower, upper)
-        with np.errstate(all="ignore"):  # what is not a number counts as unknown
+        with np.errstate(all="ignore"):  # NaN counts as unknown
             for one, start, end in self._placed():
                 require_time()
                 off = one.error(arithmetic, low[:, :start], high[:, :start], error[:, :start])
@@ -109,7 +110,7 @@ class Program:
         return low[:, self.outputs], high[:, self.outputs], error[:, self.outputs]
 
     def graph(self, shift: float = 0.0) -> Graph:
-        """The graph of the program, its outputs moved by `shift`."""
+        """The graph of the program, with its outputs shifted by `shift`."""
         return self._graph if shift == 0.0 else self._built(shift)
 
     @cached_property
@@ -138,7 +139,7 @@ class Program:
         return self, ""
 
     def with_more_inputs(self, extra: int) -> Program:
-        """The same program with more inputs after its own, which it ignores."""
+        """The same program with additional inputs after its own, which it ignores."""
         if not extra:
             return self
 
@@ -226,15 +227,15 @@ class Recording:
         return self.add(Sums(nothing, np.zeros((len(bias), 0)), bias, np.zeros(len(bias)), exact=True))
 
     def functions(self, kind: str, read: IntArray) -> IntArray:
-        """Of single numbers."""
+        """An operation on single numbers."""
         return self.add(Functions(kind, read), read=read)
 
     def products(self, left: IntArray, right: IntArray) -> IntArray:
-        """Of pairs of numbers."""
+        """An operation on pairs of numbers."""
         return self.add(Products(left, right), read=np.minimum(left, right))
 
     def maxima(self, read: IntArray) -> IntArray:
-        """Of each row, ignoring `NOTHING`."""
+        """The largest of each row, ignoring `NOTHING`."""
         largest = read.max(axis=1, keepdims=True)
         return self.add(Maxima(np.where(read == NOTHING, largest, read)), read=largest)
 

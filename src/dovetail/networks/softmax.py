@@ -34,7 +34,7 @@ class Softmax(RowOperation):
         """Each share is increasing in its own number and decreasing in the others."""
         a, b = low[:, self.read], high[:, self.read]
         width, count = _width(a, b), self.read.shape[1]
-        near = (ULPS + count + width) * OURS  # what these sums are off themselves
+        near = (ULPS + count + width) * OURS  # the errors of these sums themselves
         least = np.fmax(a - np.logaddexp.reduce(b, axis=2, keepdims=True) - near, -width - np.log(count))
         most = np.fmin(b - np.logaddexp.reduce(a, axis=2, keepdims=True) + near, 0.0)
         if not self.logarithm:

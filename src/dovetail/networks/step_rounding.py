@@ -1,9 +1,10 @@
-"""How far each step of a graph may be from what the deployed network computes there, given what it reads.
+"""The largest difference between each step of a graph and the deployed network, given the same inputs of the
+step.
 
-`Program.errors` passes errors on from operation to operation by the largest weights that there can be, which
-for a network of six layers in float32 comes to whole logits. A bound that follows the network backwards knows
-what each step's own error can do to its outputs: hardly more than the network's slopes, since neurons that
-keep their sign pass errors on or stop them. So here errors are given step by step, and nothing is passed on:
+`Program.errors` passes errors on from operation to operation by the largest possible weights, which adds up
+to whole logits for a float32 network of six layers. A bound that follows the network backwards knows the
+effect of each step's own error on the outputs: hardly more than the network's slopes, since neurons with a
+fixed sign pass errors on or stop them. So here each step states its own error, and no error is passed on:
 
     affine         |computed - exact|  <=  rate (|W| |v| + |b|) + more      v as computed before
     function                           <=  more
@@ -32,14 +33,14 @@ class StepRounding:
     """Per value: relative to the absolute terms of a sum for affine steps, to the size for inputs, otherwise
     0."""
     more: tuple[FloatArray, ...]
-    """Per value: the absolute part."""
+    """The absolute error of each value."""
     largest: float
-    """Sums beyond this may overflow, and then nothing is known."""
+    """Sums beyond this may overflow, so that no bound is known."""
 
 
 def step_rounding(program: Program, graph: Graph) -> StepRounding | None:
     """The errors for a chain of layers, one operation per step; a graph may end in an additional identity.
-    Biases of the graph may differ, because a threshold is included. None if a step is no operation with the
+    Biases of the graph may differ, because a threshold is included. None if a step has no operation with the
     same error for all inputs."""
     arithmetic = program.arithmetic
     if arithmetic is None or program.provenance != "layers":
@@ -79,7 +80,7 @@ def _own(one: Operation, arithmetic: Arithmetic, step: GraphStep) -> tuple[Float
 
 
 def _handed_on(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
-    """An identity step that nobody computes."""
+    """An identity step without any computation."""
     operation = step.operation
     if not isinstance(operation, Affine) or len(operation.weights) > 1:
         return None

@@ -25,7 +25,7 @@ class Sums(Operation):
     bulk: FloatArray
     """Additional absolute terms of each sum, to which rounding is relative, too."""
     exact: bool = False
-    """Whether nothing is rounded (constants)."""
+    """Whether the operation is exact (constants)."""
 
     @classmethod
     def dense(cls, first: int, weight: FloatArray, bias: FloatArray) -> Sums:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.core.table import Part, Table
 
-if TYPE_CHECKING:  # the table is read with the package: it must not load torch
+if TYPE_CHECKING:  # this table is read with the package: it must not load torch
     from dovetail.run.network_step import NnSolver
 
 SUB_SOLVERS: Table[NnSolver] = Table(

@@ -2,12 +2,11 @@
 
     min  objective(u) - mu * sum log(slack)        slack: distance to each finite bound and each row
 
-for mu = mu0, 0.1 mu0, ... : Newton steps by conjugate gradients (five of them), shortened so that
-every point stays strictly inside. Idea: many rows on the network's outputs cost a projection
-dearly but a barrier little. Advice: leave `mu` alone. Weakness: slower than projected gradient
-where there is only a box; needs an interior, so equality rows are refused by name; the set is
-not convex, so the search for a first interior point may fail on a feasible set: those samples fall
-back to projected gradient, and the answer says so.
+for mu = mu0, 0.1 mu0, ... : Newton steps by conjugate gradients (five of them), shortened so that every point
+stays strictly inside. Idea: many rows on the network's outputs cost a projection dearly but a barrier little.
+Advice: keep the default of `mu`. Weakness: slower than projected gradient if there is only a box; needs an
+interior, so equality rows are refused by name; the set is not convex, so the search for a first interior
+point may fail on a feasible set: those samples use projected gradient instead, and the answer reports it.
 
 Curvature is exact where the network is smooth, through second derivatives of the whole objective.
 A ReLU network has none: only the Gauss-Newton part is used there.
@@ -289,7 +288,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Bu
         callback=stop_in_time,
     )
     point = into_box(block, torch.as_tensor(found.x, device=device).reshape(shape) * scale)
-    # a sample that left its rows, or got worse, keeps the point it came with
+    # a sample that violates its rows, or got worse, keeps its starting point
     better = _row_barrier(barrier, point, mu) <= _row_barrier(barrier, u, mu)
     return torch.where(better.unsqueeze(1), point, u)
 

@@ -15,9 +15,9 @@ block has rows on its outputs.
 
 Back into the feasible set: the box, and rows on a sample's own inputs and network values.
 
-Rows on f(u) make the set non-convex, so there is no exact projection. Instead: the shortest
-Gauss-Newton step that meets the violated rows to first order, with the box respected,
-shortened until the worst violation falls; at most `ROUNDS` times. What is left is reported.
+Rows on f(u) make the set non-convex, so there is no exact projection. Instead: the shortest Gauss-Newton step
+that meets the violated rows to first order, with the box respected, shortened until the worst violation
+falls; at most `ROUNDS` times. The remaining violation is reported.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class ProjectedGradient:
         return f"projected-gradient ({self.rule}, {self.steps} steps of {self.lr:g})"
 
     def refuses(self, block: NetworkBlock) -> str | None:
-        """Takes every block."""
+        """Any block is supported."""
         return None
 
     def solve(

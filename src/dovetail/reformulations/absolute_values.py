@@ -7,8 +7,8 @@ becomes
     x = w + p - q,   a = c + s p + t q + r,        p, q, r >= 0
 
 with a and x replaced by their new parts in every other row, and a in the objective. Each point of one form is
-a point of the other. An L1 ball written as `a >= |x - w|, sum a <= B` is then the ball that
-`x = w + p - q, sum p + q <= B` is: methods that know a set of inputs by its moves know both.
+a point of the other. An L1 ball written as `a >= |x - w|, sum a <= B` then has the same form as `x = w + p -
+q, sum p + q <= B`: methods that describe a set of inputs by its moves recognise both.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _AbsoluteValues:
         for (value, x), mine in sides.items():
             rising = [side for side in mine if side.slope > 0.0]
             falling = [side for side in mine if side.slope < 0.0]
-            # of several sides of one direction, or an a over several inputs (a maximum), nothing is split
+            # several sides of one direction, or an a over several inputs (a maximum), are not split
             if len(rising) == len(falling) == 1 and len(inputs_of[value]) == 1 and x not in taken:
                 taken.add(x)
                 found.append((rising[0], falling[0]))
@@ -190,13 +190,13 @@ def _split(given: Reformulated, vs: _AbsoluteValues) -> Mip:
     free = np.zeros(mip.n_rows, dtype=bool)
     free[vs.rows] = True
     shift = np.where(free, 0.0, mip.A @ (pick.T @ constant))
-    kept = sp.diags_array(np.where(free, 0.0, 1.0)) @ mip.A  # rows that limit nothing have no entries
+    kept = sp.diags_array(np.where(free, 0.0, 1.0)) @ mip.A  # rows without limits have no entries
     A = sp.block_array(
         [[kept @ sp.diags_array(elsewhere), kept @ pick.T @ by_parts], [pick, -by_parts]],
         format="csr",
     )
     A.eliminate_zeros()
-    paid = np.concatenate([mip.cost[vs.value], zeros])  # what x costs stays with x
+    paid = np.concatenate([mip.cost[vs.value], zeros])  # the cost of x stays with x
     cost = mip.cost.copy()
     cost[vs.value] = 0.0
     room = vs.rounding

@@ -1,8 +1,8 @@
 """Indicator constraints ("if the binary is 1, this row holds") as rows with a big M, or as blocks.
 
-The indicators of every tool come here in one form. M is the largest violation of the row when it is switched
-off: from the box, or, if that is infinite, from the LP relaxation. Both are proved for all points that the
-check accepts.
+The indicators of every tool are converted to one form here. M is the largest violation of the row when it is
+switched off: from the box, or, if that is infinite, from the LP relaxation. Both are proved for all points
+that the check accepts.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def with_indicators(
         return mip, ()
     sides, M = sides.some(~small), M[~small]
     relaxation = _Relaxation(mip, box)
-    for k in np.argsort(-M, kind="stable")[:MOST_PROGRAMS]:  # those without any M come first
+    for k in np.argsort(-M, kind="stable")[:MOST_PROGRAMS]:  # rows without any M come first
         M[k] = min(M[k], _big_m(relaxation.most(sides, k, budget) - sides.limit[k]))
     limited = M <= LARGEST_M
     left = np.unique(sides.indicator[~limited])
@@ -118,7 +118,7 @@ class _Relaxation:
         lower, upper = self._box.lower.copy(), self._box.upper.copy()
         lower[sides.binary[k]] = upper[sides.binary[k]] = 1.0 - sides.active[k]
         answer = self._lp.minimise(-sides.C[[k]].toarray()[0], 0.0, budget, (lower, upper))
-        return -answer.bound  # -infinity where it can never be switched off
+        return -answer.bound  # -infinity if the row can never be switched off
 
 
 def _add_block(problem: Problem, indicator: Indicator) -> None:

@@ -1,15 +1,15 @@
-"""Probabilities that are only asked to be large or small: rows on their logits instead.
+"""Limits on probabilities become rows on their logits.
 
     p = sigmoid(z),  p >= 0.9                 becomes   z >= log(0.9 / 0.1)
     (p_0, p_1) = softmax(z_0, z_1)            likewise, of z_1 - z_0
 
-A sigmoid rises strictly, so nothing is lost, and what is left of the network is dense layers and ReLUs: it
-can be written out, branched over and proved, which a sigmoid at its end would prevent. Descents gain too:
-where a probability is nearly 0 or 1 its gradient vanishes, that of its logit does not.
+A sigmoid rises strictly, so the limits are equivalent, and the rest of the network is dense layers and ReLUs:
+it can be written out, branched over and proved, which a sigmoid at its end would prevent. Descents improve
+too: where a probability is nearly 0 or 1 its gradient vanishes, but not that of its logit.
 
 The network that gives the logits is a float64 copy, the probability that counts is the deployed network's.
-The rows for a bound allow for all that can be between the two: the check's tolerance on p, what the
-deployed network rounds at most, and what the copy rounds.
+The rows for a bound allow for every difference between the two: the check's tolerance on p, and the largest
+rounding of the deployed network and of the copy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ round."""
 OUTWARD = 1e-12
 """Relative: above the rounding of the logarithm in a limit."""
 P_ROUNDING = 4.0 * float(np.finfo(float).eps)
-"""The rounding of limits on p before their logarithm; near 1 it is much of a logit."""
+"""The rounding of limits on p before their logarithm; near 1 it is a large part of a logit."""
 NEVER_LIMITS = -1.0, 2.0
 """Bounds of probabilities that no block writes any more; finite, for methods that need a box."""
 

@@ -1,8 +1,8 @@
-"""One order for problems that list the same things in different ways: where the presolve begins and ends.
+"""One order for problems that list the same items in different ways: the presolve begins and ends with it.
 
-A modeller may add a predictor once for n samples or n times for one; columns and rows stand in any order, and
-a row may be multiplied by any number. What a method meets first, it tries first, so that each of these would
-be a problem of its own. Here
+A modeller may add a predictor once for n samples or n times for one; columns and rows may have any order, and
+a row may be multiplied by any number. Methods try items in their order, so that each of these forms would
+behave like another problem. Here
 
     blocks of one predictor   are one block with all their samples
     columns                   stand as predictors read and write them; each of the others stands beside the
@@ -10,10 +10,10 @@ be a problem of its own. Here
                               are in the same order in all blocks
     rows                      stand by the first of these columns that they have, whose entry is positive
 
-Columns and rows are told apart by colours (Weisfeiler and Leman): a column begins with its place in the
+Columns and rows are distinguished by colours (Weisfeiler and Leman): a column begins with its place in the
 blocks, its cost, its bounds; a row's colour is made of the colours and entries of its columns, a column's of
-its rows. Of those that nothing tells apart one is made the first, which tells others apart; what is symmetric
-is then the same problem in any order.
+its rows. Among items with equal colours one is made the first, which distinguishes others; symmetric problems
+are then equal in any order.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class _Form:
         mip = given.mip
         names = None if mip.names is None else [mip.names[j] for j in self.kept]
         row_names = None if mip.row_names is None else [mip.row_names[i] for i in self.rows]
-        decided = self.lower == self.upper  # what was found out of these is of no use to anybody
+        decided = self.lower == self.upper  # bounds derived from contradictory rows are useless
         integer = np.where(decided, mip.integer[self.kept], self.integer)
         host = Mip(
             self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, integer,
@@ -209,7 +209,7 @@ class _Form:
 
     def _single_entries(self) -> bool:
         """Rows with one entry beside fixed columns become bounds; rows without any are removed. A fixed
-        output counts too, because its network is checked anyway."""
+        output counts too, because its network is checked in any case."""
         decided = (self.lower == self.upper) & ~self._known()[1]
         rows, columns = row_of_entries(self.A), self.A.indices
         sizes = np.bincount(rows, ~decided[columns], self.A.shape[0])
@@ -222,7 +222,7 @@ class _Form:
             raise _ContradictionError
         entries = np.flatnonzero((sizes[rows] == 1) & ~decided[columns])
         one, column, a = rows[entries], columns[entries], self.A.data[entries]
-        room = np.where(self.integer[column], TOLERANCE, 0.0)  # the check forgives it
+        room = np.where(self.integer[column], TOLERANCE, 0.0)  # within the tolerance of the check
         ends = np.sort([(low[one] - room) / a, (high[one] + room) / a], axis=0)
         whole = self.integer[column]
         ends[0, whole], ends[1, whole] = np.ceil(ends[0, whole] - HAIR), np.floor(ends[1, whole] + HAIR)
@@ -277,9 +277,9 @@ class _Form:
         return True
 
     def _tightened(self) -> bool:
-        """Turn a row into an equation if it alone keeps a column up and a smaller value is never worse. The
-        column has a nonnegative cost, no predictor uses it, and every other row allows smaller values. Then
-        some optimal point satisfies the row with equality."""
+        """Turn a row into an equation if it is the only row that bounds a column from below and smaller
+        values never hurt. The column has a nonnegative cost, no predictor uses it, and every other row allows
+        smaller values. Then some optimal point satisfies the row with equality."""
         read, written = self._known()
         free = ~(read | written | self.integer) & (self.sign * self.cost >= 0.0)
         rows, columns, a = row_of_entries(self.A), self.A.indices, self.A.data
@@ -364,7 +364,7 @@ class _Form:
         self.row_lower, self.row_upper = self.row_lower - shift, self.row_upper - shift
         size = sp.csr_array(abs(self.A) @ abs(onto))
         self.A = sp.csr_array(self.A @ onto)
-        left = (abs(self.A) - CANCELLED * size) > 0.0  # what is smaller is what rounding leaves of a zero
+        left = (abs(self.A) - CANCELLED * size) > 0.0  # smaller numbers are the rounding of a zero
         self.A = sp.csr_array(self.A.multiply(left))
         self.A.eliminate_zeros()
         self.A.sort_indices()
@@ -386,7 +386,7 @@ class _Form:
             return False
         n, gone = self.cost.size, np.zeros(self.cost.size, dtype=bool)
         part_of, by = np.arange(n), np.ones(n)
-        for join in reversed(joins):  # a sum may be a part of another one
+        for join in reversed(joins):  # a sum may be part of another sum
             gone[join.second] = True
             part_of[join.second], by[join.second] = part_of[join.first], by[join.first] * join.ratio
         place = np.cumsum(~gone) - 1
@@ -476,7 +476,7 @@ class _Definition:
     row: int
     """-1 where the row stays: it says something of the others."""
     alias: int | None = None
-    """What predictors that read the column read instead."""
+    """The column that predictors read instead of this one."""
 
 
 def _finite(values: FloatArray) -> FloatArray:
@@ -495,10 +495,10 @@ class _Definitions:
         self._used = np.zeros(form.cost.size, dtype=bool)
         """Columns that others are replaced by."""
         self._moved = np.zeros(form.cost.size, dtype=bool)
-        """Columns whose bounds are others now."""
+        """Columns whose bounds have changed."""
 
     def found(self) -> Iterator[_Definition]:
-        """All of them; bounds of what stays are tightened on the way."""
+        """All replaceable columns; the bounds of the others are tightened on the way."""
         form = self._form
         nobody = ~(self._read | self._written)
         for j in np.flatnonzero(nobody & (form.lower == form.upper) & (form.cost.size > 1)):
@@ -520,8 +520,8 @@ class _Definitions:
                 yield made
 
     def _may_define(self) -> BoolArray:
-        """(rows,) which have a slack, or a column that they may limit as much as its bounds do, or more: the
-        others are not looked at one by one. Sums are taken with room for rounding."""
+        """(rows,) which rows have a slack, or a column that they may limit at least as much as its bounds do:
+        the others need not be examined one by one. Sums are taken with room for rounding."""
         form, A = self._form, self._form.A
         rows, d, a, count = row_of_entries(A), A.indices, A.data, A.shape[0]
         free = ~(form.integer | self._read | self._written)[d]
@@ -569,7 +569,7 @@ class _Definitions:
         )
 
     def _free(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
-        """A column that nothing limits but the row, which all other rows then do without."""
+        """A column that only this row limits, so that the other rows can do without it."""
         form = self._form
         least, most = np.sort([a * form.lower[columns], a * form.upper[columns]], axis=0)
         for k in np.flatnonzero(np.abs(a) >= PIVOT * np.abs(a).max()):
@@ -586,14 +586,14 @@ class _Definitions:
         return None
 
     def _slack(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
-        """A column of this row alone that costs nothing: its bounds become the sides of the row."""
+        """A column of this row alone without cost: its bounds become the sides of the row."""
         form = self._form
         for k in np.flatnonzero((self._rows_of[columns] == 1) & (form.cost[columns] == 0.0)):
             d = int(columns[k])
             if form.integer[d] or self._read[d] or self._written[d] or self._used[d]:
                 continue
             made = self._by_row(i, columns, a, int(k), -1)
-            # in units of the slack, where these are larger: the check forgives as much in both
+            # in units of the slack, if they are larger: the check tolerates the same amount in both
             unit = max(1.0, 1.0 / abs(a[k]))
             ends = np.sort(-unit * a[k] * np.array([form.lower[d], form.upper[d]]))
             entries = slice(form.A.indptr[i], form.A.indptr[i + 1])

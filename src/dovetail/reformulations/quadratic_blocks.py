@@ -2,18 +2,18 @@
 
     objective or row:   ... + w q            q = x'Qx, a block's output
 
-Terms are taken apart as far as variables do not mix, so that each block reads few columns; squares of single
-variables, products, and forms with the same Q are samples of one block each. The square of a binary is
-the binary. A column is made once, however many rows hold its term.
+Terms are separated as far as variables do not mix, so that each block reads few columns; squares of single
+variables, products, and forms with the same Q are samples of one block each. The square of a binary is the
+binary. A column is made once, however many rows hold its term.
 
 The objective's squares are completed: w x^2 + c x becomes w (x - s)^2. A distance that is multiplied out is a
-small difference of large numbers; as one square, it is as exact as x.
+small difference of large numbers; as a single square it is as exact as x.
 
 A quadratic form as a predictor: x'Qx in float64, with exact gradients, known operation by operation.
 
-A form that bends one way only is a sum of squares, after its directions were told apart: planes below a
-square are tangents, and nothing is lost by them. Any other is the sum of its products and squares, whose
-envelopes over a box (McCormick) are the best there are for each of them alone.
+A form with curvature of one sign is a sum of squares in its principal directions: planes below a square are
+tangents, which lose nothing. Any other form is the sum of its products and squares, whose envelopes over a
+box (McCormick) are the best for each of them alone.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from dovetail.networks.arithmetic import FLOAT64
 from dovetail.networks.program import Program, Recording
 
 MOST_MIXED = 1000
-"""Variables of one form: to tell its directions apart takes their cube, seconds from here on. What is larger
-is left as products, which is exact but proves less."""
+"""Variables of one form: separating its directions takes their cube, seconds from here on. Larger forms
+remain products, which is exact but proves less."""
 
 FARTHEST = 1e6
-"""The centre of a completed square: beyond, its own square has fewer digits than are asked for."""
+"""The centre of a completed square: beyond this, its own square has too few digits."""
 MOST_CENTRES = 64
-"""Squares with different centres are blocks of their own, each evaluated by itself: more squares than that
+"""Squares with different centres are blocks of their own, each evaluated separately: more squares than that
 stay multiplied out, in one block."""
 IN_RANGE = 1e-12
-"""A centre has to explain the linear part of a form to this, relative to it."""
+"""A centre has to reproduce the linear part of a form up to this relative error."""
 
 SQUARE, PRODUCT = np.ones((1, 1)), np.array([[0.0, 0.5], [0.5, 0.0]])
 
 
 def with_quadratics(problem: Problem, terms: Sequence[QuadraticTerms]) -> Problem:
-    """`problem` with the terms in it. What was read is incomplete before: nothing may be derived from it."""
+    """`problem` with the terms in it. Reading is incomplete before this: no bound may be derived from it."""
     found = _Forms(problem.mip)
     for part in terms:
         found.add(part)
@@ -76,11 +76,11 @@ def _names(Q: FloatArray) -> Iterator[str]:
 
 @dataclass(eq=False)
 class _Forms:
-    """Forms while they are collected, and where they are added to."""
+    """Collected forms, and the rows or objective to which they belong."""
 
     mip: Mip
     samples: dict[bytes, tuple[QuadraticFunction, dict[tuple[int, ...], int]]] = field(default_factory=dict)
-    """By what is in it: a form, and the new column for each tuple of columns."""
+    """By content: a form, and the new column for each tuple of columns."""
     names: list[str] = field(default_factory=list)
     centres: set[float] = field(default_factory=set)
     offset: float = 0.0
@@ -125,7 +125,7 @@ class _Forms:
             self._put(row, SQUARE, [column], weight)
 
     def _put(self, row: int | None, Q: FloatArray, columns: list[int], weight: float) -> None:
-        """Weight times the form of these columns; in the objective, with what is linear in them."""
+        """Weight times the form of these columns; in the objective, including the linear terms in them."""
         centre = np.zeros(len(Q))
         if row is None and Q is not PRODUCT:
             centre = self._completed(Q, columns, weight)
@@ -138,7 +138,8 @@ class _Forms:
         self.entries.append((row, samples[place], weight))
 
     def _completed(self, Q: FloatArray, columns: list[int], weight: float) -> FloatArray:
-        """The centre that has the linear costs of these columns in it; 0 if there is none, and they stay."""
+        """The centre that absorbs the linear costs of these columns; 0 if there is none, and the costs
+        stay."""
         cost, nothing = self.mip.cost[columns], np.zeros(len(Q))
         if not np.any(cost):
             return nothing
@@ -210,7 +211,7 @@ class QuadraticForm:
         return lambda U: ((U - centre)[:, left] * (U - centre)[:, right]) @ weights
 
     def describe(self, X: FloatArray) -> Description:
-        """Nothing about it ever changes."""
+        """The function never changes."""
         return Description(
             "quadratic form",
             features=len(self.function.centre),

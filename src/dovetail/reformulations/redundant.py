@@ -1,11 +1,11 @@
-"""Rows and columns that say what others say: parallel rows, duplicate columns, sums of other rows.
+"""Redundant rows and columns: parallel rows, duplicate columns, sums of other rows.
 
 Rows that limit the same sum, joined into one: an equation written as two inequalities is an equation.
 
     a'x >= 1,  2 a'x <= 2,  -a'x >= -3      becomes      a'x = 1
 
-Of each group the row with the largest entries stays, since a tolerance forgives least in its units. It takes
-the tightest sides of all.
+Of each group the row with the largest entries is kept, since a tolerance is smallest in its units. It takes
+the tightest sides of all rows of the group.
 
 Columns with proportional entries in all rows and in the objective: the sum of two is one column.
 
@@ -16,16 +16,16 @@ Columns with proportional entries in all rows and in the objective: the sum of t
                                 as many values as the ratio says: y_0 + 2 y_1 + 4 y_2 counts from 0 to 7
     continuous and integer      the sum is continuous, where the first is as wide as one step of the second
 
-What a modeller splits in two, counts by binaries, or has twice (two items that are the same) is one column
-then. Values of the sum have a way back to values of the two.
+A quantity that a modeller splits in two, counts by binaries, or has twice (two equal items) then is one
+column. Values of the sum have a way back to values of the two.
 
-Sides of rows that other rows imply: the sum of two constraints says nothing new.
+Sides of rows that other rows imply: the sum of two constraints adds nothing.
 
     a'x <= 1,  b'x <= 2,  (a + b)'x <= 4        the last row is left out
 
 A side is left out where it is a sum of other sides with weights of at least 0; non-negative least squares
 finds the weights. Only rows whose columns all stand in other rows within them are looked at. A side that is
-left out is not used to leave out another one.
+left out is not used to remove another one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ROUNDED = 8.0 * UNIT
 
 
 def snapped(values: FloatArray) -> FloatArray:
-    """Whole numbers that came out of a division by the unit of a row, as the whole numbers that they are."""
+    """Integers that were computed by dividing by the unit of a row, rounded back to integers."""
     whole = np.round(values)
     return np.where(np.abs(values - whole) <= ROUNDED * np.abs(whole), whole, values)
 
@@ -65,7 +65,7 @@ class JoinedRows:
 def parallel_rows(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> JoinedRows | None:
     """Join rows of proportional entries; None where no two rows are parallel.
 
-    Rows that contradict each other are left as they are: a solve says so of the rows themselves.
+    Contradictory rows stay as they are, so that a solve reports the rows themselves.
     """
     A = A if A.has_sorted_indices else A.sorted_indices()
     own = np.arange(A.shape[0])
@@ -116,7 +116,7 @@ def staying(A: sp.csr_array, *, shortest: int) -> IntArray:
 def _sides(
     A: sp.csr_array, lower: FloatArray, upper: FloatArray, first: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(rows,) lower and upper: of the row that stays the tightest of its group."""
+    """(rows,) lower and upper sides: the kept row has the tightest of its group."""
     more = np.flatnonzero(first != np.arange(A.shape[0]))
     heads = first_entries(A)
     ratio = heads[more] / heads[first[more]]
@@ -148,12 +148,13 @@ class JoinedColumn:
     other_whole: bool
 
     def parts(self, value: float) -> tuple[float, float]:
-        """Values of the two, between their bounds; what the sum is beyond its own is left to the first."""
+        """Values of the two, between their bounds; the part of the sum beyond the second's range goes to the
+        first."""
         at = float(np.round(value)) if self.whole else value
         least, most = sorted(((at - self.ends[0]) / self.ratio, (at - self.ends[1]) / self.ratio))
         if self.other_whole:
             least, most = float(np.ceil(least - HAIR)), float(np.floor(most + HAIR))
-        other = min(max(0.0, least), max(least, most))  # as little of it as there may be
+        other = min(max(0.0, least), max(least, most))  # as small as possible
         other = min(max(other, self.other_ends[0]), self.other_ends[1])
         return value - self.ratio * other, other
 
@@ -161,7 +162,7 @@ class JoinedColumn:
 def duplicate_columns(
     A: sp.csr_array, cost: FloatArray, free: BoolArray, ends: tuple[FloatArray, FloatArray], whole: BoolArray
 ) -> list[JoinedColumn]:
-    """Joins of some columns, one after the other; the bounds of what stays are changed in place.
+    """Joins of some columns, one after the other; the bounds of the remaining columns are changed in place.
 
     `free` says which columns may be joined: those that no predictor knows.
     """
@@ -262,7 +263,7 @@ def _implied(others: tuple[FloatArray, FloatArray], row: FloatArray, end: float)
     rows, ends = others[0][finite], others[1][finite]
     try:
         weights, missed = nnls(rows.T, row)
-    except RuntimeError:  # no end within its iterations
+    except RuntimeError:  # not converged within its iterations
         return False
     return bool(missed <= SAME * np.linalg.norm(row) and weights @ ends <= end + HAIR * max(1.0, abs(end)))
 

@@ -35,14 +35,14 @@ class Reformulated:
     """The problem before the last reformulation; None: nothing was rewritten."""
     fills: tuple[FillColumns, ...] = ()
     settled: FillColumns | None = None
-    """Moves a point to the values that its new columns mean; None: unchanged."""
+    """Sets the new columns of a point to the values that their definitions give; None: unchanged."""
     relaxed: Reformulated | None = None
     """The problem that bounds are proved for, if not `problem`."""
     slack: FloatArray | None = None
     """By how much each earlier column may differ here, because the predictors of a relaxation round."""
     proves: bool = True
     note: str = ""
-    """What was rewritten, for the log."""
+    """A description of the reformulation, for the log."""
     known_box: Box | None = None
     into: sp.csr_array | None = None
     """The first columns here, each a sum of earlier columns (see `picked`); None: all of them unchanged."""
@@ -79,7 +79,7 @@ class Reformulated:
         least, most = self._first_ends(before.lower - slack, before.upper + slack)
         lower, upper = mip.lower.copy(), mip.upper.copy()
         narrow(lower, upper, np.arange(least.size), least, most)
-        return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound what they write
+        return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound the outputs
 
     def lift(self, x: FloatArray) -> FloatArray:
         """A point of the original as one of this problem."""

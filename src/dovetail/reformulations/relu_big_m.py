@@ -1,4 +1,4 @@
-"""Small ReLU networks written into the MIP after all: the one way to a proof where tables do not reach.
+"""Small ReLU networks written into the MIP: the only way to a proof if tables are too large.
 
     v = max(0, W u + b) with pre-activation between l < 0 < u:
     v >= W u + b,   v <= W u + b - l (1 - a),   v <= u a,   v >= 0,   a binary
@@ -6,11 +6,11 @@
 Bounds of neurons are those of the structure (`structure/relu_layers.py`): neurons that cannot change sign
 need no binary, and a tighter range is a smaller M.
 
-The rows are written twice over. For *points* they say what the layers say, and class outputs keep a margin.
-For a *bound* they hold at every point that the deployed network can give: outputs may differ from the layers
-by what its arithmetic rounds at most (`Program.errors`), and a class by what ties and rounding allow
-(`core/class_rounding.py`), so that nothing feasible is cut off. Only a network that is known
-operation by operation has such rows; of any other this leg proves nothing.
+The rows are written twice over. For *points* they state what the layers compute, and class outputs keep a
+margin. For a *bound* they hold at every point that the deployed network can give: outputs may differ from the
+layers by the largest rounding of its arithmetic (`Program.errors`), and a class by ties and rounding
+(`core/class_rounding.py`), so that no feasible point is cut off. Only a network that is known operation by
+operation has such rows; for any other network this method proves nothing.
 """
 
 from __future__ import annotations

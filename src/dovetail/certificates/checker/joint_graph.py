@@ -88,7 +88,7 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
     else:
         if not np.all(np.isfinite(slack)):
             raise UnsupportedError(f"the rounding of {block.name} has no bound")
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not known is infinite
+        with np.errstate(invalid="ignore", over="ignore"):  # unknown bounds are infinite
             ranges = Planes(graph, (len(graph.steps),)).ranges(Region(low, high), KnownRanges())
         least, most = down(ranges.lower[-1][0] - slack), up(ranges.upper[-1][0] + slack)
     lower[outputs] = np.maximum(lower[outputs], least)
@@ -203,7 +203,7 @@ class JointGraph:
             pick[first + np.arange(size), np.arange(size)] = 1.0
             weights.append(pick)
             first += size
-        if not ends:  # no network at all: a vector of nothing
+        if not ends:  # a part without networks: an empty vector
             weights, ends = [np.zeros((0, self.inputs))], [0]
         self._append(Affine(tuple(weights), np.zeros(total)), tuple(ends), total)
 

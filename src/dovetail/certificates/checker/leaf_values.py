@@ -37,7 +37,7 @@ class Values:
     """The value of each leaf and its slopes."""
 
     value: FloatArray
-    """(N,) infinity for an empty leaf, minus infinity if nothing is known."""
+    """(N,) infinity for an empty leaf, minus infinity if no bound is known."""
     slopes: FloatArray
     """(N, variables) slopes of the plane; costs of variables that no network reads."""
 
@@ -328,7 +328,7 @@ class ClassOutputs:
                 lost = beaten.any(axis=1)
                 upper[lost, at[k]] = np.minimum(upper[lost, at[k]], 0.0)
             none = (upper[:, at] < 0.5).all(axis=1)
-            lower[none, at[0]] = 1.0  # one of them has to be 1: there is nothing
+            lower[none, at[0]] = 1.0  # one of them has to be 1: the leaf is empty
         return replace(boxes, lower=lower, upper=upper)
 
     def add_conditions(

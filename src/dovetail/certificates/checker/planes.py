@@ -1,7 +1,7 @@
 """Planes below a network on many leaves at a time, from its graph: substitution from the outputs backwards.
 
-Written for being read. Each operation is replaced by a statement that holds value by value; the most that
-rounding can add is subtracted at once, from sizes of numbers that the ranges allow.
+Written for readability. Each operation is replaced by a statement that holds value by value; the largest
+rounding is subtracted at once, from sizes of numbers that the ranges allow.
 
 `lines` gives a line below and a line above a nonlinear function between two bounds. A ReLU touches its lines
 at its kink and its ends. Other functions are evaluated on a grid: between two of its points, h apart, a
@@ -45,7 +45,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class KnownRanges:
-    """Facts about leaves beside the box, by place."""
+    """Known facts about leaves, besides the box, by place."""
 
     lower: dict[int, FloatArray] = field(default_factory=dict)
     """(N or 1, size) lower bounds of vectors; `upper` likewise."""
@@ -77,7 +77,7 @@ class Planes:
         ranges = Ranges([region.lower], [region.upper], np.zeros(len(region.lower), dtype=bool))
         for place in range(1, len(self._graph.steps) + 1):
             low, high = self._interval(place, ranges)
-            ranges.lower.append(np.where(np.isnan(low), -np.inf, low))  # nothing is known there
+            ranges.lower.append(np.where(np.isnan(low), -np.inf, low))  # no bound is known there
             ranges.upper.append(np.where(np.isnan(high), np.inf, high))
             self._intersect(place, ranges, known)
             affine = isinstance(self._graph.steps[place - 1].operation, Affine)
@@ -298,7 +298,7 @@ BENDS: dict[str, Bend] = {
 
 
 def _positive(nearest: FloatArray) -> FloatArray:
-    """NaN where a function is not defined everywhere, so that nothing is claimed."""
+    """NaN where a function is not defined everywhere, so that no bound is claimed."""
     return np.where(nearest > 0.0, nearest, np.nan)
 
 
@@ -326,13 +326,13 @@ def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
 
 
 def _curved(function: Function, bend: FloatArray, lower: FloatArray, upper: FloatArray) -> Lines:
-    """Of a few slopes, those whose lines are nearest in the middle."""
+    """Of a few slopes, those whose lines are nearest to the function in the middle."""
     width = upper - lower
     grid = lower[..., None] + width[..., None] * np.linspace(0.0, 1.0, CELLS + 1)
     grid[..., -1] = upper
     values = function(grid)
     step = up(width / CELLS)
-    lost = up(0.126 * bend * step * step)  # 1/8, and what the grid's own rounding moves
+    lost = up(0.126 * bend * step * step)  # 1/8, plus the rounding of the grid itself
     size = np.abs(values).max(-1) + np.abs(grid).max(-1) + 1.0
     middle = 0.5 * (lower + upper)
     best: list[FloatArray] = []

@@ -96,8 +96,8 @@ MORE = 8
 
 
 def gamma(terms: int) -> float:
-    """Relative to the terms: the rounding of so many operations in sequence; doubled, because it is computed
-    in floats itself."""
+    """Relative to the terms: the rounding of this number of operations in sequence; doubled, because it is
+    computed in floats itself."""
     return 2.0 * (terms + MORE) * UNIT / (1.0 - (terms + MORE) * UNIT)
 
 

@@ -52,7 +52,7 @@ class Verification:
 
 
 class _Failure(Exception):
-    """A defect of a certificate."""
+    """An error in a certificate."""
 
 
 def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]) -> Verification:
