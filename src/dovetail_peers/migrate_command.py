@@ -17,9 +17,9 @@ def migrate(
         typer.Option(help="Where to write it; it may be the program itself.", show_default="printed"),
     ] = None,
 ) -> None:
-    """Rewrite the imports and solve calls of a program, and list what is left to do by hand.
+    """Rewrite the imports and solve calls of a program, and list the changes that remain to be made by hand.
 
-    The program is read, not run. The exit code is 0 where nothing is left and 1 where something is.
+    The program is read, not run. The exit code is 0 if nothing remains and 1 if something does.
     """
     from dovetail.core.errors import OptionError
     from dovetail.core.files import write_file

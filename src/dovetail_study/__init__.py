@@ -2,7 +2,7 @@
 
 The experiments use dovetail's public names only. Their problems (`problems/`), the methods that the paper
 compares itself with (`big_m/`, `single_step_gradient.py`) and the demo stand beside them. The library never
-imports this package: tables name its parts, and a part is loaded when somebody asks for it.
+imports this package: tables name its parts, which are loaded on use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.core.table import Part, Table
 
-if TYPE_CHECKING:  # the table is read by the command line: it must not load torch
+if TYPE_CHECKING:  # this table is read by the command line: it must not load torch
     from dovetail_study.experiment import Experiment
 
 EXPERIMENTS: Table[Experiment] = Table(

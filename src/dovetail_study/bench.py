@@ -1,4 +1,4 @@
-"""`dovetail bench`: make the runs that are missing, write each down at once, then say what they show."""
+"""`dovetail bench`: make the missing runs, write each one to the file at once, then report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dovetail_study.problems import tree, water
 from dovetail_study.problems.data import VARIABLE, find
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
-"""Methods that tend to use all the time they have; the others are done in seconds."""
+"""Methods that tend to use their whole time limit; the others end within seconds."""
 
 KILLED = "{run}: its process {end}; try --resume with a smaller --memory-limit, or fewer --jobs"
 Outcome = Record | str
@@ -58,7 +58,7 @@ def experiment_named(name: str) -> Experiment:
 
 
 def execute(run: Run, settings: BenchSettings) -> Outcome:
-    """One run, here and now: its row, or why it has none; then --resume tries it again."""
+    """One run in this process: its row, or why it has none; then --resume tries it again."""
     try:
         return experiment_named(run.experiment).execute(run, settings)
     except dt.MissingDependencyError as missing:
@@ -76,9 +76,9 @@ def results(
     jobs: int,
     begins: Callable[[Run], None],
 ) -> Iterator[Outcome]:
-    """What came of each run as it ends; several at a time with `jobs`.
+    """The outcome of each run as it ends; several at a time with `jobs`.
 
-    `due` is asked again before each: a run may wait for the outcome of another.
+    `due` is evaluated again before each run: a run may depend on the outcome of another.
     """
     waiting = _together(planned)
     if jobs == 1:
@@ -86,7 +86,7 @@ def results(
             begins(run)
             yield execute(run, settings)
         return
-    if not settings.quick:  # the longest first: at the end no core is left alone with one of them
+    if not settings.quick:  # the longest runs first: otherwise one core would work alone at the end
         waiting.sort(key=lambda run: -seconds(run, settings) if run.method in LONG else 0.0)
 
     def take() -> Run | None:
@@ -96,8 +96,8 @@ def results(
         return run
 
     def alone(run: Run) -> bool:
-        """A baseline, unless it is a small one: the memory it is limited to is that of its process, where
-        what an earlier run left behind would count."""
+        """Whether a run needs a new process: a baseline that is not small, because its memory limit is that
+        of the process, where memory of an earlier run would count."""
         return run.method in BASELINES and not settings.quick
 
     with closing(pooled(partial(execute, settings=settings), take, jobs, alone=alone)) as outcomes:
@@ -118,7 +118,7 @@ def _together(planned: Sequence[Run]) -> list[Run]:
 
 
 def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
-    """Take the first that may begin; None where none may, for now or for ever."""
+    """Take the first run that may begin; None if there is none at present or at all."""
     for place, run in enumerate(waiting):
         if due(run):
             return waiting.pop(place)
@@ -126,7 +126,8 @@ def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
 
 
 BAR = 10
-"""Columns of the bar: what else is on its line says more, and a narrow terminal has room for little."""
+"""Width of the progress bar in columns: the other texts of its line matter more, and a narrow terminal has
+little room."""
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
@@ -147,7 +148,7 @@ def bench(
     *,
     jobs: int = 1,
 ) -> bool:
-    """Make what is missing, then report; False when Ctrl-C cut it short."""
+    """Make the missing runs, then report; False if Ctrl-C ended it early."""
     planned = [run for experiment in experiments for run in experiment.runs(settings)]
     done = sum(map(ledger.has, planned))
     more = sum(map(ledger.due, planned))
@@ -163,7 +164,7 @@ def bench(
 
 
 def report(experiments: Sequence[Experiment], ledger: Ledger, console: Console) -> None:
-    """Tables, verdicts and figures of the rows there are, and the page that holds them all."""
+    """Tables, verdicts and figures of the available rows, and the page that contains them."""
     folder = ledger.path.parent
     for experiment in experiments:
         rows = ledger.of(experiment.name)
@@ -194,7 +195,7 @@ def _draw(experiment: Experiment, rows: Sequence[Record], folder: Path, console:
 
 
 def require_runs(experiments: Sequence[Experiment], settings: BenchSettings) -> None:
-    """Every method asked for is one of theirs, and there is something to run."""
+    """Check that the experiments have every requested method, and that there is a run to make."""
     known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
     for method in settings.methods or ():
         if method not in known:
@@ -212,7 +213,7 @@ def _make(planned: list[Run], settings: BenchSettings, ledger: Ledger, console: 
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    torch.set_num_threads(THREADS)  # so that training does not depend on how many cores there are
+    torch.set_num_threads(THREADS)  # training must not depend on the number of cores
     skipped: list[str] = []
     with Progress(*columns, console=console, expand=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sum(map(ledger.due, planned)))
@@ -234,9 +235,9 @@ def _make(planned: list[Run], settings: BenchSettings, ledger: Ledger, console: 
 
 
 PLAIN_WIDTH = 79
-"""Columns of what is no terminal: a file, a pipe."""
+"""Width of an output that is not a terminal: a file, a pipe."""
 RESERVED = 0.15
-"""Of the machine's memory: for the system, and for what a run still takes until it has ended."""
+"""Fraction of the machine's memory for the system, and for the growth of a run until it ends."""
 
 
 def run(
@@ -258,7 +259,7 @@ def run(
     beside: int,
     device: str | None,
 ) -> bool:
-    """Check what was asked for, then run it; False when it was cut short."""
+    """Check the request, then run it; False if it ended early."""
     experiments = chosen(names)
     ledger = Ledger.open(out, shared=jobs + beside) if resume else None
     old = ledger.header["settings"] if ledger is not None else {}
@@ -296,12 +297,12 @@ def collect(names: Sequence[str], others: Sequence[Path], *, out: Path, mix_comm
 
 
 def tell(names: Sequence[str], *, out: Path) -> None:
-    """Report what is in the file; nothing is run."""
+    """Report the contents of the file without runs."""
     report(chosen(names), Ledger.open(out, any_version=True), _console())
 
 
 def _console() -> Console:
-    """As wide as the terminal; names and reasons are printed as they are."""
+    """As wide as the terminal; names and reasons are printed in full."""
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = min(console.width, PLAIN_WIDTH)
@@ -309,17 +310,17 @@ def _console() -> Console:
 
 
 def _first(*values: float | None) -> float:
-    """The first that was given."""
+    """The first value that was given."""
     return next(value for value in values if value is not None)
 
 
 def _folder(data: Path | None, quick: bool, more: list[str]) -> Path | None:
-    """Where the real data is; a quick run makes its own unless it is told otherwise."""
+    """The folder of the real data; a quick run makes look-alike data unless told otherwise."""
     folder = data if data is not None else None if quick else os.environ.get(VARIABLE)
     if not folder:
         return None
     for name in (water.FILE, *more):
-        find(name, folder)  # complains now, not after an hour
+        find(name, folder)  # raises an error now rather than after an hour
     return Path(folder)
 
 
@@ -344,7 +345,7 @@ def _positive(option: str, amount: float, unit: str = "seconds") -> float:
 
 
 def _memory(limit: float | None, jobs: int) -> float | None:
-    """GB for a run of big-M: what was given, else an equal share of the machine, if it says what it has."""
+    """GB for a run of big-M: the given limit, otherwise an equal share of the machine's memory, if known."""
     if limit is not None:
         return _positive("--memory-limit", limit, "GB")
     try:

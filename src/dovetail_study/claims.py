@@ -1,4 +1,5 @@
-"""What several experiments judge their claims by: seconds, what points are worth, how near blocks come."""
+"""The common parts of several experiments' claims: seconds, the worth of points, the distance of the
+blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ TOLERANCE = dt.DualDecomposition.paper().tolerance
 
 
 def floor(rows: Sequence[Record]) -> str:
-    """How near u and x came at the end of any run of the paper's settings, beside the tolerance."""
+    """The distance of u and x at the end of any run of the paper's settings, beside the tolerance."""
     mine = where(rows, method="paper")
     live, flat = (known([row for row in mine if constant(row) is each], "residual") for each in (False, True))
     if not live:
@@ -72,25 +73,25 @@ def converging(rows: Sequence[Record]) -> str:
 
 @dataclass(frozen=True)
 class Quality:
-    """Of each run the part that it reached of the best known, and of big-M's own point."""
+    """For each run its fraction of the best known, and of big-M's own point."""
 
     ENOUGH: ClassVar[float] = 0.95
-    """The part that counts as no loss: one sample in 20."""
+    """The loss that counts as none: one sample in 20."""
     MOST_STUCK: ClassVar[float] = 0.5
-    """The part of the runs that may end where they began for their seconds to say something."""
+    """The fraction of runs that may end where they began for their seconds to count."""
     shares: Sequence[float]
-    """Of the best known, where a reference looked."""
+    """Fraction of the best known, where a reference exists."""
     beside: Sequence[float]
-    """Of big-M's own point, where it found one."""
+    """Fraction of big-M's own point, where it found one."""
     stuck: int
     """Runs that never improved on their start, of those whose network is not constant."""
     alive: int
-    """How many these are."""
+    """The number of these runs."""
     runs: int
 
     @classmethod
     def of(cls, mine: Sequence[Record], every: Sequence[Record]) -> Quality:
-        """Of these runs, by what all runs of the experiment found."""
+        """The shares of these runs, relative to the best of all runs of the experiment."""
         scip = {instance(row): worth(row) for row in where(every, method="big-m")}
         beside = [(worth(row) or 0.0) / theirs for row in mine if (theirs := scip.get(instance(row)))]
         alive = [row for row in mine if not constant(row)]
@@ -99,12 +100,12 @@ class Quality:
 
     @property
     def good(self) -> bool | None:
-        """Whether nothing was lost; None where nobody knows what can be reached."""
+        """Whether nothing was lost; None if the reachable value is unknown."""
         return mean(self.shares) >= self.ENOUGH if self.shares else None
 
     @property
     def fair(self) -> bool:
-        """Whether the seconds can be compared with the baseline's: it has no better points for its own."""
+        """Whether the seconds can be compared with the baseline's: the baseline's points are not better."""
         if self.beside:
             return mean(self.beside) >= self.ENOUGH
         return self.stuck <= self.MOST_STUCK * self.alive
@@ -124,14 +125,14 @@ class Quality:
 
 
 CLOCK = 1e-3
-"""Seconds below which a run's time says nothing: no ratio is taken of less."""
+"""Runs shorter than this number of seconds are not compared: no ratio is computed."""
 
 NEVER_DONE = "SCIP was done in no pair"
 NOTHING_SEARCHED = "there is nothing to compare with"
 
 
 def said(rows: Sequence[Record]) -> str:
-    """The seconds to their end, and how many converged."""
+    """The seconds to their end, and the number that converged."""
     if not rows:
         return "has no such runs"
     seconds = known(rows, "seconds")
@@ -159,7 +160,7 @@ def times_as_long(slow: Record, fast: Record) -> float:
 
 
 def ratios_said(compared: Pairs) -> str:
-    """The speed-up where SCIP was done, then that against its limit, which is a lower bound."""
+    """The speed-up if SCIP finished, then the ratio to its limit, which is a lower bound."""
     over = [times_as_long(scip, mine) for mine, scip in compared if done(scip)]
     cut = [times_as_long(scip, mine) for mine, scip in compared if not done(scip)]
     parts = []
@@ -192,11 +193,11 @@ def judged_time(
     part: bool | None = None,
     open_end: bool = False,
 ) -> Verdict:
-    """A verdict on seconds: to be fast to a worse point is not what was claimed.
+    """A verdict on seconds: being fast to a worse point was not claimed.
 
-    It holds where points are as good as the best known, or, where nobody knows that, runs converged. It holds
-    in part where they only ended in time, unless the baseline's own points are better: how far they are from
-    the best known is a claim of its own. `part` says whether something was fast where not everything was.
+    It holds if points are as good as the best known or, if that is unknown, if runs converged. It holds in
+    part if they only ended in time, unless the baseline's own points are better: the distance from the best
+    known is a claim of its own. `part` states whether something was fast if not everything was.
     """
     some = fast if part is None else part
     return judged(
@@ -212,7 +213,7 @@ def judged_time(
 
 
 def read(rows: Rows, budgets: str) -> Rows:
-    """The rows with budgets of one kind; a row that names none is of totals."""
+    """The rows with budgets of one kind; a row without the field has totals."""
     return [row for row in rows if row.get("budgets", "total") == budgets]
 
 

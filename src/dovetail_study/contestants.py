@@ -1,4 +1,4 @@
-"""The methods that are compared, by the names in the tables, and what is kept of a solve."""
+"""The compared methods, by their names in the tables, and the recorded fields of a solve."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ BASELINES = ("big-m", "big-m-sos")
 """They have limits of their own, and no use for a GPU."""
 AUTO = "auto"
 AUTO_LIMIT = 20.0
-"""Seconds at most: it uses all it is given, and it is no contestant but the reference point for quality; a
-fifteenth of the contestants' limit keeps it from taking longer than all their loops together."""
+"""Largest number of seconds: the method uses all of its time and is the reference for quality, not a
+contestant; a fifteenth of the contestants' limit keeps it from taking longer than all their loops
+together."""
 
 MARGIN = 1e-4
 """big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""
@@ -84,9 +85,9 @@ LEGEND = {
 def contest(
     problem: dt.Problem, run: Run, settings: BenchSettings, method: Any = None
 ) -> tuple[Record, dt.Result | None]:
-    """Solve with the run's method; what came out as a row, and the result itself.
+    """Solve with the run's method; returns the row and the result.
 
-    A baseline that refuses (a layer it cannot write) is a row too.
+    A baseline that refuses the problem (a layer it cannot write) gets a row, too.
     """
     row = begun(run, settings) | {"limit": seconds(run, settings)}
     try:
@@ -132,7 +133,7 @@ def _of_baseline(run: Run, settings: BenchSettings, result: dt.Result | None) ->
 
 
 def begun(run: Run, settings: BenchSettings) -> Record:
-    """The part of a row that is known beforehand; the ledger adds where it comes from."""
+    """The part of a row that is known beforehand; the ledger adds its origin."""
     row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
     return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
 

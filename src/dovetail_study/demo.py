@@ -18,7 +18,7 @@ from dovetail.solving.solve import solve
 from dovetail_study.problems.water import BUDGET, FEATURES, Water, water
 
 SEEN = 0.005
-"""Smaller treatments are not worth mentioning."""
+"""Smaller treatments are not listed."""
 
 
 def run(

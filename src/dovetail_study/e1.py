@@ -198,8 +198,8 @@ METHODS = ("paper", "paper-scip", "dual-decomposition", "auto", "big-m", "big-m-
 HEADLINE_TIMES = 3.0
 """Its 900 s, in limits of 300 s."""
 MOST_FOR_SCIP = 100
-"""Samples with which 50 of its MIP steps fit 300 s on every network, three seeds each; of 200 samples, on the
-smallest network, the 50th did not."""
+"""Number of samples up to which 50 of its MIP steps fit 300 s on every network, three seeds each; with 200
+samples the smallest network does not reach the 50th step."""
 
 
 HEADER = ("network", "n", "budgets", "method", "runs", "found", *COUNTS, *ENDING)

@@ -54,9 +54,9 @@ from dovetail_study.statistics import (
 BEGINS = {"default": "torch's own", "he": "He's", "residual": "He's in a residual network"}
 """How a network is initialised. The paper does not say how its own were."""
 OTHER = "residual"
-"""Not the paper's network, which is plain: shown beside it, not judged."""
+"""The paper's network is plain; this one is shown beside it and not judged."""
 SUCCESS_ROOM = 0.2
-"""One run of the paper's five."""
+"""One of the paper's five seeds."""
 SUBLINEAR, FEWEST_SIZES = 0.95, 3
 SIZE_ROOM = 0.02
 """The paper gives two digits."""
@@ -419,7 +419,7 @@ def _each(cell: Rows) -> list[float]:
 def _runs(settings: BenchSettings) -> list[Run]:
     networks, n = (paper.E2_NETWORKS[:2], 10) if settings.quick else (paper.E2_NETWORKS, paper.E2_SAMPLES)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
-    # even with He's initialisation a plain network of 64x512 comes out constant: a residual one joins it
+    # even with He's initialisation a plain 64x512 network is constant, so a residual one is added
     cells.append({"network": networks[-1], "n": n, "init": "residual"})
     again = cells[:1] if settings.quick else cells
     solved = cells + [{**cell, "budgets": "per sample"} for cell in again]
@@ -433,7 +433,7 @@ def _runs(settings: BenchSettings) -> list[Run]:
 
 
 def _execute(run: Run, settings: BenchSettings) -> Record:
-    if run.method == "size":  # nothing is solved: what would have to be built is counted
+    if run.method == "size":  # nothing is solved: only the size is computed
         return {**begun(run, settings), "found": False, **written_out(run["network"], run["n"])}
     return on_water(run, settings)
 

@@ -1,9 +1,9 @@
-"""E3: what the dual update is worth: single-step gradient, dual decomposition and SCIP side by side.
+"""E3: the effect of the dual update: single-step gradient, dual decomposition and SCIP side by side.
 
 E3's claims: what the dual update is worth, in both readings of the budgets.
 
 The clean ablation is *paper-no-dual*: Algorithm 1 with the multipliers kept at zero and everything else
-equal. SSG, which the paper takes for it, differs in much more and is judged apart.
+equal. SSG, the paper's ablation, differs in much more and is judged separately.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from dovetail_study.statistics import (
 LOSES, KEEPS = 0.95, 0.98
 """Of the optimum: less than the first is a loss, at least the second is none."""
 LOSS_ROOM = 0.1
-"""One sample in ten, two of its smallest instance: what another network may do to a share."""
+"""One sample in ten, two of the smallest instance: the possible effect of another network on a share."""
 ITERATIONS_ROOM = 10
 NO_REFERENCE = "not known which part"
 
@@ -161,7 +161,7 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
 
 
 def _algebra(rows: Rows) -> str:
-    """Where little but the box limits x, lambda cancels in the network step (docs/method.md)."""
+    """If little but the box limits x, lambda cancels in the network step (docs/method.md)."""
     per_sample = bool(rows) and all(row.get("budgets") == "per sample" for row in rows)
     return " (by algebra: nothing but its own budget limits a sample)" if per_sample else ""
 
@@ -288,7 +288,7 @@ NAME = "e3"
 LOOPS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "paper-no-dual", "dual-decomposition")
 METHODS = (*LOOPS, "auto", "big-m")
 NETWORK = "2x16"
-"""Its smallest: SCIP has to get somewhere within its limit."""
+"""Its smallest size: SCIP has to make progress within its limit."""
 SIZES = (*paper.E3_SIZES, *paper.E3_TEXT_SIZES)
 
 

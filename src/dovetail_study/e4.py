@@ -51,7 +51,7 @@ LARGEST, FULLY = max(paper.E4_SIZES), "2x16"
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
-    """Accuracy, distortion and big-M; in both readings of the budgets all that a loop is asked for."""
+    """Accuracy, distortion and big-M; in both readings of the budgets all requirements on a loop."""
     rows = [row for row in rows if row["n"] in paper.E4_SIZES]
     return [
         _accuracy(where(rows, method="paper")),
@@ -98,7 +98,7 @@ def _distortion(rows: Rows) -> Verdict:
         rule="every point's objective is the number of samples the network itself calls potable",
         rows=rows,
     )
-    return replace(verdict, counted=False)  # it cannot fail
+    return replace(verdict, counted=False)  # the claim cannot fail
 
 
 def _own_count(row: Record) -> bool:
@@ -288,7 +288,7 @@ def _runs(settings: BenchSettings) -> list[Run]:
     again = cells[:1] if settings.quick else cells
     both = cells + [{**cell, "budgets": "per sample"} for cell in again]
     solved = runs(NAME, both, (*LOOPS, "auto"), settings)
-    # what big-M can write at all is seen on the smallest size; the rest is E1's
+    # the smallest size shows what big-M can write; the rest is E1's
     return solved + tried_first(NAME, [cell for cell in cells if cell["n"] == sizes[0]], "big-m", settings)
 
 

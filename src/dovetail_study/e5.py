@@ -63,7 +63,7 @@ from dovetail_study.statistics import (
 SAME = 1e-3
 """Objectives within this part of each other count as the same."""
 LOSS_ROOM, SOME_LOST = 0.1, 0.05
-"""As in E3: what another network may do to a share, and what counts as a loss."""
+"""As in E3: the possible effect of another network on a share, and the loss that counts."""
 MOVED = "the barrier improved on the start in every pair"
 SLOWER = 2.0
 """Times the paper's seconds that count as no slower: another machine."""
@@ -273,7 +273,7 @@ def _many_cuts(swapped: Pairs) -> Verdict:
 NAME = "e5"
 LOOPS = ("paper", "paper-no-dual", "paper-barrier", "dual-decomposition")
 SLOW = ("paper-scip", "paper-outputs")
-"""Minutes a run: a MIP step by SCIP, or one that keeps the outputs, takes seconds."""
+"""Minutes per run: a MIP step by SCIP, or one that keeps the outputs, takes seconds."""
 METHODS = (*LOOPS, *SLOW, "auto", "big-m")
 BASELINE_TIMES = 3.0
 """SCIP's 900 s, in limits of 300 s: the paper lets it have 860."""

@@ -1,4 +1,4 @@
-"""What an experiment is: runs to make, and what to say, show and judge of the rows they left."""
+"""An experiment: runs to make, and the texts, tables and verdicts from their rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TIME_LIMIT = 300.0
 QUICK_SEEDS, QUICK_LIMIT = (42,), 1.0
 """To see that everything runs, not to measure."""
 FEW = 3
-"""Seeds for what takes minutes a run: enough for a spread, three fifths of the time."""
+"""Seeds for experiments with minutes per run: enough for a spread, three fifths of the time."""
 THREADS = 1
-"""Of every solve: so that runs at the same time do not wait for each other."""
+"""The number of threads of every solve: runs at the same time must not wait for each other."""
 INIT = "he"
-"""How the networks of a cell that does not say it are initialised."""
+"""The initialisation of a cell's networks, if the cell names none."""
 
 Record = dict[str, Any]
 """One line of the results file: the run's cell, seed and method, and what came out."""
@@ -34,20 +34,20 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """What the user asked for."""
+    """The user's settings."""
 
     quick: bool = False
     data: Path | None = None
     seeds: tuple[int, ...] = SEEDS
     time_limit: float = TIME_LIMIT
     baseline_limit: float = TIME_LIMIT
-    """Seconds in which SCIP solves what big-M has written."""
+    """Seconds for SCIP to solve big-M's model."""
     writing_limit: float = TIME_LIMIT
-    """Seconds more, for writing it."""
+    """Additional seconds, for writing it."""
     memory_limit: float | None = None
-    """GB of memory that a run of big-M may take; None: what the method itself takes for the limit."""
+    """GB of memory for a run of big-M; None: the method's own limit."""
     methods: tuple[str, ...] | None = None
-    """Only these; None for all that the experiment compares."""
+    """Only these methods; None for all that the experiment compares."""
     networks: tuple[str, ...] | None = None
     """Only cells with these networks; None for all."""
     device: str | None = None
@@ -55,7 +55,7 @@ class BenchSettings:
 
 @dataclass(frozen=True)
 class Run:
-    """What to solve and how."""
+    """A problem and a method."""
 
     experiment: str
     cell: tuple[tuple[str, Any], ...]
@@ -65,13 +65,13 @@ class Run:
     given: str | None = field(default=None, compare=False)
     """The key of a run that must have found a point before this one is made."""
     times: float = field(default=1.0, compare=False)
-    """How many times its seconds it has, where the paper gave an instance more time; big-M's are SCIP's."""
+    """Factor on its time limit, if the paper gave an instance more time; for big-M SCIP's limit."""
     whole: float | None = field(default=None, compare=False)
-    """Seconds for all that big-M does, whatever the limits: SCIP has what writing leaves of them."""
+    """Seconds for all of big-M, whatever the other limits: SCIP gets the time that writing leaves."""
 
     @property
     def key(self) -> str:
-        """What tells it from all other runs."""
+        """The key that identifies a run."""
         cell = " ".join(f"{name}={value}" for name, value in self.cell)
         return f"{self.experiment} {cell} {self.method} seed={self.seed}"
 
@@ -88,7 +88,7 @@ def runs(
     seeds: int | None = None,
     times: float = 1.0,
 ) -> list[Run]:
-    """Every cell with every method and seed, or the first so many seeds."""
+    """Every cell with every method and seed, or the first few seeds."""
     chosen = [name for name in methods if settings.methods is None or name in settings.methods]
     wanted = [cell for cell in cells if settings.networks is None or cell.get("network") in settings.networks]
     return [
@@ -117,12 +117,12 @@ def tried_first(
 
 
 NOTHING = "\u2013"
-"""What cells without a number hold."""
+"""The value of cells without a number."""
 
 
 @dataclass
 class ResultTable:
-    """What was measured, and in a sentence or two how to read it."""
+    """The subject of the table, and how to read it, in a sentence or two."""
 
     name: str
     title: str
@@ -133,7 +133,7 @@ class ResultTable:
     """The lines of the results file its numbers come from."""
 
     def show(self, console: Console) -> None:
-        """Print it; where the terminal is too narrow for its columns, row by row with their names."""
+        """Print the table; if the terminal is too narrow for its columns, row by row with their names."""
         if self._width > console.width:
             console.print(f"\n{self.title}")
             for record in self._records():
@@ -155,7 +155,7 @@ class ResultTable:
         return 1 + sum(3 + max(map(cell_len, column)) for column in cells)
 
     def _records(self) -> Iterator[str]:
-        """Each row in words; what is empty is left out."""
+        """Each row in words; empty cells are left out."""
         for row in self.rows:
             pairs = zip(self.header, row, strict=True)
             yield "; ".join(f"{name} {cell}" for name, cell in pairs if cell not in ("", NOTHING))
@@ -192,7 +192,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 class Word(StrEnum):
-    """What can be said of a claim."""
+    """The possible verdicts on a claim."""
 
     HOLDS = "holds"
     IN_PART = "holds in part"
@@ -202,20 +202,20 @@ class Word(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, judged."""
+    """A claim with its verdict."""
 
     claim: str
     paper: str
     ours: str
     word: Word
     rule: str = ""
-    """What had to be seen for it to hold."""
+    """The condition for it to hold."""
     rows: Sequence[Record] = field(default=(), compare=False, repr=False)
     """The lines of the results file it rests on."""
     counted: bool = True
-    """Whether it is one of the paper's claims that could have failed: the others are shown apart."""
+    """Whether it is a claim of the paper that could have failed: the others are shown separately."""
     reading: str = ""
-    """How the paper is read, where the claim is judged in several readings."""
+    """The reading of the paper, if the claim is judged in several readings."""
 
     @property
     def named(self) -> str:
@@ -224,7 +224,7 @@ class Verdict:
 
     @property
     def outcome(self) -> str:
-        """What was seen, without what it rests on: the first clause, with its parentheses, says it."""
+        """The observation without its sources: its first clause, with its parentheses."""
         depth = 0
         for place, letter in enumerate(self.ours):
             depth += (letter == "(") - (letter == ")")
@@ -247,10 +247,10 @@ def judged(
     rule: str = "",
     rows: Sequence[Record] = (),
 ) -> Verdict:
-    """A verdict; `holds=None` where the rows needed are not there, or say nothing of the claim.
+    """A verdict; `holds=None` if the rows are missing or say nothing about the claim.
 
-    `open_end` says that what was seen does not settle the claim, such as a baseline that was stopped
-    at its limit: a claim that is not reached is then not refuted.
+    `open_end`: the observation does not settle the claim, for example because a baseline was stopped at its
+    limit; a claim that is not reached is then not refuted.
     """
     if holds is None:
         return Verdict(claim, paper, ours if rows else "no rows for it", Word.UNTESTABLE, rule, rows)
@@ -276,4 +276,4 @@ class Experiment:
     tables: Callable[[Rows], list[ResultTable]]
     verdicts: Callable[[Rows], list[Verdict]]
     draw: Callable[[Rows], Drawing | None]
-    """The figure, or None where there is nothing to see."""
+    """The figure, or None if there are no data for it."""

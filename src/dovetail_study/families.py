@@ -37,7 +37,7 @@ MOST = 2000
 
 @dataclass(frozen=True)
 class Slab:
-    """lower <= a'u <= upper: the one kind of C whose projection is a formula."""
+    """lower <= a'u <= upper: the only kind of C with a closed-form projection."""
 
     a: np.ndarray
     lower: float
@@ -63,7 +63,7 @@ class ExactStep:
     """The gradient of g."""
     C: Slab
     length: float
-    """Of a step: one over the largest curvature."""
+    """The step length: one over the largest curvature."""
     prices: list[float] = field(default_factory=list)
     """The norm of every lambda that came by."""
 
@@ -100,7 +100,7 @@ CURVATURES = 0.1, 4.0
 
 @dataclass(frozen=True)
 class TheoremFamily:
-    """What its problems have in common."""
+    """The common properties of its problems."""
 
     name: str
     factor: float = 1.5
@@ -169,7 +169,7 @@ class Example:
             curvature = curvature.max() * np.array([-1.0, rng.uniform(-1.0, 1.0), 1.0])
         turn = np.linalg.qr(rng.standard_normal((COLUMNS, COLUMNS)))[0]
         self.Q = turn.T @ np.diag(curvature) @ turn
-        self.level = rng.uniform(-2.0, 2.0, COLUMNS)  # where g is level: if convex, its least point
+        self.level = rng.uniform(-2.0, 2.0, COLUMNS)  # the stationary point of g; if convex, its minimum
         self.b = self.Q @ self.level
         self.row = rng.integers(1, 4, COLUMNS).astype(float)
         self.slab = self._slab(rng)
@@ -236,7 +236,7 @@ class Example:
         return every[every @ self.row <= 1.0] if self.family.row else every
 
     def truth(self) -> Record:
-        """The optimum, the points that X and C share, and those that are KKT points, by trying them all."""
+        """The optimum, the common points of X and C, and the KKT points among them, by enumeration."""
         if not self.family.whole:
             lowest = float(-0.5 * self.b @ np.linalg.solve(self.Q, self.b))
             return {"optimum": lowest, "points": None, "kkt": None}

@@ -1,7 +1,7 @@
 """Figures: panels of lines, bars or heat maps, described as data and drawn here, as PNG and SVG.
 
-Colours are told apart in print by markers and labels too. A value that is not there is drawn as a
-dash or left out, never as zero.
+Colours are told apart in print by markers and labels too. A missing value is drawn as a dash or left out,
+never as zero.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import dovetail as dt
 
 Point = tuple[float, float]
 MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
-"""Told apart in black and white: another marker for every series, another dash for every third."""
+"""Styles that differ in black and white: another marker for every series, another dash for every third."""
 CROWDED = 4
-"""With more bars than this in a group their numbers stand upright, or they would run into each other."""
+"""With more bars per group than this their numbers stand upright, or they would overlap."""
 WIDE, LONG = 44, 28
 """Letters of a panel's title in one line, and of all names on an x axis before they are turned."""
 

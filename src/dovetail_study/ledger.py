@@ -23,14 +23,14 @@ import dovetail as dt
 from dovetail_study.experiment import THREADS, BenchSettings, Record, Run
 
 FORMAT = 2
-"""Raised when rows of old files no longer mean the same; older files can be read, not gone on with."""
+"""Increased when rows of old files change their meaning; older files can be read, not continued."""
 NAME = "results.jsonl"
 
 
 PACKAGES = (Path(dt.__file__).parent, Path(__file__).parent)
 """The library and the study: a row depends on both."""
 VARIABLE = "DOVETAIL_COMMIT"
-"""Names the commit where the code was copied without its history, to another machine or into a container."""
+"""The environment variable with the commit, if the code was copied without its history."""
 
 
 class Ledger:
@@ -68,7 +68,7 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path, *, shared: int = 1, any_version: bool = False) -> Ledger:
-        """The file of an earlier bench; one of another version only to be read, never to be gone on with."""
+        """The file of an earlier bench; one of another version only for reading."""
         path = folder / NAME
         header, records, whole = _read(path)
         kind, wrote = header["format"], header["dovetail"]
@@ -87,9 +87,9 @@ class Ledger:
         return run.key in self._by_key
 
     def due(self, run: Run) -> bool:
-        """Whether this run is not done and nothing forbids it: the run it is given for found a point.
+        """Whether this run is not done and may begin: the run it depends on found a point.
 
-        As long as that one is not done, nobody knows whether this one will be.
+        As long as that run is not done, the answer is unknown.
         """
         if self.has(run):
             return False
@@ -114,9 +114,9 @@ class Ledger:
                 )
 
     def merge(self, path: Path, experiments: Collection[str], *, mix_commits: bool = False) -> int:
-        """Take over the rows of these experiments from another file, all or none; how many were new.
+        """Copy the rows of these experiments from another file, all or none; returns how many were new.
 
-        A row that is here already, to the letter, is the same row and left out.
+        An identical row is left out.
         """
         header, records, _ = _read(path)
         for name in ("format", "dovetail", "settings"):
@@ -152,7 +152,7 @@ class Ledger:
 
 
 def said(settings: BenchSettings) -> dict[str, Any]:
-    """The settings that every row of a file must share, as they stand in its first line."""
+    """The settings that every row of a file must share, from its first line."""
     return {
         "quick": settings.quick,
         "data": "look-alike" if settings.data is None else "real",
@@ -163,7 +163,7 @@ def said(settings: BenchSettings) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Record], int]:
-    """First line, rows, and how many bytes they take: what follows them was cut off."""
+    """First line, rows, and their size in bytes: the rest was cut off."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -204,7 +204,7 @@ def _line(record: Record) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has neither NaN nor infinity: such a number is not there."""
+    """JSON has neither NaN nor infinity: such a number is left out."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -214,29 +214,29 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What every row says about how it was made."""
+    """The origin of each row."""
 
     commit: str
-    """Of the code, with a "+" where files had been changed since; the version where there is no git."""
+    """The commit of the code, with a "+" if files had been changed since; the version if there is no git."""
     machine: str
     threads: int
-    """Of the solve."""
+    """The seed of the solve."""
     shared: int
-    """How many runs there were at the same time."""
+    """Number of runs at the same time."""
     dovetail: str
     """The version."""
 
     @classmethod
     def here(cls, shared: int = 1) -> Provenance:
-        """Of what is run now, so many runs at a time."""
+        """The origin of current runs, with this number at a time."""
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
         return cls(commit(*PACKAGES), machine, THREADS, shared, dt.__version__)
 
 
 @lru_cache(maxsize=1)
 def commit(*packages: Path) -> str:
-    """The commit of the code in these folders, asked once: the code that runs is the code at the start."""
-    # a wheel may be installed below somebody else's repository: ours is one that knows our files
+    """The commit of the code in these folders, read once, at the start."""
+    # a wheel may be installed below another repository: the right one tracks our files
     known = [_git(package, "ls-files", "--error-unmatch", "__init__.py") for package in packages]
     head = _git(packages[0], "rev-parse", "HEAD")
     if None in known or head is None:
@@ -246,11 +246,11 @@ def commit(*packages: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says, or None where it has no answer."""
+    """The answer of git, or None if there is none."""
     try:
         said = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
         )
-    except OSError:  # there is no git
+    except OSError:  # git is not installed
         return None
     return said.stdout.strip() if said.returncode == 0 else None

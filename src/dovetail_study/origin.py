@@ -24,17 +24,17 @@ FIELDS = (
     "device",
     "seed",
 )
-"""What a line is chosen by, beside its experiment."""
+"""The fields that select a line, besides its experiment."""
 UNSAID = "not recorded"
 FULL, DIGITS = 40, 10
-"""Digits of a commit's name, and as many of them as tell it from all others."""
+"""Digits of a commit's name, as many as distinguish it from all others."""
 
 
 def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
-    """How a reader finds the lines a number rests on: fields and their values, and how many there are.
+    """The lines behind a number, for a reader: fields and their values, and the number of lines.
 
-    Only fields that leave lines out are named. Where the values leave in more lines than were used
-    (cells are not a full grid), the number of both is given.
+    Only fields that exclude lines are named. Where the values leave in more lines than were used (cells are
+    not a full grid), the number of both is given.
     """
     if not used:
         return "none"
@@ -51,12 +51,12 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
 
 
 def in_order(rows: Iterable[Record], name: str) -> list[Any]:
-    """The values of a field, sorted: rows stand in the order in which their runs ended."""
+    """The values of a field, sorted, because rows are in the order in which their runs ended."""
     return sorted(distinct(rows, name), key=order)
 
 
 def order(value: object) -> tuple[int, list[Any]]:
-    """What values are sorted by: numbers by size, networks by depth and width, words by the alphabet."""
+    """The sort key of values: numbers by size, networks by depth and width, words by the alphabet."""
     if value is None:
         return 0, []
     if not isinstance(value, str):
@@ -88,7 +88,7 @@ def _where(row: Record) -> str:
 
 
 def mixture(rows: Iterable[Record]) -> str:
-    """Says of a verdict that its rows were made on several machines, and how many on which."""
+    """A note on a verdict whose rows were made on several machines, with the number on each."""
     made = Counter(_where(row) for row in rows)
     return (
         f" [{', '.join(f'{count} lines of {where}' for where, count in made.items())}]"
@@ -103,13 +103,13 @@ def commits(rows: Iterable[Record]) -> list[str]:
 
 
 def _commit(row: Record) -> str:
-    """Its first digits, and the sign that files had been changed; a version as it is."""
+    """The first digits of a commit, with the mark for changed files; a version unchanged."""
     said = str(row.get("commit") or UNSAID)
     return said if len(said) < FULL else said[:DIGITS] + ("+" if said.endswith("+") else "")
 
 
 def caption(rows: Sequence[Record]) -> str:
-    """What a table's numbers come from: commits, machines, and seeds where they are not the paper's five."""
+    """The origin of a table's numbers: commits, machines, and seeds if they are not the paper's five."""
     made = places(rows)
     if not made:
         return ""
@@ -122,13 +122,13 @@ def caption(rows: Sequence[Record]) -> str:
 
 
 def _apart(rows: Sequence[Record]) -> str:
-    """What tells rows of one commit apart."""
+    """The differences between rows of one commit."""
     machines = {_where(row) for row in rows}
     return "Rows of several machines" if len(machines) > 1 else "Rows of one machine, not equally full"
 
 
 def _cell(row: Record) -> tuple[object, ...]:
-    """What was chosen beside method and seed.
+    """The chosen fields besides method and seed.
 
     Of a drawn problem (a family) rho is none of it: it follows from L, which every seed draws anew.
     """

@@ -110,7 +110,7 @@ def _introduction(ledger: Ledger, claims: Sequence[Sequence[Verdict]]) -> list[s
 
 
 def _drawn(ledger: Ledger) -> str:
-    """How many runs are on drawn problems, which are nobody's data."""
+    """The number of runs on drawn problems, which need no data."""
     drawn = sum(row.get("family") is not None for row in ledger.records)
     return f"{drawn} of them on drawn problems, the others on " if drawn else "on "
 
@@ -245,7 +245,7 @@ def _divided(ledger: Ledger) -> str:
 
 
 def _cuts(ledger: Ledger) -> str:
-    """What was cut against the paper's settings."""
+    """The reductions compared with the paper's settings."""
     settings, cuts = ledger.header["settings"], []
     if settings["baseline_limit"] < TIME_LIMIT:
         cuts.append(f"SCIP had {settings['baseline_limit']:g} s for big-M instead of {TIME_LIMIT:g} s")
@@ -258,7 +258,7 @@ def _cuts(ledger: Ledger) -> str:
 
 
 def _limits(ledger: Ledger) -> str:
-    """What big-M was given, and where it was given more; nothing of a file that does not say."""
+    """The limits of big-M, and where they were higher; empty if the file does not state them."""
     settings = ledger.header["settings"]
     baselines = [row for row in ledger.records if row["method"] in BASELINES and row.get("limit")]
     if not baselines:
@@ -277,7 +277,7 @@ def _limits(ledger: Ledger) -> str:
 
 
 def _memory(baselines: Sequence[Record]) -> str:
-    """The memory limit of big-M, and which runs a lower one has ended."""
+    """The memory limit of big-M, and the runs that a lower limit ended."""
     most = max(known(baselines, "memory_limit"), default=None)
     if most is None:
         return "Its memory had no limit. "
@@ -299,7 +299,7 @@ def _place(row: Record) -> str:
 
 
 def _given(name: str, ledger: Ledger) -> str:
-    """The seconds of the reference, beside those of whom it is held against."""
+    """The seconds of the reference, beside those of the methods compared with it."""
     limits = sorted(set(known(where(ledger.records, method=name), "limit"))) if name == AUTO else []
     theirs = ledger.header["settings"]["time_limit"]
     return f"; it had {', '.join(f'{s:g}' for s in limits)} s, the contestants {theirs:g} s" if limits else ""
@@ -346,7 +346,7 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
 
 
 def _not_run(missing: Sequence[Run]) -> str:
-    """What is planned and not there, method by method: a missing run is not a failed one."""
+    """The planned but missing runs, method by method: a missing run is not a failed one."""
     parts = []
     for method in dict.fromkeys(run.method for run in missing):
         mine = [run for run in missing if run.method == method]
@@ -379,7 +379,7 @@ def _section(experiment: Experiment, ledger: Ledger) -> str:
 
 
 def _printed(table: ResultTable, rows: Sequence[Record]) -> str:
-    """A table with where it comes from; one that does not say which lines it is made of must not be mixed."""
+    """A table with its origin; tables without known lines must not be merged."""
     if not table.records and len(commits(rows)) > 1:
         raise dt.OptionError(
             f"the table {table.title!r} does not say which lines it is made of, and these come from several "

@@ -1,11 +1,11 @@
-"""A peer's functions, all made from one table.
+"""The functions of a peer, all made from one table.
 
-They differ in where they stand, in what they call their parameters, and in whether a classifier means its
-class or its numbers; what they do is `add_predictor_constr`.
+They differ in their module, in the names of their parameters, and in whether a classifier gives its class or
+its numbers; all call `add_predictor_constr`.
 
 Modules made from a table of names, under a package of ours and called as a peer's modules are.
 
-A file for each of them would say one and the same thing forty times.
+A file for each function would repeat the same text forty times.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dovetail.modelling.predictor_constr import PredictorConstr
 
 
 def publish(package: str, names: Mapping[str, Mapping[str, Any]]) -> None:
-    """Make the modules of `package`, by their path below it, with the names that each of them has.
+    """Make the modules of `package`, by their path below it, with the names in each.
 
-    A name stands in the module it was written for and in all packages above that, as peers re-export them;
-    `package` itself is a file, which says what it holds.
+    A name is in the module it was defined in and in all packages above, as peers re-export it; `package`
+    itself is a file, which lists its names.
     """
     for path, own in names.items():
         parts = path.split(".")
@@ -54,48 +54,48 @@ def _itself(predictor: Any) -> Any:
 
 @dataclass(frozen=True)
 class PeerFunction:
-    """One function of a peer's."""
+    """A function of a peer."""
 
     name: str
     module: str
-    """Where it stands, below the peer's package."""
+    """Its module, below the peer's package."""
     predictor: str
-    """What it calls the predictor."""
+    """The name of its predictor parameter."""
     constr: str
-    """The class of what it gives back, for those who name it."""
+    """The class of its result, for programs that name it."""
     takes: tuple[str, ...] = ()
-    """The classes that the peer sends to it."""
+    """The classes of predictors for which the peer uses it."""
     options: tuple[str, ...] = ()
-    """Parameters behind the peer's common ones that may be given by position."""
+    """Parameters after the peer's common ones that may be given by position."""
     output_type: PeerOutputType = None
-    """What its outputs are unless the caller says; None where the predictor decides."""
+    """The output type unless the caller states one; None if the predictor decides."""
     meant: Callable[[Any], Any] = _itself
-    """What gives the outputs that the peer means, where the predictor as dovetail knows it gives others."""
+    """Converts the predictor to one with the peer's outputs, if dovetail's outputs differ."""
 
 
 @dataclass(frozen=True, eq=False)
 class Peer:
-    """What all functions of one peer have in common."""
+    """The common properties of all functions of one peer."""
 
     model: str
-    """What they call the model."""
+    """The name of their model parameter."""
     options: tuple[str, ...]
-    """Parameters of all of them behind the outputs."""
+    """Parameters of all functions after the outputs."""
     kind: type[PredictorConstr]
-    """The class of what they give back."""
+    """The class of their results."""
     names_it: str
-    """The option that names a block, which need not be free: the peers number them."""
+    """The option with a block's name, which may be taken: the peers number them."""
     table: tuple[PeerFunction, ...]
-    """All of them."""
+    """All functions."""
 
     @cached_property
     def classes(self) -> dict[str, type[PredictorConstr]]:
-        """What the functions give back, by the peer's names for it."""
+        """The classes of the results, by the peer's names."""
         names = dict.fromkeys(entry.constr for entry in self.table)
         return {name: type(name, (self.kind,), {"__doc__": self.kind.__doc__}) for name in names}
 
     def entry_of(self, predictor: Any) -> PeerFunction | None:
-        """The function that the peer sends a predictor to, by its class and those above it."""
+        """The function that the peer uses for a predictor, by its class and base classes."""
         for cls in type(predictor).__mro__:
             library = cls.__module__.split(".")[0]
             for entry in self.table:
@@ -112,7 +112,7 @@ class Peer:
             model, predictor = given.pop(self.model), given.pop(entry.predictor)
             inputs, outputs = given.pop("input_vars"), given.pop("output_vars", None)
             options = given.pop("options", {}) | {k: v for k, v in given.items() if v is not None}
-            if "predict_function" not in options:  # which says what the outputs are, too
+            if "predict_function" not in options:  # it also determines the outputs
                 options.setdefault("output_type", entry.output_type)
             options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
             made = add_predictor_constr(model, entry.meant(predictor), inputs, outputs, **options)
@@ -138,11 +138,11 @@ class Peer:
 
     @cached_property
     def functions(self) -> dict[str, Callable[..., PredictorConstr]]:
-        """All of them by name."""
+        """All functions by name."""
         return {entry.name: self.function(entry) for entry in self.table}
 
     def modules(self) -> dict[str, dict[str, Any]]:
-        """The functions by module, and the classes of what they give back."""
+        """The functions by module, and the classes of their results."""
         found: dict[str, dict[str, Any]] = {}
         for entry in self.table:
             names = {entry.name: self.functions[entry.name], entry.constr: self.classes[entry.constr]}

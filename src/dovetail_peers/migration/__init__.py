@@ -1,4 +1,5 @@
-"""Programs of the peers rewritten: imports and solve calls, and a list of what is left to do by hand.
+"""Programs of the peers rewritten: imports and solve calls, and a list of the changes that remain to be made
+by hand.
 
-Nothing is run and nothing of the program is guessed: what a line means is read off its syntax alone.
+The program is not run and nothing is guessed: the meaning of a line follows from its syntax alone.
 """

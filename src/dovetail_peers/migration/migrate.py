@@ -19,7 +19,7 @@ PLACE = "dovetail.compat"
 
 @dataclass(frozen=True)
 class Migration:
-    """The new text, how many lines it took, and what is left to do."""
+    """The new text, the number of rewritten lines, and the remaining changes."""
 
     text: str
     imports: int
@@ -56,7 +56,7 @@ def migrate(text: str, name: str = "the program") -> Migration:
 
 
 def _free_name(tree: ast.AST) -> str:
-    """`result`, unless the program has one."""
+    """`result`, unless the program uses this name."""
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return next(name for name in ("result", "dovetail_result", "result_of_dovetail") if name not in taken)
 
@@ -67,7 +67,8 @@ def _imports_dovetail(tree: ast.Module) -> bool:
 
 
 def _import_of_dovetail(source: SourceBytes, tree: ast.Module, solves: list[Edit]) -> Edit:
-    """Behind the last import at the top of the file before the first solve: notebooks have them all along."""
+    """After the last import at the top of the file before the first solve: notebooks have imports
+    everywhere."""
     top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     first = min(edit.start for edit in solves)
     before = [node for node in top if source.span(node)[1] <= first]
@@ -83,14 +84,14 @@ def _unknown(imports: list[ast.Import | ast.ImportFrom]) -> Iterator[Left]:
 
 
 def _read(program: PeerProgram, models: set[str], rewritten: set[int]) -> Iterator[Left]:
-    """What is read of the models that dovetail solves, and of Pyomo's results."""
+    """The attributes of solved models and of Pyomo's results that are rewritten."""
     for node in program.all(ast.Attribute):
         if id(node) in rewritten:
             continue
         if node.attr in READS and program.text(node.value) in models:
             yield Left(node.lineno, program.text(node), READS[node.attr])
         elif node.attr == "Start" and isinstance(node.ctx, ast.Store):
-            yield Left(node.lineno, program.text(node), START)  # of gurobipy's variables
+            yield Left(node.lineno, program.text(node), START)  # from gurobipy's variables
         elif node.attr == "termination_condition":
             yield Left(node.lineno, program.text(node), "result.status and result.stop_reason")
 
@@ -102,12 +103,12 @@ def peer_of(module: str | None) -> str | None:
 
 
 def _installed(module: str | None) -> str:
-    """The module's name where the peer is installed: programs in its own repository import src.peer."""
+    """The module's name if the peer is installed: programs in its own repository import src.peer."""
     return (module or "").removeprefix("src.")
 
 
 def import_edits(source: SourceBytes, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
-    """The edit of one import, if it is of a peer."""
+    """The edit of one import of a peer."""
     if isinstance(node, ast.ImportFrom):
         if peer_of(node.module) and node.level == 0:
             listed = ", ".join(map(_as_written, node.names))
@@ -140,7 +141,7 @@ def _as_written(alias: ast.alias) -> str:
 
 
 def unknown_names(node: ast.ImportFrom) -> Iterator[Left]:
-    """Names that dovetail's module does not have; nothing where its library is not installed."""
+    """Names that dovetail's module lacks; empty if its library is not installed."""
     try:
         importlib.import_module(f"{PLACE}.{peer_of(node.module)}")
     except ImportError:
@@ -157,8 +158,8 @@ def unknown_names(node: ast.ImportFrom) -> Iterator[Left]:
 
 
 def _has(module: ModuleType, name: str) -> bool:
-    """Whether a module has a name; also that of a library which cannot be imported here, as Keras without
-    its backend: the program is read, not run."""
+    """Whether a module has a name; also for a library that cannot be imported here, such as Keras without its
+    backend: the program is read, not run."""
     try:
         return hasattr(module, name)
     except ImportError:

@@ -1,9 +1,9 @@
-"""A program as it was read: its text, its syntax tree, and where each node stands.
+"""A parsed program: its text, its syntax tree, and the position of each node.
 
-What the names of a program stand for, as far as one has to know: models, solvers, objects of its classes.
+The meaning of a program's names, as far as needed: models, solvers, objects of its classes.
 
-A name means the same wherever it stands, and `a.b` means the same for every `a`: that is coarse, and enough.
-What is handed on counts: by assignments, `with`, arguments and what a function returns.
+A name has the same meaning everywhere, and `a.b` has the same meaning for every `a`: this is coarse but
+sufficient. Meanings are passed on by assignments, `with`, arguments and returned values.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from functools import cached_property
 from typing import TypeVar
 
 SOLVER, MODEL = "a solver of Pyomo's", "a model"
-"""What `SolverFactory` and `Model` make; the other kinds are the program's own classes, by name."""
+"""The results of `SolverFactory` and `Model`; the other kinds are the program's own classes, by name."""
 MODELS = ("Model", "ConcreteModel")
 
 
 class Bindings:
-    """The kinds that names have."""
+    """The kinds of names."""
 
     def __init__(self, program: PeerProgram) -> None:
         self._program = program
@@ -31,7 +31,7 @@ class Bindings:
         }
         self._kinds: dict[str, set[str]] = {}
         size = -1
-        while size != (size := sum(map(len, self._kinds.values()))):  # until nothing is new
+        while size != (size := sum(map(len, self._kinds.values()))):  # until nothing changes
             for target, value in self.handed_on():
                 self._note(target, self.kinds(value))
 
@@ -97,7 +97,7 @@ class Bindings:
                 yield from self._arguments(node)
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-        """The parameters of the program's own functions, and what a call gives them."""
+        """The parameters of the program's own functions, and the arguments of a call."""
         name = called(call)
         function: ast.AST | None = self._functions.get(name)
         if name in self._classes:
@@ -123,7 +123,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.ex
 
 
 def _held(node: ast.expr) -> list[ast.expr]:
-    """What a list or a dictionary holds that is written out."""
+    """The entries of a list or dictionary display."""
     return list(getattr(node, "elts", getattr(node, "values", [])) if isinstance(node, _CONTAINERS) else [])
 
 
@@ -131,7 +131,7 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
 def _key(node: ast.expr | None) -> str:
-    """What an expression is known by; "" where it is not."""
+    """The name that identifies an expression; "" if there is none."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -145,7 +145,7 @@ def _key(node: ast.expr | None) -> str:
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.ExceptHandler, ast.match_case)
-"""What is below one of these may be run once, never, or many times."""
+"""Statements inside these nodes may run never, once, or many times."""
 
 
 class PeerProgram:
@@ -162,7 +162,7 @@ class PeerProgram:
         return (node for node in ast.walk(self.tree) if isinstance(node, kind))
 
     def text(self, node: ast.expr | ast.stmt) -> str:
-        """What stands there."""
+        """The text of a node."""
         return self.source.text(node)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -172,12 +172,12 @@ class PeerProgram:
             yield node
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """The function around a node; the whole program where there is none."""
+        """The function around a node; the whole program if there is none."""
         around = (up for up in self.above(node) if isinstance(up, (*_FUNCTIONS, ast.Module)))
         return next(around, self.tree)
 
     def branches(self, node: ast.AST) -> set[int]:
-        """What decides, in the scope of a node, whether it is run."""
+        """The statements, in the scope of a node, that decide whether it runs."""
         found = set()
         for up in self.above(node):
             if isinstance(up, (*_FUNCTIONS, ast.Module)):
@@ -187,17 +187,17 @@ class PeerProgram:
         return found
 
     def is_statement(self, call: ast.Call) -> bool:
-        """Whether nobody takes what a call gives back."""
+        """Whether the result of a call is unused."""
         return isinstance(next(self.above(call), None), ast.Expr)
 
     def is_called(self, node: ast.expr) -> bool:
-        """Whether an expression is what a call calls."""
+        """Whether an expression is the function of a call."""
         up = next(self.above(node), None)
         return isinstance(up, ast.Call) and up.func is node
 
     @cached_property
     def imported(self) -> dict[str, str]:
-        """The names that imports bind, and what they stand for."""
+        """The names that imports bind, and their full names."""
         found = {}
         for node in self.all(ast.Import):
             for alias in node.names:
@@ -208,7 +208,7 @@ class PeerProgram:
         return found
 
     def origin(self, node: ast.expr) -> str:
-        """The full name of something that was imported, by itself or with its module; "" for all else."""
+        """The full name of an imported object, imported by itself or with its module; "" otherwise."""
         if isinstance(node, ast.Name):
             return self.imported.get(node.id, "")
         if isinstance(node, ast.Attribute):
@@ -221,7 +221,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def called(call: ast.Call) -> str:
-    """The last part of what is called."""
+    """The last part of the called name."""
     return last_name(call.func)
 
 
@@ -249,19 +249,19 @@ class SourceBytes:
             self._lines.append(self._lines[-1] + len(line))
 
     def text(self, node: ast.expr | ast.stmt) -> str:
-        """What stands there."""
+        """The text of the node."""
         start, end = self.span(node)
         return self._bytes[start:end].decode()
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Where it begins and ends."""
+        """Its first and last character."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._lines[node.lineno - 1] + node.col_offset
         return start, self._lines[node.end_lineno - 1] + node.end_col_offset
 
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Edit:
-        """An edit of all of it."""
+        """An edit of the whole node."""
         return Edit(*self.span(node), text)
 
     def line_after(self, node: ast.stmt, text: str) -> Edit:
@@ -272,7 +272,7 @@ class SourceBytes:
         return Edit(at, at, f"{text}\n" if ended else f"\n{text}\n")
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """The program with all of them, none of which overlap."""
+        """The program with all edits, which must not overlap."""
         made = bytearray(self._bytes)
         for edit in sorted(edits, key=lambda each: each.start, reverse=True):
             made[edit.start : edit.end] = edit.text.encode()

@@ -1,4 +1,5 @@
-"""What a program asks of its solver, as options of `dovetail.solve`; what has no counterpart is listed."""
+"""The settings of a program's solver, as options of `dovetail.solve`; settings without a counterpart are
+listed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SETTERS = {
 UNKNOWN = {
     "setPresolve", "setHeuristics", "setSeparating", "setEmphasis", "readParams", "set_options",
 }  # fmt: skip
-"""Methods that set much at once."""
+"""Methods that set several parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +36,21 @@ class Setting:
     node: ast.expr
     """Where."""
     holder: str
-    """The model or solver that it is set for, as it is written; "" for all."""
+    """The model or solver for which it is set, as in the program; "" for all."""
     name: str
     value: ast.expr | None
-    """None where the line does not say it in a way that can be read."""
+    """None if the value is not a literal."""
     shown: str = ""
-    """How the list calls it; "" where that is what stands at the node."""
+    """The text in the list; "" for the text of the node."""
 
     @property
     def option(self) -> str | None:
-        """The option of `dovetail.solve` that means the same."""
+        """The option of `dovetail.solve` with the same meaning."""
         return BY_NAME.get(self.name.lower())
 
     @property
     def literal(self) -> object:
-        """The value, if it stands there as a number or a word; `...` if not."""
+        """The value if it is a literal number or word; otherwise `...`."""
         try:
             return ast.literal_eval(self.value) if self.value is not None else ...
         except ValueError:
@@ -57,14 +58,14 @@ class Setting:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it asks for what dovetail does anyway: to print, to choose the threads."""
+        """Whether the setting requests dovetail's default behaviour: to print, to choose the threads."""
         said = self.literal
         return (self.option == "log" and said is not ... and bool(said)) or (
             self.option == "n_jobs" and isinstance(said, (int, float)) and said <= 0
         )
 
     def argument(self, program: PeerProgram) -> str:
-        """The option's value, as `dovetail.solve` takes it."""
+        """The value of the option for `dovetail.solve`."""
         assert self.value is not None
         if self.option == "log":
             return "False" if self.literal is not ... else f"bool({program.text(self.value)})"
@@ -84,9 +85,9 @@ class SolverSettings:
     def options(
         self, call: ast.Call, holder: str, said: Iterable[Setting] = (), *, only: bool = False
     ) -> dict[str, str]:
-        """The options for one call that solves what `holder` stands for; `said` stand in the call itself.
+        """The options for a call that solves `holder`; `said` are in the call itself.
 
-        Of the `only` call of a program, settings under other names are meant, too.
+        For the `only` call of a program, settings under other names are included.
         """
         options: dict[str, str] = {}
         everywhere = [
@@ -107,7 +108,7 @@ class SolverSettings:
         return {option: options[option] for option in OPTIONS if option in options}
 
     def left(self, said: Sequence[Setting] = ()) -> Iterator[Left]:
-        """What no call has taken."""
+        """Settings that no call has used."""
         for each in (*self._all, *said):
             if id(each) in self._taken or each.says_nothing:
                 continue
@@ -126,7 +127,7 @@ class SolverSettings:
         return self._program.scope(setting.node) is self._program.scope(call)
 
     def _is_seen(self, setting: Setting, call: ast.Call) -> bool:
-        """Whether it was surely made before the call, and its value can be written there."""
+        """Whether the setting was certainly made before the call, and its value is known there."""
         program = self._program
         if not program.branches(setting.node) <= program.branches(call):
             return False
@@ -146,7 +147,7 @@ class _SettingsReader:
         self._has_gurobi = any(name.startswith("gurobipy") for name in program.imported.values())
 
     def settings(self, node: ast.AST) -> Iterator[Setting]:
-        """Those of one node."""
+        """The settings of one node."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             yield from self._assigned(node.targets[0], node.value)
         elif isinstance(node, ast.Call):
@@ -214,7 +215,7 @@ class _SettingsReader:
 def in_dictionary(
     program: PeerProgram, node: ast.expr, holder: str, given: ast.expr, shown: str = ""
 ) -> Iterator[Setting]:
-    """The settings of a dictionary; all in one where it is not written out."""
+    """The settings of a dictionary; a single one if it is not a literal."""
     if isinstance(given, ast.Dict) and None not in given.keys:
         for key, value in zip(given.keys, given.values, strict=True):
             assert key is not None
@@ -230,7 +231,7 @@ def _word(node: ast.expr) -> str:
 
 @dataclass(frozen=True)
 class Left:
-    """One line that is left to its owner."""
+    """A line that its owner must change."""
 
     line: int
     what: str

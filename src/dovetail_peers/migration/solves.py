@@ -2,9 +2,9 @@
 
 A model may have its predictors under another name, in another function or by an alias. Every model that is
 solved is therefore handed to `dovetail.solve`, which solves models without predictors as well. A call that
-cannot be rewritten stays and is listed: a model with predictors refuses it when the program runs.
+cannot be rewritten is kept and listed: a model with predictors refuses it when the program runs.
 
-How a solve ended and how long it took, as solvers say it, rewritten for results of `dovetail.solve`.
+The status and run time in solvers' terms, rewritten for results of `dovetail.solve`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ COPIES = ("copy", "relax", "fixed", "clone")
 
 
 TIMES = {"Time", "User time", "Wallclock time"}
-"""What Pyomo's results call seconds, below ["Solver"][0]."""
+"""Pyomo's names for seconds, below ["Solver"][0]."""
 ASSERTS, CHECKS = "assert_optimal_termination", "check_optimal_termination"
 
 
 class SolveCalls:
-    """All solve calls of a program; a result is called `name` where the program has none."""
+    """All solve calls of a program; a result is called `name` if the program assigns it to no variable."""
 
     def __init__(self, program: PeerProgram, name: str) -> None:
         self._program, self._name = program, name
@@ -42,13 +42,13 @@ class SolveCalls:
         self._settings = SolverSettings(program, self._bindings)
         self.left: list[Left] = []
         self.models: dict[int, str] = {}
-        """The models of the calls that are rewritten, as they are written, by the identity of the call."""
+        """The models of the rewritten calls, as in the program, by the identity of the call."""
         self._said: dict[int, list[Setting]] = {}
         self._calls = [call for call in program.all(ast.Call) if self._looks_like_a_solve(call)]
         self._unread = [*self._passed_on(), *self._called_by_name(), *self._copies()]
 
     def edits(self) -> Iterator[Edit]:
-        """Those of all calls."""
+        """The models of all calls."""
         for call in self._calls:
             self._say(call, self.models[id(call)])
             yield self._edit(call)
@@ -57,11 +57,11 @@ class SolveCalls:
 
     @property
     def solved(self) -> set[str]:
-        """The models, as they are written."""
+        """The models, as in the program."""
         return set(self.models.values())
 
     def result(self, model: str, node: ast.expr) -> str | None:
-        """What the last result of a model is called, where it was found in the same function and before."""
+        """The name of a model's last result, if it is assigned earlier in the same function."""
         before = [
             call
             for call in self._calls
@@ -79,17 +79,17 @@ class SolveCalls:
         return self._program.text(up.targets[0]) if named else None  # type: ignore[attr-defined]
 
     def results(self) -> set[str]:
-        """What the rewritten calls are assigned to."""
+        """The targets to which the rewritten calls are assigned."""
         own = (node for node in self._program.all(ast.Assign) if id(node.value) in self.models)
         return {self._program.text(target) for node in own for target in node.targets}
 
     def _looks_like_a_solve(self, call: ast.Call) -> bool:
-        """Whether a call is to be rewritten; its model is noted then, and what is in the way else."""
+        """Whether a call is rewritten; its model is recorded then, otherwise the obstacle."""
         function = call.func
         if not isinstance(function, ast.Attribute) or function.attr not in (*SOLVES, "solve"):
             return False
         if self._bindings.kinds(function.value) & self._bindings.defines(function.attr):
-            return False  # a method of the program's own
+            return False  # a method of the program's own class
         model = self._of_pyomo(call) if function.attr == "solve" else self._of_a_model(call, function)
         if model is not None:
             self.models[id(call)] = model
@@ -142,7 +142,7 @@ class SolveCalls:
         return scope.args.args[0].arg
 
     def _is_untied(self, name: str) -> bool:
-        """Whether a name holds a new model that nobody else can see: all that is done with it is `name.x`."""
+        """Whether a name holds a new model that is used only as `name.x`."""
         if any(node.arg == name for node in self._program.all(ast.arg)):
             return False
         made = {
@@ -172,7 +172,7 @@ class SolveCalls:
                 yield Left(node.lineno, self._program.text(node), f"dovetail.solve(model); {REFUSED}")
 
     def _copies(self) -> Iterator[Left]:
-        """`model.copy()`, `Model(sourceModel=model)`: what is attached stays with the original."""
+        """`model.copy()`, `Model(sourceModel=model)`: attached predictors stay with the original."""
         for call in self._program.all(ast.Call):
             whose = call.func.value if isinstance(call.func, ast.Attribute) else None
             if (called(call) in COPIES and MODEL in self._bindings.kinds(whose)) or any(
@@ -182,7 +182,7 @@ class SolveCalls:
                 yield Left(call.lineno, self._program.text(call), told)
 
     def _say(self, call: ast.Call, model: str) -> None:
-        """Note what stands in a call of Pyomo's itself."""
+        """Record calls of Pyomo's own functions."""
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "solve"):
             return
         said = [Setting(call, "", "output_flag", ast.Constant(0))]
@@ -212,7 +212,7 @@ class SolveCalls:
 
 
 class Terminations:
-    """All of a program, given its solve calls."""
+    """All edits of a program, given its solve calls."""
 
     def __init__(self, program: PeerProgram, calls: SolveCalls) -> None:
         self._program, self._calls = program, calls
@@ -222,7 +222,7 @@ class Terminations:
         """The identities of the nodes that speak of a status and are replaced."""
 
     def edits(self) -> Iterator[Edit]:
-        """Those of all of it."""
+        """The edits of all calls."""
         for call in self._program.all(ast.Call):
             yield from self._of_a_call(call)
         for comparison in self._program.all(ast.Compare):
@@ -230,7 +230,7 @@ class Terminations:
         yield from self._readings()
 
     def _of_a_call(self, call: ast.Call) -> Iterator[Edit]:
-        """The edit of one call, if it is one of these functions and the result is one of dovetail's."""
+        """The edit of one call, if it is one of these functions and its argument is a result of dovetail."""
         if called(call) not in (ASSERTS, CHECKS):
             return
         source = self._program.source
@@ -245,7 +245,7 @@ class Terminations:
             yield source.replaced(call, f'({result}.status == "optimal")')
 
     def _of_a_comparison(self, node: ast.Compare) -> Iterator[Edit]:
-        """`model.Status == GRB.OPTIMAL`, `scip.getStatus() == "optimal"`, where the result has a name."""
+        """`model.Status == GRB.OPTIMAL`, `scip.getStatus() == "optimal"`, if the result has a name."""
         status = node.left.func if isinstance(node.left, ast.Call) else node.left
         if not isinstance(status, ast.Attribute) or status.attr not in ("Status", "status", "getStatus"):
             return
@@ -258,7 +258,7 @@ class Terminations:
             yield self._program.source.replaced(node, f'({result}.status {sign} "optimal")')
 
     def _readings(self) -> Iterator[Edit]:
-        """The edits of what is looked up in results as in dictionaries; what has no other name is listed."""
+        """The edits of dictionary lookups in results; lookups without a counterpart are listed."""
         source, found = self._program.source, list(self._program.all(ast.Subscript))
         inner = {id(node.value) for node in found}
         for node in found:
@@ -276,7 +276,7 @@ class Terminations:
 
 
 def _looked_up(node: ast.Subscript) -> tuple[ast.expr, list[object]]:
-    """What is looked into, and the keys from the first to the last; None for one that is computed."""
+    """The object that is indexed, and the keys from the first to the last; None for a computed key."""
     keys: list[object] = []
     at: ast.expr = node
     while isinstance(at, ast.Subscript):

@@ -9,12 +9,12 @@ SCIP with its own settings.
 Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each ReLU costs three variables
 and four constraints per sample, and only plain sequences of dense layers can be written at all.
 
-SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
-the trace, and the message) may be better than what the incumbent makes of the same point. A point that misses
-a row by a hair is moved to the nearest one of the host before it counts as refused. SCIP's bound is
-reported only where the re-evaluated objective meets it and no network hangs on one binary, where SCIP has
-been wrong (`one_binary_decides`); its "infeasible" is not taken as proof. It is a bound of the layers in
-exact numbers: what the networks' own rounding may do is taken off it first.
+SCIP's tolerances accept points that the network itself rejects, so its objective (`lagrangian` in the trace,
+and the message) may be better than the incumbent's objective for the same point. A point that violates a row
+slightly is moved to the nearest feasible point of the host before it counts as refused. SCIP's bound is
+reported only if the re-evaluated objective meets it and no network depends on a single binary, where SCIP has
+been wrong (`one_binary_decides`); its "infeasible" is not accepted as a proof. The bound is for the layers in
+exact numbers: the possible effect of the networks' rounding is subtracted first.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from dovetail_study.big_m.scip_formulation import ScipFormulation, Size, formula
 MEANINGLESS = 1e15
 """Neuron bounds beyond this make rows whose coefficients SCIP cannot compute with."""
 CLOSE = 1e-9
-"""SCIP takes numbers that are no further apart for the same."""
+"""SCIP treats numbers that are closer than this as equal."""
 
 
 def layers_of(block: Block) -> tuple[Layer, ...]:
@@ -78,10 +78,11 @@ def require_truth(problem: Problem, block: Block, layers: tuple[Layer, ...]) -> 
 
 
 def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], box: Box) -> float:
-    """What the networks' own arithmetic may take off SCIP's bound, which is one of their exact layers.
+    """The amount by which the networks' own arithmetic may weaken SCIP's bound, which is for their exact
+    layers.
 
-    Infinity where that cannot be said: the arithmetic is not known, or what it moves is a class, or an
-    output that rows or other networks read.
+    Infinity if that is unknown: the arithmetic is not known, or it affects a class, or an output that rows or
+    other networks read.
     """
     box, read, total = Box(box.lower.copy(), box.upper.copy()), read_elsewhere(problem), 0.0
     for stage in problem.stages:
@@ -98,10 +99,10 @@ def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], 
 
 
 def one_binary_decides(problem: Problem, box: Box) -> bool:
-    """Whether, in some sample, one binary column decides a whole network: no bound of SCIP's is taken then.
+    """Whether, in some sample, one binary column decides a whole network: no bound of SCIP is accepted then.
 
-    SCIP's probing follows such a network through, makes every neuron a multiple of the binary, and now and
-    then fixes it to the value that is cut off (SCIP 10.0.2; "Its word" in docs/method.md).
+    SCIP's probing propagates through such a network, makes every neuron a multiple of the binary, and
+    sometimes fixes it to the wrong value (SCIP 10.0.2; "Its word" in docs/method.md).
     """
     integer = problem.mip.integer
     deciding: list[set[int]] = [set() if fixed else {j} for j, fixed in enumerate(box.lower == box.upper)]
@@ -151,13 +152,13 @@ def propagated(
 
 
 FIRST_NODES, GROWTH = 10, 1.1
-"""The first nodes are all reported; after them each time their number has grown by a tenth."""
+"""All of the first nodes are reported; later ones whenever their number has grown by a tenth."""
 COMPLETION_SECONDS = 5.0
-"""For the nearest point of the host: a QP without integers, quick where SCIP gets anywhere at all."""
+"""For the nearest point of the host: a QP without integers, quick for all problems that SCIP can handle."""
 
 
 class Reporter:
-    """Carries what SCIP finds to the incumbent, the log and the callback."""
+    """Passes SCIP's points to the incumbent, the log and the callback."""
 
     def __init__(self, context: SolveContext) -> None:
         self._context, self._host = context, context.problem.mip.minimised()
@@ -172,7 +173,7 @@ class Reporter:
         self._report(objective, self.reported, prediction_errors(self._context.problem, x))
 
     def offer(self, x: FloatArray) -> float:
-        """Offered; if it is refused, once more as the nearest point of the host."""
+        """Offered; if it is refused, the nearest feasible point of the host is offered."""
         objective = self._context.incumbent.offer(x, "scip")
         if math.isnan(objective):
             nearest = self._nearest(x)
@@ -199,7 +200,7 @@ class Reporter:
         return engine.load(relaxed, columns, seed=self._context.seed, threads=self._context.threads)
 
     def nodes(self, count: int) -> None:
-        """SCIP has solved so many nodes."""
+        """SCIP has solved this number of nodes."""
         if count >= self._next_node:
             self._next_node = count + 1 if count < FIRST_NODES else math.ceil(GROWTH * count)
             self._report(math.nan, math.nan, ())
@@ -209,7 +210,7 @@ class Reporter:
 
 
 def prediction_errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
-    """How far SCIP's outputs are from what the networks say of SCIP's inputs."""
+    """The difference between SCIP's outputs and the networks' answers to SCIP's inputs."""
     truth = problem.predict(x)
     return tuple(
         Residual(block.name, "outputs", float(np.max(np.abs(truth - x)[block.outputs])), 0.0)
@@ -218,7 +219,7 @@ def prediction_errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
 
 
 class Account:
-    """Filled while the model is written and solved; settled when it ends."""
+    """Filled while the model is written and solved; completed when it ends."""
 
     def __init__(self, stopwatch: Stopwatch, memory: MemoryWatch) -> None:
         self._stopwatch = stopwatch
@@ -235,7 +236,7 @@ class Account:
 
     @contextmanager
     def solving(self) -> Iterator[None]:
-        """Count the body as solving, but for the checks of points, which run inside it."""
+        """Count the block as solving, except for checks of points inside it."""
         stopwatch = self._stopwatch
         engine, check = stopwatch.read("engine"), stopwatch.read("check")
         try:
@@ -247,13 +248,13 @@ class Account:
 
     @property
     def built(self) -> str:
-        """What was written, in words."""
+        """The size of the written model, in words."""
         variables, constraints = self.size or (0, 0)
         seconds = self._stopwatch.read("build")
         return f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
 
     def shortage(self, while_what: str) -> str:
-        """That memory ran out, in words, and what helps."""
+        """A message about lack of memory, and what helps."""
         watch = self.memory
         helps = (
             "the machine has no more to give" if watch.bound_by_machine else "BigM(memory_limit=) gives more"
@@ -261,7 +262,7 @@ class Account:
         return f"out of memory: {watch} while {while_what} ({helps})"
 
     def settled(self, end: ModelEnd, said: str | None = None) -> WrittenModel:
-        """The record of it."""
+        """The record of the model."""
         self.memory.look()
         variables, constraints = self.size or (None, None)
         return WrittenModel(
@@ -276,7 +277,7 @@ class Account:
 
 
 STORED = 20
-"""So many of SCIP's stored points are tried at the end if none was taken before."""
+"""This number of SCIP's stored points is tried at the end if none was accepted before."""
 ENDED = {
     "timelimit": StopReason.TIME,
     "memlimit": StopReason.MEMORY,
@@ -287,7 +288,7 @@ ENDED = {
     "unbounded": StopReason.STALLED,
     "inforunbd": StopReason.STALLED,
 }
-"""SCIP's last word as a reason; "optimal" becomes proved only where the verified objective agrees."""
+"""SCIP's final status as a stop reason; "optimal" becomes proved only if the verified objective agrees."""
 
 
 @dataclass(frozen=True)
@@ -308,12 +309,12 @@ class BigM:
     exactly on the threshold, where float32 and float64 disagree and the check refuses; with it classes
     just above the threshold are cut off, so no bound is proven."""
     memory_limit: float | None = None
-    """GB this process may hold, measured while the model is written and while SCIP searches; the solve
-    ends there with the best point so far. None: what the machine can give. Whatever is said here, a tenth of
-    the machine's memory (or of the container's) stays free, lest the kernel kill this process or others."""
+    """GB this process may hold, measured while the model is written and while SCIP searches; the solve ends
+    there with the best point so far. None: as much as the machine has. In any case a tenth of the machine's
+    memory (or of the container's) stays free, so that the kernel does not kill this process or others."""
     solve_seconds: float | None = None
-    """SCIP's own time limit, from when the model is written; None: what is left of the time limit then. They
-    are kept for SCIP: writing ends when no more than these are left."""
+    """SCIP's own time limit, from when the model is written; None: what is left of the time limit then. These
+    seconds are reserved for SCIP: writing ends when no more than these are left."""
 
     name = "big-m"
 
@@ -330,7 +331,7 @@ class BigM:
         import_pyscipopt_ml()
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Write everything into SCIP, let it search, offer what it finds."""
+        """Write the problem into SCIP, solve it, and offer its points."""
         networks = {block.name: layers_of(block) for block in context.problem.blocks}
         for block in context.problem.blocks:
             require_truth(context.problem, block, networks[block.name])
@@ -354,7 +355,7 @@ class BigM:
     def _written(
         self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
     ) -> tuple[ScipFormulation, float]:
-        """The model, and by how much its bound may be off: what the networks round, or all of it."""
+        """The model, and by how much its bound may be off: the networks' rounding, or infinity."""
         problem = context.problem
         box = input_box(problem, budget, seed=context.seed, threads=context.threads)
         if not box.complete:
@@ -374,7 +375,7 @@ class BigM:
     def _solved(
         self, context: SolveContext, model: ScipFormulation, off: float, account: Account
     ) -> MethodOutcome:
-        """Let SCIP search, offer what it finds; its bound may be `off` by what the networks round."""
+        """Let SCIP solve, and offer its points; its bound may be `off` by the networks' rounding."""
         context.monitor.say(f"   {model.versions}")
         context.monitor.say(f"   formulation {self.formulation}: {account.built}")
         reporter, memory = Reporter(context), account.memory
@@ -387,7 +388,7 @@ class BigM:
         return concluded(context, model, reporter, account, said, over, model.bound - off)
 
     def size(self, problem: Problem) -> Size:
-        """How large the model would be; nothing is built."""
+        """The size of the model, without building it."""
         return self._size(problem, {block.name: layers_of(block) for block in problem.blocks})
 
     def _size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> Size:
@@ -432,7 +433,7 @@ def concluded(
     over: StopReason | None,
     bound: float,
 ) -> MethodOutcome:
-    """The outcome; `over` is why SCIP was asked to end, `bound` what is left of SCIP's."""
+    """The outcome; `over` is the reason why SCIP was asked to end, `bound` the corrected bound of SCIP."""
     if said not in ENDED:
         raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
     incumbent, mip = context.incumbent, context.problem.mip
@@ -468,7 +469,7 @@ def concluded(
 
 
 def abandoned(context: SolveContext, account: Account, over: StopReason | None) -> MethodOutcome:
-    """The outcome where SCIP did not end when it was asked to: nothing can be read from it."""
+    """The outcome if SCIP did not end when it was asked to: the model cannot be read then."""
     reason = over or StopReason.TIME
     notes = [f"SCIP did not end when it was asked to; {account.built}"]
     if reason is StopReason.MEMORY:
@@ -478,7 +479,7 @@ def abandoned(context: SolveContext, account: Account, over: StopReason | None) 
 
 
 def _offer(context: SolveContext, reporter: Reporter, points: list[np.ndarray]) -> None:
-    """SCIP's best point, which it may have found too late to report; and others if none was taken."""
+    """SCIP's best point, which it may have found too late to report; and others if none was accepted."""
     if points:
         mip = context.problem.mip.minimised()
         late = reporter.reported != mip.objective(points[0]) and context.budget.stopped is None
@@ -489,7 +490,7 @@ def _offer(context: SolveContext, reporter: Reporter, points: list[np.ndarray]) 
 
 
 def _end(said: str, reason: StopReason, met: bool) -> ModelEnd:
-    """How it ended, for whoever compares."""
+    """How it ended, for comparisons."""
     if reason is StopReason.MEMORY:
         return ModelEnd.MEMORY
     if met and said in ("optimal", "gaplimit"):

@@ -33,7 +33,7 @@ from dovetail.run.memory import GB, give_back
 CHUNK = 8
 """Samples formulated by one call: as a batch they share the work of reading the network."""
 CENTRE = 0.5
-"""What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
+"""PySCIPOpt-ML's threshold for a single class output if the network ends in a Linear layer."""
 MEGABYTE = 2**20
 """Bytes, as SCIP counts them."""
 
@@ -59,7 +59,8 @@ class Size:
 def formulation_size(
     layers: Sequence[Layer], samples: int, formulation: str = "bigm", *, classifies: bool = False
 ) -> Size:
-    """What PySCIPOpt-ML adds for a network, counted before anything is built."""
+    """The variables and constraints that PySCIPOpt-ML adds for a network, counted before anything is
+    built."""
     variables = constraints = terms = width = 0
     last = len(layers) - 1
     for k, layer in enumerate(layers):
@@ -75,7 +76,7 @@ def formulation_size(
             own, rows, entries = 0, width, 2 * width
         variables += own + (width if k < last or classifies else 0)
         constraints, terms = constraints + rows, terms + entries
-    if classifies:  # a binary per class, a row that ties it to the column, and what decides
+    if classifies:  # a binary per class, a row that ties it to the column, and the conditions for it
         variables, constraints, terms = variables + 3 * width, constraints + 5 * width, terms + 8 * width
     return Size(samples * variables, samples * constraints, samples * terms)
 
@@ -93,12 +94,12 @@ class ScipFormulation:
         )
         self._model = watched_model(self._scip, budget or Budget())
         self._model.setParam("randomization/randomseedshift", seed % 2**31)
-        self._model.setParam("misc/catchctrlc", False)  # Ctrl-C is ours: it returns the best point
+        self._model.setParam("misc/catchctrlc", False)  # dovetail handles Ctrl-C and returns the best point
         self._calls = 0
         self._abandoned = False
         try:
             self._columns = self._add_host(mip, lower, upper)
-        except BaseException:  # out of time: whoever asked for the model never gets it to free
+        except BaseException:  # out of time: the caller never gets the model and cannot free it
             self.free()
             raise
 
@@ -148,7 +149,7 @@ class ScipFormulation:
         *,
         memory: float = np.inf,
     ) -> str:
-        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's last word.
+        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's final status.
 
         SCIP may take `memory` more GB by its own count, which leaves out what its LPs take: the budget
         should watch the process besides. "abandoned" where SCIP did not end when it was asked to: nothing
@@ -164,12 +165,12 @@ class ScipFormulation:
             listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
             model.includeEventhdlr(listener, "dovetail", "reports what SCIP finds")
             said = final_status(model)
-            if mailbox.closed:  # abandoned meanwhile, and nobody else is left to free it
+            if mailbox.closed:  # abandoned meanwhile, so that it must be freed here
                 model.free()
                 give_back()
             return said
 
-        self._abandoned = True  # so it is, too, when whoever waits is called away
+        self._abandoned = True  # also if the waiting thread is interrupted
         said = OwnThread(work).wait(budget, interrupter(model))
         self._abandoned = said is None
         return said or "abandoned"
@@ -186,7 +187,7 @@ class ScipFormulation:
 
     @property
     def bound(self) -> float:
-        """What SCIP says no point of its model is below; infinity where it has none."""
+        """SCIP's bound on all points of its model; infinite if it has none."""
         bound = float(self._model.getDualbound())
         return bound if abs(bound) < self._model.infinity() else -np.inf
 
@@ -218,7 +219,7 @@ class PlainNumbers:
         self._array: np.ndarray = parameter.detach().numpy().astype(object)
 
     def detach(self) -> PlainNumbers:
-        """As torch: itself."""
+        """As in torch: the object itself."""
         return self
 
     def numpy(self) -> np.ndarray:
@@ -279,7 +280,7 @@ def _listener(
 
     def report(kind: Any, nodes: int) -> None:
         if kind == kinds.BESTSOLFOUND:
-            x = best()  # read here, where SCIP stands still
+            x = best()  # read here, while SCIP is at rest
             mailbox.ask(lambda: on_point(x))
         elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
             mailbox.ask(lambda: on_node(nodes))

@@ -4,7 +4,7 @@
 >>> add_mlp_regressor_constr.__name__
 'add_mlp_regressor_constr'
 
-`add_predictor_constr` asks the functions that users registered for classes of predictors first.
+`add_predictor_constr` first tries the functions that users registered for classes of predictors.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def register_predictor_constr(predictor: type | str, predictor_constr: Callable[
 
 
 def user_predictors() -> dict[type | str, Callable[..., Any]]:
-    """What was registered."""
+    """The registered functions by class."""
     return _users
 
 
@@ -67,7 +67,7 @@ def sklearn_predictors() -> dict[str, Any]:
 
 
 def sklearn_transformers() -> dict[str, Any]:
-    """The same for what only transforms."""
+    """The same for transformers."""
     return dict(PEER.by_class("sklearn.preprocessing"))
 
 

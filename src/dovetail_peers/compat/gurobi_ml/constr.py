@@ -1,4 +1,4 @@
-"""What gurobi-machinelearning's functions give back."""
+"""The objects that gurobi-machinelearning's functions return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dovetail.models import foreign_model
 
 
 class GurobiPredictorConstr(PredictorConstr):
-    """A `PredictorConstr` with the peer's other attributes; of rows and neurons there are none to list."""
+    """A `PredictorConstr` with the peer's other attributes; there are no rows and neurons to list."""
 
     @property
     def gp_model(self) -> Any:
@@ -23,7 +23,7 @@ class GurobiPredictorConstr(PredictorConstr):
 
     @property
     def vars(self) -> list[Any]:
-        """Variables that were added to the model and are in it: the outputs, where none were passed."""
+        """Variables that were added to the model: the outputs, if none were passed."""
         kept = self._created is not None and self.is_attached
         return [*self._foreign.unpack(self._created).flat] if kept else []
 
@@ -35,7 +35,7 @@ class GurobiPredictorConstr(PredictorConstr):
     qconstrs = genconstrs = sos = constrs
 
     def print_stats(self, file: TextIO | None = None, *, abbrev: bool = False) -> None:
-        """What is attached, in a few lines; in one with `abbrev`."""
+        """Print the attachment in a few lines; in one line with `abbrev`."""
         if abbrev:
             print(repr(self), file=file)
         else:
@@ -43,13 +43,13 @@ class GurobiPredictorConstr(PredictorConstr):
 
 
 KINDS = {"constrs": "getConstrs", "qconstrs": "getQConstrs", "genconstrs": "getGenConstrs", "sos": "getSOSs"}
-"""What can be added to a model besides variables, and how the model lists it."""
+"""Kinds of items that can be added to a model besides variables, and how the model lists them."""
 
 
 class AbstractPredictorConstr(ABC):
     """Derive from it, and add the predictor's variables and rows to `self.gp_model` in `_mip_model`.
 
-    They are rows of the model like any other: `dovetail.solve` keeps them as it keeps those.
+    They are ordinary rows of the model: `dovetail.solve` keeps them like all others.
     """
 
     vars: list[Any]
@@ -98,10 +98,10 @@ class AbstractPredictorConstr(ABC):
 
     @abstractmethod
     def get_error(self, eps: float | None = None) -> Any:
-        """How far the outputs are from what the predictor says of the inputs."""
+        """The difference between the outputs and the predictor's answer to the inputs."""
 
     def _create_output_vars(self, input_vars: Any, name: str = "out") -> Any:
-        """As many for each sample as `self._output_shape` says, 1 unless it is set."""
+        """The number of outputs for each sample is `self._output_shape`, 1 unless it is set."""
         shape = (int(input_vars.shape[0]), int(getattr(self, "_output_shape", 1)))
         return self.gp_model.addMVar(shape, lb=-np.inf, name=f"{self._name}.{name}")
 
@@ -125,7 +125,7 @@ class AbstractPredictorConstr(ABC):
 
     @property
     def output_values(self) -> Any:
-        """The same of the outputs."""
+        """The values of the outputs."""
         return _values(self.output)
 
     def _listed(self) -> dict[str, list[Any]]:
@@ -134,12 +134,12 @@ class AbstractPredictorConstr(ABC):
         return {"vars": self.gp_model.getVars(), **rows}
 
     def print_stats(self, abbrev: bool = False, file: TextIO | None = None) -> None:
-        """What was added."""
+        """The items that were added."""
         variables, rows = several(len(self.vars), "variable"), several(len(self.constrs), "row")
         print(f"{self._name}: {variables} and {rows} added by its own _mip_model", file=file)
 
     def remove(self) -> None:
-        """Take what was added out of the model."""
+        """Remove the added items from the model."""
         for kind in (*KINDS, "vars"):
             self.gp_model.remove(getattr(self, kind))
             setattr(self, kind, [])
@@ -154,7 +154,7 @@ def _values(entries: Any) -> Any:
 
 
 def _value(entry: Any) -> float:
-    """A variable's at the last solve; a number in a frame is its own."""
+    """The value of a variable at the last solve; a number in a frame is returned as it is."""
     if not hasattr(entry, "VarName"):
         return float(entry)
     try:

@@ -10,16 +10,17 @@ from dovetail_peers.compat.gurobi_ml.constr import GurobiPredictorConstr
 from dovetail_peers.compat.peer import Peer, PeerFunction
 
 _SPLIT = ("epsilon", "safety_floor")
-"""Options of trees."""
+"""Options for trees."""
 
 _TWO_CLASSES = re.compile(r"^objective=binary\b.*$", re.MULTILINE)
-"""The line of a LightGBM model that puts a curve behind the sum of its leaves."""
+"""The line of a LightGBM model that applies a function to the sum of its leaves."""
 
 
 def _margins(booster: Any) -> Any:
-    """The booster itself, or a copy without the curve behind its sum.
+    """The booster itself, or a copy without the function applied to its sum.
 
-    dovetail takes a booster that was trained for two classes as a classifier; the peer adds its leaves up.
+    dovetail treats a booster that was trained for two classes as a classifier; the peer uses the sum of its
+    leaves.
     """
     text = booster.model_to_string()
     plain = _TWO_CLASSES.sub("objective=regression", text)

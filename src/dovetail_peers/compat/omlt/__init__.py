@@ -46,7 +46,7 @@ _LIBRARIES = ("onnx", "keras", "torch", "torch_geometric", "lineartree")
 
 
 def _library(name: str) -> ModuleType:
-    """A library as a name of `dependencies`, imported when it is asked for."""
+    """A library as a name of `dependencies`, imported on first access."""
     if name not in _LIBRARIES:
         raise AttributeError(name)
     return import_module(name)

@@ -1,4 +1,4 @@
-"""OMLT's block of Pyomo's, with the network tied to its variables instead of written out."""
+"""OMLT's Pyomo block, with the network attached to its variables instead of written out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dovetail_peers.compat.omlt.network import load_torch_geometric_sequential
 
 @declare_custom_block(name="OmltBlock")
 class OmltBlockData(BlockData):  # type: ignore[misc]
-    """`inputs` and `outputs` of a network, and what is between them and its own where it is scaled."""
+    """`inputs` and `outputs` of a network, with rows for the scaling if there is one."""
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -27,8 +27,8 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
     def build_formulation(self, formulation: Any) -> None:
         """Make the variables, and let the formulation fill the block.
 
-        It may be one of your own: whatever has `input_indexes`, `output_indexes`, `_set_block` and
-        `_build_formulation`.
+        Any object with `input_indexes`, `output_indexes`, `_set_block` and `_build_formulation` is
+        accepted.
         """
         for what in ("input", "output"):
             if not [*getattr(formulation, f"{what}_indexes")]:
@@ -36,7 +36,7 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         self._setup_inputs_outputs(
             input_indexes=formulation.input_indexes, output_indexes=formulation.output_indexes
         )
-        self.__formulation = formulation  # which knows the block but does not keep it
+        self.__formulation = formulation  # a weak reference to the block
         formulation._set_block(self)
         formulation._build_formulation()
 
@@ -47,7 +47,7 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         self.outputs = pyo.Var(self.outputs_set, initialize=0)
 
     def tie(self, definition: Definition) -> None:
-        """Tie the predictor to the block's variables: its own where nothing is scaled."""
+        """Connect the predictor with the block's variables: its own if there is no scaling."""
         set_up_scaled(self, definition.scaling_object, definition.scaled_input_bounds)
         scaled = definition.scaling_object is not None
         inputs, outputs = (self.scaled_inputs, self.scaled_outputs) if scaled else (self.inputs, self.outputs)
@@ -73,14 +73,15 @@ ROWS = frozenset({"layer", "layers", "input_assignment", "output_assignment"})
 
 
 class NotWrittenError(UnsupportedError, AttributeError):
-    """`hasattr` and Pyomo itself, which asks before it adds a component, take it as what is not there."""
+    """`hasattr` and Pyomo itself, which tests for a name before it adds a component, treat it as missing."""
 
 
 OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator
 
 
 def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | None = None) -> None:
-    """The network's own inputs and outputs, tied to the block's by rows; the same where nothing is scaled."""
+    """The network's own inputs and outputs, connected with the block's by rows; the same variables without
+    scaling."""
     _add_scaled(block, scaler)
     bounds = dict(scaled_input_bounds or {})
     inputs = [*block.inputs_set]
@@ -111,7 +112,7 @@ def _add_scaled(block: Any, scaler: Any) -> None:
 
 
 def gnn_with_fixed_graph(block: Any, nn: Any, N: int, A: Any, *args: Any, **options: Any) -> Any:
-    """Build a network of torch_geometric's over a graph that is known; `A` of the block is fixed to it."""
+    """Build a network of torch_geometric over a known graph; `A` of the block is fixed to it."""
     net = load_torch_geometric_sequential(nn, N, A, *args, **options)
     _add_edges(block, N)
     for (u, v), edge in block.A.items():
@@ -121,7 +122,7 @@ def gnn_with_fixed_graph(block: Any, nn: Any, N: int, A: Any, *args: Any, **opti
 
 
 def gnn_with_non_fixed_graph(block: Any, nn: Any, N: int, *args: Any, **options: Any) -> Any:
-    """The same over a graph that is chosen: `A` of the block, the same both ways."""
+    """The network over a graph that is a decision: `A` of the block, symmetric."""
     net = load_torch_geometric_sequential(nn, N, None, *args, **options)
     _add_edges(block, N)
     for u in range(N):
@@ -137,7 +138,7 @@ def _add_edges(block: Any, N: int) -> None:
 
 
 def _edges(block: Any, nodes: int) -> list[Any]:
-    """The variables that say which nodes of a graph are joined, which the block's owner has put into it."""
+    """The variables that state which nodes of a graph are joined; the block's owner has added them."""
     if nodes and block.component("A") is None:
         raise OptionError(
             f"the network reads a graph of {nodes} nodes; give the block a variable A, indexed by two nodes, "
@@ -147,5 +148,5 @@ def _edges(block: Any, nodes: int) -> list[Any]:
 
 
 def number_or_tuple(index: tuple[Any, ...]) -> Any:
-    """An index of one axis by itself."""
+    """An index with one axis as a scalar."""
     return index[0] if len(index) == 1 else index

@@ -1,4 +1,4 @@
-"""What OMLT calls a definition: a predictor, the indices of its inputs and outputs, bounds and scaling."""
+"""OMLT's term definition: a predictor, the indices of its inputs and outputs, bounds and scaling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class Definition:
-    """A predictor with all that a block of Pyomo's needs to know of it."""
+    """A predictor with the properties that a Pyomo block needs."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Definition:
         self._predictor, self._input_shape = predictor, input_shape
         self.scaling_object = scaling_object
         self.unscaled_input_bounds = _pairs(unscaled_input_bounds)
-        """By index; those in a row are the inputs' in their order."""
+        """By index; values in a row follow the order of the inputs."""
         given = scaled_input_bounds is not None
         self.scaled_input_bounds = _pairs(scaled_input_bounds) if given else self._scaled()
 
@@ -52,44 +52,44 @@ class Definition:
 
     @property
     def predictor(self) -> Any:
-        """All that `add_predictor_constr` takes; what was trained elsewhere stays what it is."""
+        """All predictors of `add_predictor_constr`; predictors trained elsewhere are not changed."""
         return self._predictor
 
     @property
     def input_shape(self) -> Sequence[int]:
-        """All axes of its input but an open one for samples, as OMLT counts them."""
+        """All axes of its input except an open axis for samples, as in OMLT."""
         return self._input_shape
 
     @property
     def output_shape(self) -> Sequence[int]:
-        """How its outputs are indexed."""
+        """The indices of its outputs."""
         return self._answered_shape
 
     @cached_property
     def _answered_shape(self) -> tuple[int, ...]:
-        """As many outputs as the predictor gives, after a 0 where the inputs have it."""
+        """As many outputs as the predictor gives, after a 0 if the inputs have one."""
         shape, size = self._input_shape, int(np.prod(self._input_shape))
         count = int(as_predictor(self._predictor).predict(np.zeros((1, size))).shape[1])
         return (1, count) if len(shape) > 1 and shape[0] == 1 else (count,)
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs there are."""
+        """Number of inputs."""
         return int(np.prod(self.input_shape))
 
     @property
     def n_outputs(self) -> int:
-        """How many outputs there are."""
+        """Number of outputs."""
         return int(np.prod(self.output_shape))
 
     @property
     def nodes(self) -> int:
-        """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
+        """Number of edges of a graph that the predictor reads after its inputs; 0 if there is none."""
         return 0
 
     @property
     def layers(self) -> Iterator[Any]:
-        """An `UnsupportedError`: what is no network has none."""
+        """Raises an `UnsupportedError`: only networks have layers."""
         raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
 
 
@@ -105,7 +105,7 @@ class GradientBoostedTreeModel(Definition):
 
 
 class LinearTreeDefinition(Definition):
-    """A tree with a linear model in each leaf, asked by its `predict`."""
+    """A tree with a linear model in each leaf, evaluated by its `predict`."""
 
     def __init__(
         self,
@@ -124,12 +124,12 @@ class LinearTreeDefinition(Definition):
 
 
 def onnx_graph(model: Any) -> OnnxGraph:
-    """A file or a `ModelProto` as it is read."""
+    """A file or a `ModelProto`."""
     return read_graph(model, None, metered(model, None))
 
 
 def input_shape_of(graph: OnnxGraph) -> tuple[int, ...]:
-    """All axes of the input that have a size: an open one is that of the samples."""
+    """All axes of the input that have a size: an open axis counts samples."""
     return tuple(size for size in graph.sizes if size is not None)
 
 
@@ -140,7 +140,7 @@ def _pairs(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:
 
 
 def by_index(given: Mapping[Any, Value] | Iterable[Value]) -> dict[Any, Value]:
-    """A table of one's own, by index.
+    """A user's dictionary, by index.
 
     >>> by_index([0.5, 2.0]), by_index({(0, 1): 3.0})
     ({0: 0.5, 1: 2.0}, {(0, 1): 3.0})
@@ -167,9 +167,9 @@ Numbers = Mapping[Any, float] | Iterable[float]
 
 
 class PyomoFormulation(ABC):
-    """What a block asks of a formulation: indices, and to fill the block.
+    """The interface between a block and a formulation: indices, and the method that fills the block.
 
-    One of your own derives from it and adds rows of Pyomo's to `self.block`, over its `inputs` and `outputs`.
+    A derived formulation adds Pyomo rows to `self.block`, over its `inputs` and `outputs`.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class PyomoFormulation(ABC):
 
     @property
     def block(self) -> Any:
-        """The block that was built with it; None before."""
+        """The block that was built with it; None before that."""
         return None if self._held is None else self._held()
 
     @property
@@ -191,7 +191,7 @@ class PyomoFormulation(ABC):
     @property
     @abstractmethod
     def output_indexes(self) -> list[Any]:
-        """How its outputs are."""
+        """The scaling of its outputs."""
 
     @abstractmethod
     def _build_formulation(self) -> None:
@@ -209,7 +209,7 @@ class Formulation(PyomoFormulation):
                 "it with dovetail.compat.omlt.io."
             )
         self.model_definition = definition
-        _ = self.input_indexes  # layers that are no network are refused where they are passed
+        _ = self.input_indexes  # objects that are not networks are refused when they are passed
 
     @property
     def input_indexes(self) -> list[Any]:
@@ -218,7 +218,7 @@ class Formulation(PyomoFormulation):
 
     @property
     def output_indexes(self) -> list[Any]:
-        """How its outputs are."""
+        """The scaling of its outputs."""
         return [*indices(self.model_definition.output_shape)]
 
     def _build_formulation(self) -> None:
@@ -226,14 +226,14 @@ class Formulation(PyomoFormulation):
 
 
 class ComplementarityReLUActivation:
-    """One of OMLT's ways to write a ReLU out, which the network computes itself."""
+    """One of OMLT's ways to write a ReLU; dovetail evaluates the network itself."""
 
     def __init__(self, **options: Any) -> None:
-        """`options` say how to write it, too."""
+        """`options` for formulations are ignored."""
 
 
 class NetworkFormulation(Formulation):
-    """A network; what else is said of it says how to write it out."""
+    """A network; further arguments describe a formulation and are ignored."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class GBTBigMFormulation(Formulation):
 
 
 class LinearTreeGDPFormulation(Formulation):
-    """A linear tree as it is, whatever `transformation` and `epsilon` are."""
+    """A linear tree; `transformation` and `epsilon` are ignored."""
 
     def __init__(self, lt_definition: Definition, transformation: str = "bigm", epsilon: float = 0.0) -> None:
         super().__init__(lt_definition)
@@ -274,7 +274,7 @@ class LinearTreeGDPFormulation(Formulation):
 
 
 class LinearTreeHybridBigMFormulation(Formulation):
-    """The same without a choice."""
+    """The same without options."""
 
     def __init__(self, lt_definition: Definition, epsilon: float = 0.0) -> None:
         super().__init__(lt_definition)
@@ -291,23 +291,23 @@ FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {
         "LinearTreeHybridBigMFormulation": LinearTreeHybridBigMFormulation,
     },
 }
-"""By the module that OMLT has them in."""
+"""By OMLT's module names."""
 
 
 class ScalingInterface(ABC):
-    """What a block asks of a scaling; one of your own derives from it."""
+    """The interface of a scaling; users may derive from it."""
 
     @abstractmethod
     def get_scaled_input_expressions(self, input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Inputs of the model as the network sees them."""
+        """Inputs of the model in the units of the network."""
 
     @abstractmethod
     def get_unscaled_output_expressions(self, scaled_output_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Outputs of the network as the model has them."""
+        """Outputs of the network in the units of the model."""
 
 
 class OffsetScaling(ScalingInterface):
-    """What a network was trained on: inputs and outputs shifted and divided; values by index or in a row."""
+    """The scaling used in training: inputs and outputs shifted and divided; values by index or in a row."""
 
     def __init__(
         self, offset_inputs: Numbers, factor_inputs: Numbers, offset_outputs: Numbers, factor_outputs: Numbers
@@ -316,15 +316,15 @@ class OffsetScaling(ScalingInterface):
         self._outputs = _ScalingPairs("outputs", offset_outputs, factor_outputs)
 
     def get_scaled_input_expressions(self, input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Inputs of the model as the network sees them."""
+        """Inputs of the model in the units of the network."""
         return self._inputs.scaled(input_vars)
 
     def get_unscaled_input_expressions(self, scaled_input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Inputs of the network as the model has them."""
+        """Inputs of the network in the units of the model."""
         return self._inputs.unscaled(scaled_input_vars)
 
     def get_unscaled_output_expressions(self, scaled_output_vars: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Outputs of the network as the model has them."""
+        """Outputs of the network in the units of the model."""
         return self._outputs.unscaled(scaled_output_vars)
 
 

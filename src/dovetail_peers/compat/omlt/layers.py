@@ -1,7 +1,7 @@
 """The layers that a network definition of OMLT's is put together from by hand.
 
-Between layers goes a row of numbers, in the order of their indices: so an `IndexMapper`, which gives one and
-the same numbers another shape, changes nothing. Each layer gives them the shape that it wants.
+Between layers numbers are in a row, in the order of their indices, so an `IndexMapper`, which only reshapes
+them, changes nothing. Each layer reshapes them for itself.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Size = Sequence[int]
 
 
 class IndexMapper:
-    """One layer's outputs in the shape that the next wants them in: the same numbers in the same order."""
+    """The outputs of one layer in the shape that the next requires, in the same order."""
 
     def __init__(self, input_size: Size, output_size: Size) -> None:
         self.input_size, self.output_size = list(input_size), list(output_size)
 
 
 class Layer:
-    """What all layers have: the sizes of what goes in and comes out, and an activation."""
+    """The common part of all layers: the sizes of inputs and outputs, and an activation."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Layer:
         return f"{type(self).__name__}(input_size={self.input_size}, output_size={self.output_size})"
 
     def eval_single_layer(self, x: Any) -> FloatArray:
-        """What it makes of one sample, in the shape of its outputs."""
+        """The result for one sample, in the shape of the outputs."""
         given = np.asarray(x, dtype=np.float64)
         if given.size != int(np.prod(self.input_size)):
             raise OptionError(f"{self!r} got {given.size} numbers, of shape {given.shape}.")
@@ -64,15 +64,15 @@ class Layer:
         return np.asarray(values.numpy().reshape(self.output_size))
 
     def modules(self) -> list[nn.Module]:
-        """The layer as torch has it: rows in, rows out."""
+        """The layer as a torch module: rows in, rows out."""
         return [*self.before_activation(), *self.activation_modules()]
 
     def before_activation(self) -> list[nn.Module]:
-        """What it does but for its activation."""
+        """The result without its activation."""
         return []
 
     def activation_modules(self) -> list[nn.Module]:
-        """The activation, if it is one."""
+        """The activation, if there is one."""
         if self.activation not in ACTIVATIONS:
             raise UnsupportedError(
                 f"the activation {self.activation!r} is not taken, only {', '.join(ACTIVATIONS)}; give the "
@@ -82,7 +82,7 @@ class Layer:
 
 
 class InputLayer(Layer):
-    """What goes into the network."""
+    """The network's input."""
 
     def __init__(self, size: Size) -> None:
         super().__init__(size, size)
@@ -104,7 +104,7 @@ class DenseLayer(Layer):
         self.biases = np.asarray(biases, dtype=np.float64)
 
     def before_activation(self) -> list[nn.Module]:
-        """A linear layer, the same for each row where the inputs have several; biases may differ by row."""
+        """A linear layer, the same for each row if the inputs have several; biases may differ by row."""
         shared = self.biases.size == self.weights.shape[1]
         linear = as_linear(self.weights.T, self.biases.ravel() if shared else np.zeros(self.weights.shape[1]))
         rows = int(np.prod(self.input_size)) // linear.in_features
@@ -118,17 +118,18 @@ class DenseLayer(Layer):
 
 
 def steps(size: Size, shape: Size, strides: Size, *, partial: bool = False) -> list[int]:
-    """How many rows and columns a kernel gives; with `partial`, it may stand out at the end."""
+    """The number of rows and columns of a kernel's result; with `partial`, the kernel may extend beyond the
+    end."""
     room = (whole - part for whole, part in zip(size[1:], shape, strict=True))
     counts = zip(room, strides, strict=True)
     return [(-(-left // stride) if partial else left // stride) + 1 for left, stride in counts]
 
 
 class Layer2D(Layer, ABC):
-    """A kernel that goes over a picture by `strides`, from its first row and column on."""
+    """A kernel that moves over a picture by `strides`, from its first row and column on."""
 
     kernel_shape: tuple[int, ...]
-    """Its rows and columns."""
+    """The kernel's rows and columns."""
 
     def __init__(self, input_size: Size, output_size: Size, strides: Size, **common: Any) -> None:
         super().__init__(input_size, output_size, **common)
@@ -140,10 +141,10 @@ class Layer2D(Layer, ABC):
 
     @abstractmethod
     def kernel_module(self) -> nn.Module:
-        """The kernel as torch has it."""
+        """The kernel in torch's layout."""
 
     def require(self, depth: int, found: list[int]) -> None:
-        """An `OptionError` where the outputs are not as many as the kernel gives."""
+        """Raises an `OptionError` if the number of outputs does not fit the kernel."""
         if self.output_size != [depth, *found]:
             raise OptionError(
                 f"{self!r}: a kernel of {tuple(self.kernel_shape)} with strides {self.strides} gives "
@@ -170,7 +171,7 @@ class ConvLayer2D(Layer2D):
         self.kernel_shape = self.kernel.shape[2:]
 
     def kernel_module(self) -> nn.Module:
-        """A convolution; on the device that holds nothing first, so that no random numbers are drawn."""
+        """A convolution; created on the meta device first, so that no random numbers are drawn."""
         out, into, *shape = self.kernel.shape
         self.require(out, steps(self.input_size, self.kernel_shape, self.strides))
         strides = (self.strides[0], self.strides[1])
@@ -181,7 +182,7 @@ class ConvLayer2D(Layer2D):
 
 
 class PoolingLayer2D(Layer2D):
-    """The largest number under the kernel; a kernel that stands out at the end has what is under it."""
+    """The largest number under the kernel; a kernel beyond the end uses the numbers that are there."""
 
     def __init__(
         self,
@@ -212,7 +213,7 @@ class PoolingLayer2D(Layer2D):
 
 
 class GNNLayer(DenseLayer):
-    """A dense layer whose weight from a number of node u to one of node v counts where u and v are joined.
+    """A dense layer in which a weight from node u to node v counts only if u and v are joined.
 
     Evaluated alone, all nodes are joined.
     """
@@ -230,7 +231,7 @@ class GNNLayer(DenseLayer):
 
 
 class GraphNetwork(nn.Module):
-    """A chain of layers over rows of the network's inputs and, behind them, the N x N edges of its graph."""
+    """A chain of layers over rows of the network's inputs followed by the N x N edges of its graph."""
 
     def __init__(self, layers: list[Layer], nodes: int) -> None:
         super().__init__()
@@ -241,7 +242,7 @@ class GraphNetwork(nn.Module):
         )
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Inputs through all layers; those over graphs get the edges, too."""
+        """Passes inputs through all layers; layers over graphs also get the edges."""
         edges = rows[:, -(self._nodes**2) :].reshape(-1, self._nodes, self._nodes)
         x = rows[:, : -(self._nodes**2)]
         for step in self._steps:

@@ -1,13 +1,14 @@
-"""Networks as OMLT has them: layers and what comes before each, put together by hand or read from a file.
+"""Networks in OMLT's form: layers and their predecessors, assembled by hand or read from a file.
 
-The layers of a trained network as OMLT lists them, for those who look at them one by one.
+The layers of a trained network in OMLT's form, for programs that inspect them one by one.
 
-What is solved is the network itself, whatever of it can be listed here.
+dovetail solves the network itself, even if some of its layers cannot be listed.
 
-Networks of torch_geometric's over a graph of N nodes, read into layers over all nodes at once.
+Networks of torch_geometric over a graph of N nodes, converted to layers over all nodes at once.
 
-Features stand node by node, and a layer over the graph is one weight matrix of blocks: the block from node u
-to node v is what v makes of u. The library itself is not needed, only what its modules hold.
+Features are ordered node by node, and a layer over the graph is one weight matrix of blocks: the block from
+node u to node v is the contribution of v to u. The library itself is not needed, only the contents of its
+modules.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ONNX_ACTIVATIONS = {"Relu", "Sigmoid", "Tanh", "Softplus", "LogSoftmax", "Softma
 """Operators of ONNX that are activations of the layer before them."""
 
 RESHAPES = {"Reshape", "Flatten", "Identity", "Dropout", "Constant"}
-"""Those that leave the numbers and their order as they are, and what says how."""
+"""Operators that keep numbers and order, with the attribute that shows this."""
 
 
 def keras_layers(network: Any, input_shape: tuple[int, ...]) -> list[Layer]:
@@ -111,7 +112,7 @@ def _pooling(graph: OnnxGraph, node: OnnxNode, before: list[int]) -> Layer:
 
 
 def _picture(size: list[int]) -> list[int]:
-    """Depth, rows and columns, without an axis of samples whose size the file has set to 1."""
+    """Depth, rows and columns, without an axis of samples whose size is 1 in the file."""
     return size[1:] if len(size) == 4 and size[0] == 1 else size
 
 
@@ -124,7 +125,7 @@ _MAKERS: dict[str, Callable[[OnnxGraph, OnnxNode, list[int]], Layer]] = {
 
 
 def _constant(graph: OnnxGraph, node: OnnxNode, *places: int) -> FloatArray:
-    """The input of a node that is a number of the file's, at the first of these places that has one."""
+    """The first of a node's inputs, among these positions, that is a constant of the file."""
     for place in places:
         tensor = graph.constants.get(node.inputs[place])
         if tensor is not None:
@@ -158,7 +159,7 @@ class NetworkDefinition(Definition):
         return f"{type(self).__name__} of {len(self._own_layers)} layers"
 
     def add_layer(self, layer: Layer) -> None:
-        """One more; `add_edge` says what comes before it."""
+        """Add a layer; `add_edge` states its predecessor."""
         if not isinstance(layer, Layer):
             raise UnsupportedError(
                 f"a layer of class {type(layer).__name__} is not taken, only those of "
@@ -168,7 +169,7 @@ class NetworkDefinition(Definition):
         self._own_layers.append(layer)
 
     def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
-        """`to_layer` reads what `from_layer` gives, and nothing else."""
+        """`to_layer` reads the output of `from_layer` and nothing else."""
         for side, layer in (("from_layer", from_layer), ("to_layer", to_layer)):
             if not any(layer is own for own in self._own_layers):
                 raise OptionError(
@@ -178,7 +179,7 @@ class NetworkDefinition(Definition):
 
     @property
     def predictor(self) -> Any:
-        """The chain in float64, as its weights are given."""
+        """The chain in float64, with the given weights."""
         layers = self._chain()[1:]
         if self.nodes:
             return GraphNetwork(layers, self.nodes)
@@ -186,21 +187,21 @@ class NetworkDefinition(Definition):
 
     @property
     def nodes(self) -> int:
-        """Those of the graph that layers read."""
+        """The number of edges that layers read."""
         return next((layer.N for layer in self._own_layers if isinstance(layer, GNNLayer)), 0)
 
     @property
     def input_shape(self) -> Sequence[int]:
-        """Those of the input layer."""
+        """The sizes of the input layer."""
         return tuple(self._chain()[0].output_size)
 
     @property
     def output_shape(self) -> Sequence[int]:
-        """Those of the last layer."""
+        """The sizes of the last layer."""
         return tuple(self._chain()[-1].output_size)
 
     def _chain(self) -> list[Layer]:
-        """The layers in their order; an `OptionError` where they are no chain."""
+        """The layers in order; an `OptionError` if they do not form a chain."""
         behind = {id(first): second for first, second in self._edges}
         reached = {id(second) for _, second in self._edges}
         chain = [layer for layer in self._own_layers if id(layer) not in reached][:1]
@@ -222,7 +223,7 @@ class NetworkDefinition(Definition):
 
 
 class LoadedNetwork(NetworkDefinition):
-    """A network that was trained elsewhere: its layers can be looked at, and it is solved as it is."""
+    """A network that was trained elsewhere: its layers can be listed, and it is solved as it is."""
 
     predictor, input_shape, nodes = Definition.predictor, Definition.input_shape, Definition.nodes
 
@@ -234,7 +235,7 @@ class LoadedNetwork(NetworkDefinition):
 
     @cached_property
     def _own_layers(self) -> list[Layer]:
-        """Listed once, so that a layer is the same one whenever it is asked for."""
+        """Listed once, so that a layer is the same object at each access."""
         return self._list_layers()
 
     @property
@@ -243,7 +244,7 @@ class LoadedNetwork(NetworkDefinition):
         return iter(self._own_layers)
 
     def add_layer(self, layer: Layer) -> None:
-        """An `UnsupportedError`: it stays what was trained."""
+        """Raises an `UnsupportedError`: a trained network cannot be changed."""
         raise UnsupportedError(
             f"{layer!r} cannot be added to a network that was read from elsewhere; put its layers and this "
             "one into a NetworkDefinition of your own, with add_layer and add_edge."
@@ -251,7 +252,8 @@ class LoadedNetwork(NetworkDefinition):
 
     @property
     def output_shape(self) -> Sequence[int]:
-        """Those of the last layer where layers can be listed; else as many as the network gives."""
+        """The sizes of the last layer if layers can be listed; otherwise the number of outputs of the
+        network."""
         try:
             return tuple(self._own_layers[-1].output_size)
         except UnsupportedError:
@@ -268,7 +270,7 @@ def load_onnx_neural_network(
 
 
 def load_onnx_neural_network_with_bounds(filename: str | Path) -> LoadedNetwork:
-    """An ONNX file, and the bounds in the file beside it that `write_onnx_model_with_bounds` wrote."""
+    """An ONNX file with the bounds from the file that `write_onnx_model_with_bounds` wrote next to it."""
     beside = Path(f"{filename}.bounds.json")
     return load_onnx_neural_network(
         str(filename), None, load_input_bounds(beside) if beside.exists() else None
@@ -290,7 +292,7 @@ def load_keras_sequential(
 def write_onnx_model_with_bounds(
     filename: str | Path, onnx_model: Any = None, input_bounds: Bounds | None = None
 ) -> None:
-    """Write the model, and the bounds beside it, whichever is given."""
+    """Write the model and the bounds, whichever is given."""
     if onnx_model is not None:
         Path(filename).write_bytes(onnx_model.SerializeToString())
     if input_bounds is not None:
@@ -298,7 +300,7 @@ def write_onnx_model_with_bounds(
 
 
 def write_input_bounds(input_bounds_filename: str | Path, input_bounds: Bounds) -> None:
-    """One record for each input, as OMLT writes them."""
+    """A record for each input, in OMLT's format."""
     pairs = by_index(input_bounds)
     records = [{"key": k, "lower_bound": float(a), "upper_bound": float(b)} for k, (a, b) in pairs.items()]
     Path(input_bounds_filename).write_text(json.dumps(records), encoding="utf-8")
@@ -359,7 +361,7 @@ def _joined(A: Any, N: int) -> FloatArray:
 
 
 def _linear(part: Any, size: int, N: int, joined: FloatArray | None) -> Layer:
-    """The same layer for each node; for one, behind pooling."""
+    """The same layer for each node; behind pooling for a single one."""
     weights, biases = _of(part.weight).T, _biases(part.bias, len(part.weight))
     nodes = size // len(weights)
     return DenseLayer([size], [nodes * len(biases)], np.kron(np.eye(nodes), weights), np.tile(biases, nodes))

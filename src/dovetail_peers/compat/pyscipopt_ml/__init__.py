@@ -27,17 +27,17 @@ class ScipPredictorConstr(PredictorConstr):
 
     @property
     def unique_naming_prefix(self) -> str:
-        """How log and messages call it."""
+        """The name in the log and in messages."""
         return self.name
 
 
 def _labels(classifier: Any) -> Any:
-    """What it predicts: a label for each output, none of which excludes another."""
+    """The kind of prediction: a label for each output, independent of the others."""
     return classifier.predict
 
 
 def _second_of_two(clusters: Any) -> Any:
-    """Of two clusters, whether it is the second; of more, which of them."""
+    """For two clusters whether it is the second; for more clusters the number of the cluster."""
     return clusters.predict if len(clusters.cluster_centers_) == 2 else clusters
 
 
@@ -143,7 +143,7 @@ def add_predictor_constr(
     unique_naming_prefix: str = "p_",
     **options: Any,
 ) -> ScipPredictorConstr:
-    """Tie outputs to inputs through a predictor, by the function that the peer sends it to."""
+    """Connect outputs with inputs through a predictor, by the function that the peer uses for it."""
     entry = PEER.entry_of(predictor)
     add = _add if entry is None else PEER.functions[entry.name]
     made = add(scip_model, predictor, input_vars, output_vars, unique_naming_prefix, **options)
