@@ -3,13 +3,11 @@
     python -m benchmarks.stated_families --sizes 100 1000 10000 100000
     python -m benchmarks.stated_families --families customers ladder --sizes 2000 --written
 
-*Offers*: a number in the objective, with a worth of its own for each block, and an integer among the
-inputs; two budgets. *Blends*: two networks per block, one of them under a floor that is the block's own;
-three stocks. *Customers* (ReLU) and *smooth customers* (tanh): a discount and at most one of three channels;
+*Customers* (ReLU) and *smooth customers* (tanh): a discount and at most one of three channels;
 a budget, two capacities and a floor over all. *Dose*: two continuous inputs, a second network under a floor,
 an equation over all. *Ladder*: five products at one of four prices each, an equation and a floor over all.
-Networks of made-up weights (2x16, float32) in the first two, trained on a made-up history (2x32) in the
-others; one thread, every run in a process of its own, until it ends by itself.
+Networks (2x32) are trained on a made-up history; one thread, every run in a process of its own, until it
+ends by itself.
 """
 
 from __future__ import annotations
@@ -32,64 +30,14 @@ from dovetail.core.arrays import FloatArray
 from dovetail.decomposition import TemplatePricing
 from dovetail.run.context import Method
 from dovetail_study.experiment import ResultTable
-from dovetail_study.problems.networks import build
 
 SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0
 """Seconds; template pricing ends by itself."""
 COLUMN_LIMIT = 60.0
 """Seconds of column generation, which goes on as long as it may."""
-EVEN, HAIR = 0.2, 1e-3
-"""Of each ingredient, two thirds of what there is; its quality, less a hair, is the floor of a batch."""
 MOST_COLUMNS = 1_000
 """Blocks beyond which column generation, one LP over all of them, is not asked."""
-
-
-def offers(n: int) -> dt.Problem:
-    """A discount and a number of letters for each customer; what they buy is worth something of its own."""
-    rng, problem = np.random.default_rng(0), dt.Problem(sense="max")
-    price = rng.uniform(5.0, 20.0, n)
-    made = problem.add_template(
-        n,
-        {
-            "about": dt.Family(fixed=rng.standard_normal((n, 2))),
-            "letters": dt.Family(upper=3.0, integer=True),
-            "discount": dt.Family(upper=1.0),
-            "spend": dt.Family(),
-            "buys": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n)),
-        },
-        rows=[dt.FamilyRow({"spend": 1.0, "discount": -price}, lower=0.0, upper=0.0, name="paid")],
-        coupling=[
-            dt.FamilyRow({"spend": 1.0}, upper=2.0 * n, name="budget"),
-            dt.FamilyRow({"letters": 1.0}, upper=0.8 * n, name="print"),
-        ],
-    )
-    problem.add_predictor(_network(4, 3), made["about", "letters", "discount"], made["buys"], name="uplift")
-    return problem
-
-
-def blends(n: int) -> dt.Problem:
-    """Three ingredients for each batch: its quality has a floor, its yield a worth, the stocks are shared."""
-    rng, problem = np.random.default_rng(1), dt.Problem(sense="max")
-    networks = {"quality": _network(5, 11), "yield": _network(5, 12)}
-    crop = rng.standard_normal((n, 2))
-    even = torch.as_tensor(np.concatenate([crop, np.full((n, 3), EVEN)], axis=1), dtype=torch.float32)
-    with torch.no_grad():
-        floor = networks["quality"](even)[:, 0].double().numpy() - HAIR  # a blend that everybody can have
-    made = problem.add_template(
-        n,
-        {
-            "crop": dt.Family(fixed=crop),
-            "share": dt.Family(upper=1.0, width=3),
-            "quality": dt.Family(lower=-np.inf),
-            "yield": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n)),
-        },
-        rows=[dt.FamilyRow({"quality": 1.0}, lower=floor, name="floor")],
-        coupling=[dt.FamilyRow({"share": 1.0}, upper=0.3 * n, name="stock")],
-    )
-    for name, network in networks.items():
-        problem.add_predictor(network, made["crop", "share"], made[name], name=name)
-    return problem
 
 
 CHANNEL_COST = np.array([0.3, 0.8, 2.0])
@@ -230,10 +178,7 @@ def ladder(n: int) -> dt.Problem:
     return problem
 
 
-FAMILIES = {
-    "offers": offers, "blends": blends, "customers": customers, "smooth customers": smooth_customers,
-    "dose": dose, "ladder": ladder,
-}  # fmt: skip
+FAMILIES = {"customers": customers, "smooth customers": smooth_customers, "dose": dose, "ladder": ladder}
 
 
 def written(problem: dt.Problem) -> dt.Problem:
@@ -263,12 +208,6 @@ def _trained(
         torch.nn.functional.mse_loss(network(inputs), aims).backward()
         adam.step()
     return network.eval()
-
-
-def _network(inputs: int, seed: int) -> nn.Module:
-    """Two hidden layers of 16, weights by chance."""
-    torch.manual_seed(seed)
-    return build("2x16", inputs).eval()
 
 
 @dataclass(frozen=True)
@@ -322,7 +261,7 @@ def _bound(result: dt.Result) -> str:
 
 
 def run(
-    sizes: Sequence[int] = SIZES, *, families: Sequence[str] = ("offers", "blends"), written: bool = False
+    sizes: Sequence[int] = SIZES, *, families: Sequence[str] = tuple(FAMILIES), written: bool = False
 ) -> ResultTable:
     """All families, one size after the other."""
     table = ResultTable(
@@ -356,7 +295,7 @@ def run(
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stated_families", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N")
-    parser.add_argument("--families", nargs="+", default=["offers", "blends"], choices=FAMILIES)
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=FAMILIES)
     parser.add_argument("--written", action="store_true", help="as a program with arrays of indices")
     options = parser.parse_args()
     run(options.sizes, families=options.families, written=options.written).show(Console(width=150))
