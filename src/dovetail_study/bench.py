@@ -82,7 +82,7 @@ def results(
     """
     waiting = _together(planned)
     if jobs == 1:
-        while run := _next(waiting, due):
+        while run := _next_run(waiting, due):
             begins(run)
             yield execute(run, settings)
         return
@@ -90,7 +90,7 @@ def results(
         waiting.sort(key=lambda run: -seconds(run, settings) if run.method in LONG else 0.0)
 
     def take() -> Run | None:
-        run = _next(waiting, due)
+        run = _next_run(waiting, due)
         if run is not None:
             begins(run)
         return run
@@ -117,7 +117,7 @@ def _together(planned: Sequence[Run]) -> list[Run]:
     return sorted(planned, key=place)
 
 
-def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
+def _next_run(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
     """Take the first run that may begin; None if there is none at present or at all."""
     for place, run in enumerate(waiting):
         if due(run):

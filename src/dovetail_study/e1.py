@@ -246,12 +246,12 @@ def draw(rows: Rows) -> Drawing | None:
     panels = [
         panel
         for budgets in paper.BUDGETS
-        for panel in _maps(where(rows, budgets=budgets), methods, f"budgets {budgets}", slowest)
+        for panel in _heat_maps(where(rows, budgets=budgets), methods, f"budgets {budgets}", slowest)
     ]
     return Drawing("E1: quality and time; a dash: no point found, or not run", panels, len(methods))
 
 
-def _maps(rows: Rows, methods: Sequence[str], title: str, slowest: float) -> list[HeatMap]:
+def _heat_maps(rows: Rows, methods: Sequence[str], title: str, slowest: float) -> list[HeatMap]:
     """One row of maps for quality, and one for time."""
     networks, sizes, reachable = in_order(rows, "network"), sorted(distinct(rows, "n")), Reachable(rows)
     if not networks:

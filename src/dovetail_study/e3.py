@@ -196,7 +196,7 @@ def _ssg_iterations(rows: Rows) -> Verdict:
     return judged(
         "E3 iterations of SSG",
         f"{low}–{high}",
-        f"the best point comes at {_listed(best)}{_never(mine)}",
+        f"the best point comes at {_listed(best)}{_never_improved_note(mine)}",
         holds=all(inside) if best else None,
         in_part=any(inside),
         rule=f"its best point comes between iterations {low} and {high} at every size; in part: at some",
@@ -221,7 +221,7 @@ def _dd_iterations(rows: Rows) -> Verdict:
     )
 
 
-def _never(rows: Rows) -> str:
+def _never_improved_note(rows: Rows) -> str:
     """Runs that are not in the mean of the iteration that found the best point."""
     stuck = sum(map(never_improved, rows))
     return f", {stuck} of {len(rows)} runs never improved on the start" if stuck else ""

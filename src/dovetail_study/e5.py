@@ -207,7 +207,7 @@ def _swap(swapped: Pairs) -> Verdict:
         f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
         f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
         f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
-        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_stuck(swapped)}",
+        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_unmoved_note(swapped)}",
         holds=all(equal) and quick if both else None,
         in_part=bool(both) and (all(equal) or (quick and _moved(swapped))),
         rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
@@ -216,7 +216,7 @@ def _swap(swapped: Pairs) -> Verdict:
     )
 
 
-def _stuck(swapped: Pairs) -> str:
+def _unmoved_note(swapped: Pairs) -> str:
     """Of how many pairs the barrier's point is the start's: steps that lead nowhere are soon done."""
     count = sum(never_improved(barrier) for barrier, _ in swapped)
     return f"; the barrier never improved on the start in {count} of {len(swapped)}" if count else ""
@@ -242,7 +242,7 @@ def _slower(swapped: Pairs) -> Verdict:
         "E5 barrier over projected gradient",
         f"{low:g}–{high:g}x slower",
         f"total time {text(total)}x over the {len(ended)} of {len(swapped)} pairs in which not both met the "
-        f"limit; a network step takes {text(steps)}x as long{_stuck(swapped)}",
+        f"limit; a network step takes {text(steps)}x as long{_unmoved_note(swapped)}",
         holds=total >= low if ended else None if not swapped else False,
         in_part=total >= 2.0 or steps >= 2.0,
         open_end=not ended and steps >= low,
@@ -261,7 +261,7 @@ def _many_cuts(swapped: Pairs) -> Verdict:
         "especially beneficial",
         "on tree planting, where every output of the network meets rows of its own: its network step is "
         f"faster in {sum(faster)} of {len(faster)} pairs, its point better in {sum(better)} of {len(better)}"
-        f"{_stuck(swapped)}",
+        f"{_unmoved_note(swapped)}",
         holds=all(faster) and all(better) if ratios and both else None,
         in_part=bool(ratios) and ((all(faster) and _moved(swapped)) or (bool(better) and all(better))),
         rule="faster network steps and better points in every pair; in part: one of the two, the first only "

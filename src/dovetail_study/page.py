@@ -65,7 +65,7 @@ def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     return "\n".join(
         [
             *_introduction(ledger, claims),
-            *_top(claims),
+            *_top_verdicts(claims),
             *_figures(experiments, ledger),
             *_claims(claims),
             *_methods(ledger),
@@ -132,7 +132,7 @@ def _in_short(ledger: Ledger) -> list[str]:
     ]
 
 
-def _top(claims: Sequence[Sequence[Verdict]]) -> list[str]:
+def _top_verdicts(claims: Sequence[Sequence[Verdict]]) -> list[str]:
     known = {claim[0].claim: claim for claim in claims}
     lines = [known[name] for name in TOP if name in known]
     if not lines:
@@ -374,11 +374,11 @@ def _section(experiment: Experiment, ledger: Ledger) -> str:
     parts = [f"## {experiment.title}", "", _volume(experiment, ledger), ""]
     if experiment.draw(rows) is not None:
         parts += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
-    parts += [_printed(table, rows) for table in experiment.tables(rows)]
+    parts += [_table_with_origin(table, rows) for table in experiment.tables(rows)]
     return "\n".join(parts)
 
 
-def _printed(table: ResultTable, rows: Sequence[Record]) -> str:
+def _table_with_origin(table: ResultTable, rows: Sequence[Record]) -> str:
     """A table with its origin; tables without known lines must not be merged."""
     if not table.records and len(commits(rows)) > 1:
         raise dt.OptionError(

@@ -133,7 +133,7 @@ def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> ResultTa
         f"{name}-{method}",
         f"{title}: how {method} ended",
         header,
-        reading=READING + _silent(mine) + _refused(mine),
+        reading=READING + _interrupted_runs(mine) + _refused(mine),
         records=mine,
     )
     cells: dict[tuple[object, ...], list[Record]] = {}
@@ -145,7 +145,7 @@ def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> ResultTa
     return made
 
 
-def _silent(rows: Rows) -> str:
+def _interrupted_runs(rows: Rows) -> str:
     """Runs whose SCIP was ended from outside: what it would have said is not known."""
     silent = [row for row in rows if end(row) is End.TIME and "scip" in row and row["scip"] is None]
     if not silent:

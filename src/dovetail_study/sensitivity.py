@@ -81,8 +81,10 @@ def _robustness(rows: Rows) -> Verdict:
         f"with rho fixed, {count_of(rising, converged)} with it raised, which leaves "
         f"{text(mean(list(raised.values())))} newly flipped on average against "
         f"{text(mean(list(fixed.values())))}",
-        holds=_play(raised) <= HALF * _play(fixed) if len(fixed) > 1 and len(raised) > 1 else None,
-        in_part=_play(raised) <= LESS * _play(fixed),
+        holds=_relative_range(raised) <= HALF * _relative_range(fixed)
+        if len(fixed) > 1 and len(raised) > 1
+        else None,
+        in_part=_relative_range(raised) <= LESS * _relative_range(fixed),
         rule=f"raised, the spread over rho is at most half; in part: at most {LESS:g} of it",
         rows=where(rows, step=STEP),
     )
@@ -99,7 +101,7 @@ def _range(numbers: dict[float, float]) -> str:
     return f"{text(min(numbers.values()))} to {text(max(numbers.values()))}" if numbers else "–"
 
 
-def _play(numbers: dict[float, float]) -> float:
+def _relative_range(numbers: dict[float, float]) -> float:
     return max(numbers.values(), default=math.nan) - min(numbers.values(), default=math.nan)
 
 

@@ -44,11 +44,11 @@ def execute(run: Run, settings: BenchSettings) -> Record:
     row, result = contest(example.problem(), run, settings, example.method(step, count))
     assert result is not None
     numbers = {name: getattr(example, name) for name in ("L", "m", "rho", "fall")}
-    followed = _followed(result.trace, count) | _merit(result.trace, example) | _prices(step, count)
+    followed = _recorded_curves(result.trace, count) | _merit(result.trace, example) | _prices(step, count)
     return row | numbers | followed | example.truth() | _curves(result.trace, run)
 
 
-def _followed(trace: dt.Trace, count: int) -> Record:
+def _recorded_curves(trace: dt.Trace, count: int) -> Record:
     """Residuals and the Lagrangian, as far as they are judged."""
     residuals = trace.column("primal")
     last = trace.column("lagrangian")[-min(REST, count // 4) :]

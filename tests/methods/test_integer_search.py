@@ -9,7 +9,7 @@ import torch
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods import integer_search
-from dovetail.methods.integer_search import IntegerLocalSearch, LocalSearch, Sums, settled
+from dovetail.methods.integer_search import ChainSums, IntegerLocalSearch, LocalSearch, settled
 from dovetail.run.budget import StopReason
 from dovetail_study.zoo import build
 from tests.blends import blend
@@ -272,7 +272,7 @@ def test_sums_of_changes_are_exact_where_networks_are_linear():
     search._merits(near)
     by_move = near - Z[0]
     by_move[:, search._propagation.pushed] = 0.0
-    sums = Sums(search._merit, search._propagation, by_move, (columns, changes))
+    sums = ChainSums(search._merit, search._propagation, by_move, (columns, changes))
     before, move, expected = sums.likely(near, len(near) ** 2)
     truly = search._merits(near[before] + by_move[move])
     assert len(near) == 4

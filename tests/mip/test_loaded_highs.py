@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import dovetail as dt
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.engine import MipStatus
 from dovetail.run.turns import FIRST, Clock, Computation
@@ -18,7 +18,7 @@ from dovetail.run.turns import FIRST, Clock, Computation
 def hard_knapsack(n=70, m=40, seed=0, integer=True, **options):
     rng = np.random.default_rng(seed)
     A = sp.csr_array(rng.integers(1, 60, (m, n)).astype(float))
-    program = Program(
+    program = LinearProgram(
         A, np.full(m, -np.inf), np.full(m, 12.0 * n), np.zeros(n), np.ones(n), np.full(n, integer)
     )
     live = LoadedHighs(program, **options)
@@ -69,7 +69,7 @@ def test_rows_that_were_refused_do_not_spoil_the_next_ones():
     """min x under x >= 3, where x >= 2 could not be put in its place."""
     rows = sp.csr_array([[1.0]])
     no_limit, integer = np.full(1, np.inf), np.zeros(1, dtype=bool)
-    live = LoadedHighs(Program(rows, np.ones(1), no_limit, np.zeros(1), np.full(1, 9.0), integer))
+    live = LoadedHighs(LinearProgram(rows, np.ones(1), no_limit, np.zeros(1), np.full(1, 9.0), integer))
     live.set_objective(np.ones(1), 0.0)
     with pytest.raises(dt.EngineError, match="rows"):
         live.replace_rows(0, 1e20 * rows, np.full(1, 2.0), no_limit)
@@ -118,7 +118,7 @@ def test_free_columns_beside_fixed_binaries_do_not_crash():
     for _ in range(20):
         n = 8
         A = sp.csr_array(rng.normal(size=(25, n)) * (rng.random((25, n)) < 0.3))
-        program = Program(
+        program = LinearProgram(
             A, np.full(25, -np.inf), np.abs(rng.normal(size=25)) + 5.0,
             np.repeat([0.0, -np.inf], 4), np.repeat([1.0, np.inf], 4), np.repeat([True, False], 4),
         )  # fmt: skip

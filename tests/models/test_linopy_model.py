@@ -158,7 +158,7 @@ def test_expressions_and_labels_are_refused(model):
 def test_variables_of_a_model_that_is_gone(model):
     entry = foreign_model(model).unpack(linopy.Model().add_variables(name="z")).item()
     gc.collect()
-    with pytest.raises(dt.ModelError, match="gone"):
+    with pytest.raises(dt.ModelError, match="no longer exists"):
         foreign_model(model).key(entry)
 
 

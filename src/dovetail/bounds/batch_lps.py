@@ -101,7 +101,7 @@ def proved(programs: LinearPrograms, multipliers: Tensor) -> Proved:
 
 STEPS = 14
 """Largest number of steps; four digits take about eight, all digits twelve."""
-TO_THE_WALL = 0.995
+STEP_FRACTION = 0.995
 """The fraction of the way to the nearest bound that a step goes."""
 NARROW = 1e-9
 """Smallest width of a scaled column: equations need an interior too."""
@@ -240,9 +240,9 @@ class InteriorPoint:
 def _length(dv: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """(N, 1) the longest step until a column reaches a bound."""
     fastest = torch.maximum(-dv / low, dv / high).amax(1, keepdim=True)
-    return (TO_THE_WALL / fastest.clamp(min=1e-12)).clamp(max=1.0)
+    return (STEP_FRACTION / fastest.clamp(min=1e-12)).clamp(max=1.0)
 
 
 def _length_of_multipliers(dbelow: Tensor, below: Tensor, dabove: Tensor, above: Tensor) -> Tensor:
     fastest = torch.maximum(-dbelow / below, -dabove / above).amax(1, keepdim=True)
-    return (TO_THE_WALL / fastest.clamp(min=1e-12)).clamp(max=1.0)
+    return (STEP_FRACTION / fastest.clamp(min=1e-12)).clamp(max=1.0)

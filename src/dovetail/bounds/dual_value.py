@@ -56,7 +56,7 @@ def _value(
     rows = y * side
     least, most = _reduced_costs(mip, cost, y)
     columns = np.minimum(_least_product(least, lower, upper), _least_product(most, lower, upper))
-    columns = _exactly(mip, cost, y, lower, upper, columns)
+    columns = _exact_column_parts(mip, cost, y, lower, upper, columns)
     if np.any(np.isneginf(columns)):
         return -math.inf
     parts = np.concatenate([rows, columns])
@@ -80,7 +80,7 @@ def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> 
     return np.where(factor == 0.0, 0.0, factor * bound)
 
 
-def _exactly(
+def _exact_column_parts(
     mip: Mip, cost: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray, columns: FloatArray
 ) -> FloatArray:
     """The columns' parts, with exact reduced costs for those that seem infinite."""

@@ -24,7 +24,7 @@ from dovetail.core.mip import LARGEST, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.stated_program import ColumnPart
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
@@ -61,7 +61,7 @@ class SafeLp:
 
     @cached_property
     def _live(self) -> LoadedHighs:
-        return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)
+        return LoadedHighs(LinearProgram.of(self._mip), seed=self._seed, threads=self._threads)
 
     def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
         """Add rows for the next solves, which continue from the last basis."""
@@ -154,7 +154,7 @@ class SafeLp:
         mip, rows = self._mip, self._mip.n_rows
         A = sp.hstack([mip.A, sp.eye_array(rows), -sp.eye_array(rows)], format="csr")
         miss = np.zeros(2 * rows)
-        elastic = Program.of(mip)._replace(
+        elastic = LinearProgram.of(mip)._replace(
             A=sp.csr_array(A),
             lower=np.concatenate([mip.lower, miss]),
             upper=np.concatenate([mip.upper, miss + np.inf]),
@@ -258,10 +258,10 @@ def _improves_for_ever(mip: Mip, ray: FloatArray) -> bool:
     along, size = _product(mip.cost, np.arange(mip.n_columns), ray)
     if along >= -DIGITS * size:
         return False
-    return all(_stays(mip, i, ray) for i in range(mip.n_rows))
+    return all(_blocks_ray(mip, i, ray) for i in range(mip.n_rows))
 
 
-def _stays(mip: Mip, i: int, ray: FloatArray) -> bool:
+def _blocks_ray(mip: Mip, i: int, ray: FloatArray) -> bool:
     entries = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
     columns = mip.A.indices[entries]
     if not np.any(ray[columns]):

@@ -24,7 +24,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.answers import answers_in_turns, installed, loaded
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.bound import GapLimit, Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
@@ -194,7 +194,7 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     """Whether HiGHS on reversed rows without presolve, and SCIP if installed, agree on infeasibility."""
     part = budget.part(SHARE * budget.left)
     turned = slice(None, None, -1)
-    reversed_rows = Program.of(mip)._replace(
+    reversed_rows = LinearProgram.of(mip)._replace(
         A=mip.A[turned], row_lower=mip.row_lower[turned].copy(), row_upper=mip.row_upper[turned].copy()
     )
     live = LoadedHighs(reversed_rows, seed=settings.seed + 1, threads=settings.threads)

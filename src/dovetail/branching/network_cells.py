@@ -24,7 +24,7 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import SMALLEST
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 
 MOST_INPUTS = 4
@@ -141,7 +141,7 @@ class Separation:
         steepest, weights = np.where(moving, STEEPEST, 0.0)[: self._d], np.ones(2 * below.shape[1])
         rows, least, most = self._rows(x, below, above)
         size = sp.csr_array(np.concatenate([0.0 * steepest, weights, [0.0]])[None])
-        program = Program(
+        program = LinearProgram(
             sp.csr_array(sp.vstack([rows, size], format="csr")),
             np.append(least, 1.0),
             np.append(most, 1.0),

@@ -31,7 +31,7 @@ from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, ModelError
 from dovetail.mip.loaded_highs import Basis, LoadedHighs, SparseRows
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise
 from dovetail.run.budget import Budget
@@ -251,7 +251,7 @@ class TriangleLp:
         self._shape, self._own = self._line_rows()
         lengths = np.diff(self._shape.indptr)
         self._line_of = np.repeat(np.arange(lengths.size), lengths)
-        self._program = Program(
+        self._program = LinearProgram(
             self._fixed,
             np.append(host.row_lower, low),
             np.append(host.row_upper, high),

@@ -24,13 +24,13 @@ def fingerprint(problem: Problem) -> str:
     digest = hashlib.sha256()
     mip = problem.mip
     for array in (mip.cost, mip.A.data, mip.A.indices, mip.A.indptr, mip.row_lower, mip.row_upper):
-        _enter(digest, array)
+        _add_array(digest, array)
     for array in (mip.lower, mip.upper, mip.integer, np.array([mip.offset, mip.sign])):
-        _enter(digest, array)
+        _add_array(digest, array)
     for block in problem.blocks:
-        _enter(digest, block.inputs)
-        _enter(digest, block.outputs)
-        _enter(digest, np.array([block.classifies, block.threshold], dtype=np.float64))
+        _add_array(digest, block.inputs)
+        _add_array(digest, block.outputs)
+        _add_array(digest, np.array([block.classifies, block.threshold], dtype=np.float64))
         digest.update(repr(block.description.dtypes).encode())
         _enter_network(digest, block)
     return digest.hexdigest()[:DIGITS]
@@ -46,11 +46,11 @@ def _enter_network(digest: Any, block: Block) -> None:
             if isinstance(part, str):
                 digest.update(part.encode())
             else:
-                _enter(digest, part)
-    _enter(digest, program.outputs)
+                _add_array(digest, part)
+    _add_array(digest, program.outputs)
 
 
-def _enter(digest: Any, array: np.ndarray) -> None:
+def _add_array(digest: Any, array: np.ndarray) -> None:
     """Add shape and numbers, independent of the machine; -0 counts as 0."""
     array = np.ascontiguousarray(array)
     kind = "<f8" if array.dtype.kind == "f" else "<i8"

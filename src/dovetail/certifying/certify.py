@@ -101,11 +101,13 @@ def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves:
     block, sample = group.group.block, group.group.parts[k].sample
     if block.classifies:
         value, row = min(value, float(group.other[k])), row if row >= 0 else COST_ROW
-        tree = _with_class(tree, int(block.outputs[sample][0]), leaves.price.numpy(), int(group.first[k]))
+        tree = _tree_with_class(
+            tree, int(block.outputs[sample][0]), leaves.price.numpy(), int(group.first[k])
+        )
     return replace(alone, tree=tree, value=value, row=row)
 
 
-def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) -> ProofTree:
+def _tree_with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) -> ProofTree:
     """A tree for one class's points, beside a single leaf for the other class."""
     leaves, count = tree.leaves, len(tree.leaves)
     first = np.where(tree.children >= 0, tree.children + 1, tree.children)
@@ -151,15 +153,15 @@ def certify(
     prices. None if there is no such part."""
     end = time.perf_counter() + seconds
     graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
-    mine = _Making(
+    mine = _CertificateBuilder(
         problem, graphs, bound - HAIR * (1.0 + abs(bound)), source, seconds, lambda: time.perf_counter() > end
     )
-    found = [c for c in (mine.by_host(),) if c is not None]
+    found = [c for c in (mine.from_host_prices(),) if c is not None]
     if not found or found[0].bound < mine.target:
         if prices is not None:
             made = mine.by_prices(prices)
         else:
-            made = (mine.by_signs() if _many_inputs(problem) else None) or mine.by_tree()
+            made = (mine.from_sign_tree() if _many_inputs(problem) else None) or mine.from_branching()
         found += [made] if made is not None else []
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
@@ -169,7 +171,7 @@ def certify(
     return best
 
 
-class _Making:
+class _CertificateBuilder:
     def __init__(
         self,
         problem: Problem,
@@ -184,7 +186,7 @@ class _Making:
         self._structure = Structure(problem)
         self._loose = self._structure.loose
 
-    def by_host(self) -> Certificate | None:
+    def from_host_prices(self) -> Certificate | None:
         """By prices of all rows alone."""
         mip = self._loose.mip
         prices = _host_prices(mip, min(HOST_SECONDS, self._seconds))
@@ -207,7 +209,7 @@ class _Making:
         parts = tuple(_within_reach(part, proved) for part, proved in zip(parts, leaves, strict=True))
         return self._claiming_what_holds(replace(tried, parts=parts))
 
-    def by_signs(self) -> Certificate | None:
+    def from_sign_tree(self) -> Certificate | None:
         """By a tree over signs of neurons."""
         mip = self._loose.mip
         aim = self.target - 0.5 * SHORT * (1.0 + abs(self.target))  # the bound is for exact rows
@@ -219,7 +221,7 @@ class _Making:
         tried = self._certificate(self.target, np.zeros(mip.n_rows), (part,))
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
-    def by_tree(self) -> Certificate | None:
+    def from_branching(self) -> Certificate | None:
         """By branch and bound over all columns, with a record."""
         mip, reached = self._loose.mip, self._structure.reached
         if reached is None or reached.why_empty:

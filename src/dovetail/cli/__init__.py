@@ -26,7 +26,7 @@ PLACES = {
 """The function of each command, in the order in which `dovetail --help` shows them."""
 
 
-class LoadedCommands(Mapping[str, Any]):
+class LazyCommands(Mapping[str, Any]):
     """The commands by name, imported on access."""
 
     def __getitem__(self, name: str) -> Any:
@@ -45,7 +45,7 @@ class Commands(TyperGroup):
     """The group of all commands; unused ones are not imported."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": LoadedCommands()})
+        super().__init__(**{**settings, "commands": LazyCommands()})
 
 
 app = typer.Typer(

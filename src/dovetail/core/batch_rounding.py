@@ -177,11 +177,11 @@ class BlockAnswers:
         near = nearby(block, hair, doubles)
         seen = [] if self._double is None else [self._double]
         self.batch_rounding = batch_rounding(block, self._values, near, seen)
-        which = self._unclear | (one_by_one and not block.description.is_float64)
+        which = self._class_is_uncertain | (one_by_one and not block.description.is_float64)
         if np.any(which):
             self._alone = alone(block, inputs, which, self._values)
             self.batch_rounding = batch_rounding(block, self._values, near, [*seen, self._alone])
-            self.__dict__.pop("_unclear", None)
+            self.__dict__.pop("_class_is_uncertain", None)
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
         """(k, q) changes of the values if the inputs of these samples change, one input at a time."""
@@ -200,7 +200,7 @@ class BlockAnswers:
         return self._values.shape[0], self._values.shape[1]
 
     @cached_property
-    def _unclear(self) -> BoolArray:
+    def _class_is_uncertain(self) -> BoolArray:
         """(n,) whether rounding may change the class."""
         found = np.zeros(self.block.samples, dtype=bool)
 
@@ -277,9 +277,9 @@ class BlockAnswers:
     @property
     def turning(self) -> Worst:
         """A class that was the same in all evaluations here, but may differ on another machine."""
-        if self.block.description.is_float64 or not np.any(self._unclear):
+        if self.block.description.is_float64 or not np.any(self._class_is_uncertain):
             return Worst()
-        i = int(np.flatnonzero(self._unclear)[0])
+        i = int(np.flatnonzero(self._class_is_uncertain)[0])
         return Worst(1.0, f"{self.block.name}, sample {i}: its class")
 
 

@@ -87,11 +87,11 @@ class Block:
 
     @cached_property
     def _input_places(self) -> slice | IntArray:
-        return _as_piece(self.inputs)
+        return _as_slice(self.inputs)
 
     @cached_property
     def _output_places(self) -> slice | IntArray:
-        return _as_piece(self.outputs)
+        return _as_slice(self.outputs)
 
     def decode(self, values: FloatArray) -> FloatArray:
         """The values that the output columns must have, given the predictor's values."""
@@ -107,7 +107,7 @@ class Block:
         return np.asarray(first_two[:, 1] - first_two[:, 0])
 
 
-def _as_piece(columns: IntArray) -> slice | IntArray:
+def _as_slice(columns: IntArray) -> slice | IntArray:
     """Consecutive columns in the order of the samples as a slice, others unchanged."""
     flat = columns.ravel()
     if not flat.size or flat[-1] - flat[0] != flat.size - 1:

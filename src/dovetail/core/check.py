@@ -182,7 +182,7 @@ class Checker:
         return Violation(
             rows=self._worst_row(beyond) if numbers else self._farthest_row(x),
             bounds=self._outside(x),
-            integrality=self._fraction(x),
+            integrality=self._worst_fraction(x),
             prediction=largest([block.prediction for block in said]),
             precision=largest([block.precision for block in said]),
             rounding=self._rounding(beyond, x, said),
@@ -193,7 +193,9 @@ class Checker:
         predictors' answers."""
         if not all_finite(x):
             return self.violation(x)
-        return Violation(rows=self._farthest_row(x), bounds=self._outside(x), integrality=self._fraction(x))
+        return Violation(
+            rows=self._farthest_row(x), bounds=self._outside(x), integrality=self._worst_fraction(x)
+        )
 
     def _worst_row(self, amounts: list[FloatArray]) -> Worst:
         """The largest violation of a constraint, from the violations of all constraints part by part."""
@@ -219,7 +221,7 @@ class Checker:
         amount, j = max((part.farthest(x) for part in program.columns), key=lambda one: one[0])
         return Worst(amount, program.column_name(j)) if amount > 0.0 else Worst()
 
-    def _fraction(self, x: FloatArray) -> Worst:
+    def _worst_fraction(self, x: FloatArray) -> Worst:
         """The integer that is farthest from a whole number."""
         found = [Worst()]
         for part in self._problem.stated.columns:

@@ -52,7 +52,7 @@ _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
 another check."""
 
 
-class _Distinct(tuple[str, ...]):
+class _DistinctNames(tuple[str, ...]):
     """Names known to be distinct: derived programs need not compare them again."""
 
     __slots__ = ()
@@ -310,7 +310,7 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
     try:
         if np.iscomplexobj(A):
             raise ValueError("it holds complex numbers")
-        matrix = sp.csr_array(_intact(A) if sp.issparse(A) else A, dtype=np.float64, copy=True)
+        matrix = sp.csr_array(_checked_matrix(A) if sp.issparse(A) else A, dtype=np.float64, copy=True)
     except (TypeError, ValueError, OverflowError) as reason:
         raise ModelError(f"A cannot be read as a matrix of numbers ({reason}).") from None
     if matrix.ndim != 2 or matrix.shape[1] != columns:
@@ -326,7 +326,7 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
     return matrix
 
 
-def _intact(A: Any) -> Any:
+def _checked_matrix(A: Any) -> Any:
     """A checked copy of a sparse matrix, because scipy trusts indices without a check."""
     A = A.copy()
     if A.format in ("csr", "csc", "bsr"):
@@ -359,7 +359,7 @@ def _limits(what: str, values: ArrayLike, size: int, expected: str) -> FloatArra
 
 
 def _names(what: str, names: Sequence[str] | None, size: int, expected: str) -> Sequence[str] | None:
-    if names is None or (isinstance(names, _Distinct | LazyNames) and len(names) == size):
+    if names is None or (isinstance(names, _DistinctNames | LazyNames) and len(names) == size):
         return names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ModelError(f"{what} is {names!r}; give one name per entry.")
@@ -370,7 +370,7 @@ def _names(what: str, names: Sequence[str] | None, size: int, expected: str) -> 
         seen: set[str] = set()
         twice = next(name for name in result if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ModelError(f"{what} has {twice!r} twice; names must differ.")
-    return _Distinct(result)
+    return _DistinctNames(result)
 
 
 def _require_usable_costs(mip: Mip) -> None:

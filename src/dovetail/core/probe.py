@@ -206,14 +206,14 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
     return values
 
 
-def _differ(a: FloatArray, b: FloatArray, description: Description) -> bool:
+def _answers_differ(a: FloatArray, b: FloatArray, description: Description) -> bool:
     return not np.all(np.abs(a - b) <= description.rounding * (1.0 + np.abs(a)))  # NaN counts as a difference
 
 
 def _require_determinism(
     name: str, predictor: Predictor, description: Description, points: FloatArray, values: FloatArray
 ) -> None:
-    if _differ(values, _evaluate(name, predictor, points), description):
+    if _answers_differ(values, _evaluate(name, predictor, points), description):
         raise PredictorError(
             f"{name}: the predictor gives different values for the same inputs; "
             "a predictor must be deterministic (fix its random draws)."
@@ -227,8 +227,10 @@ def _require_independent_rows(
     try:
         alone = _evaluate(name, predictor, points[:1])
         elsewhere = _evaluate(name, predictor, points[::-1])[::-1]
-        same = not (_differ(values[:1], alone, description) or _differ(values, elsewhere, description))
-        same = same or _only_rounded(predictor, description, points, values, alone, elsewhere)
+        same = not (
+            _answers_differ(values[:1], alone, description) or _answers_differ(values, elsewhere, description)
+        )
+        same = same or _differ_by_rounding(predictor, description, points, values, alone, elsewhere)
     except PredictorError as failure:  # the predictor evaluated the whole batch but fails on a part of it
         same, reason = False, failure
     if not same:
@@ -239,7 +241,7 @@ def _require_independent_rows(
         )
 
 
-def _only_rounded(
+def _differ_by_rounding(
     predictor: Predictor,
     description: Description,
     points: FloatArray,

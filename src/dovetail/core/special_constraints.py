@@ -46,11 +46,11 @@ class SpecialConstraints:
         for column in columns:
             self._row(name, [result, column], [sign, -sign], 0.0, np.inf)
             chosen.append(self._binary(name))
-            self._if(name, chosen[-1], 1, [result, column], [sign, -sign], 0.0)
+            self._add_indicator(name, chosen[-1], 1, [result, column], [sign, -sign], 0.0)
         if np.isfinite(constant):
             self._row(name, [result], [sign], sign * constant, np.inf)
             chosen.append(self._binary(name))
-            self._if(name, chosen[-1], 1, [result], [sign], sign * constant)
+            self._add_indicator(name, chosen[-1], 1, [result], [sign], sign * constant)
         self._row(name, chosen, np.ones(len(chosen)).tolist(), 1.0, 1.0)
         most = max(self._most(column, sign) for column in columns) if columns else -np.inf
         self._limit(name, result, sign, max(most, sign * constant if np.isfinite(constant) else -np.inf))
@@ -60,7 +60,7 @@ class SpecialConstraints:
         positive = self._binary(name)
         for active, sign in ((1, 1.0), (0, -1.0)):
             self._row(name, [result, column], [1.0, -sign], 0.0, np.inf)
-            self._if(name, positive, active, [result, column], [1.0, -sign], 0.0)
+            self._add_indicator(name, positive, active, [result, column], [1.0, -sign], 0.0)
         self._limit(name, result, 1.0, max(self._most(column, 1.0), self._most(column, -1.0)))
 
     def sum_of_sizes(self, name: str, result: int, columns: Columns) -> None:
@@ -180,7 +180,7 @@ class SpecialConstraints:
         self.indicators.append(Indicator(binary, 0, [column], [1.0], 0.0, 0.0, name))
         return binary
 
-    def _if(
+    def _add_indicator(
         self, name: str, binary: int, active: int, columns: Columns, entries: list[float], most: float
     ) -> None:
         self.indicators.append(Indicator(binary, active, columns, entries, -np.inf, most, name))

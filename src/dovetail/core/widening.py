@@ -50,12 +50,12 @@ def _missed(
     found = []
     for side, limits, beyond in (("lower", lower, lower - value), ("upper", upper, value - upper)):
         for k in np.flatnonzero(beyond > TOLERANCE):
-            needed = _outward(float(value[k]), upwards=side == "upper")
+            needed = _rounded_outward(float(value[k]), upwards=side == "upper")
             found.append(Widening(kind, name_of(int(k)), side, float(limits[k]), needed))
     return found
 
 
-def _outward(value: float, *, upwards: bool) -> float:
+def _rounded_outward(value: float, *, upwards: bool) -> float:
     """The value with few digits, rounded so that the point is admitted up to the tolerance of the check."""
     near = float(f"{value:.{DIGITS}g}")
     if abs(near - value) <= 0.5 * TOLERANCE or not math.isfinite(value):

@@ -44,7 +44,7 @@ def dense_forward(block: Block, device: str) -> Forward | None:
 
     def forward(u: Tensor) -> Tensor:
         count(len(u))
-        values: Tensor = _Network.apply(u, passes)  # type: ignore[no-untyped-call]
+        values: Tensor = _RecordedNetwork.apply(u, passes)  # type: ignore[no-untyped-call]
         return values
 
     return forward
@@ -154,7 +154,7 @@ class _Recording:
         return self._slope.clone()
 
 
-class _Network(torch.autograd.Function):
+class _RecordedNetwork(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, passes: Passes) -> Tensor:
         ctx.layers, ctx.recording, ctx.u = passes.layers, passes.recording(u), u.detach()

@@ -28,7 +28,7 @@ from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
 from dovetail.decomposition.share import CoreColumns, Slopes
 from dovetail.decomposition.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -175,7 +175,7 @@ class Columns:
             format="csr",
         )
         leveled = level_at is not None
-        program = Program(
+        program = LinearProgram(
             sp.csr_array(A),
             np.concatenate([np.ones(self.count), np.full(rows + 1, -np.inf)]),
             np.concatenate([np.ones(self.count), self.limit / self.scale, [level_at if leveled else np.inf]]),
@@ -450,7 +450,7 @@ def _steps(
     of_rows = sp.csr_array(use / scale[:, None])
     missed = sp.block_array([[-sp.eye_array(rows)], [sp.csr_array((len(least), rows))]])
     both = sp.vstack([of_rows, sp.csr_array(own)]) if len(least) else of_rows
-    program = Program(
+    program = LinearProgram(
         sp.csr_array(sp.hstack([both, -both, missed if len(least) else -sp.eye_array(rows)])),
         np.concatenate([np.full(rows, -np.inf), least]),
         np.concatenate([left / scale, np.full(len(least), np.inf)]),

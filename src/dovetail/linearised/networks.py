@@ -237,10 +237,10 @@ def _groups(problem: Problem, device: str | None) -> tuple[list[_Group], list[_B
     for places in alike.values():
         blocks = [problem.blocks[b] for b in places]
         if places[0] in graphs:
-            groups.append(_Group(tuple(places), _ByGraph(blocks, [graphs[b] for b in places])))
-            alone |= {b: _ByGraph([problem.blocks[b]], [graphs[b]]) for b in places}
+            groups.append(_Group(tuple(places), _GraphEvaluation(blocks, [graphs[b] for b in places])))
+            alone |= {b: _GraphEvaluation([problem.blocks[b]], [graphs[b]]) for b in places}
         else:
-            alone[places[0]] = _ByCopy(blocks[0], device or blocks[0].description.device)
+            alone[places[0]] = _CopyEvaluation(blocks[0], device or blocks[0].description.device)
             groups.append(_Group(tuple(places), alone[places[0]]))
     return groups, [alone[b] for b in range(len(problem.blocks))]
 
@@ -261,7 +261,7 @@ def _graph(problem: Problem, block: Block) -> Graph | None:
     return graph if kinds <= set(LAYERS) else None
 
 
-class _ByGraph:
+class _GraphEvaluation:
     """Blocks with known graphs, evaluated by numpy."""
 
     def __init__(self, blocks: Sequence[Block], graphs: Sequence[Graph]) -> None:
@@ -282,7 +282,7 @@ class _ByGraph:
         return self._graphs.slopes(X)
 
 
-class _ByCopy:
+class _CopyEvaluation:
     """One block, evaluated by a copy of its network, with torch's derivatives."""
 
     def __init__(self, block: Block, device: str) -> None:

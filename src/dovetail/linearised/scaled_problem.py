@@ -64,7 +64,9 @@ def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
 def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
     """The blocks with classes decided by a `lead` or more."""
     return tuple(
-        replace(block, epsilon=max(block.epsilon, AHEAD * _in_logits(block, np.max(lead[block.outputs]))))
+        replace(
+            block, epsilon=max(block.epsilon, AHEAD * _distance_in_logits(block, np.max(lead[block.outputs])))
+        )
         if block.classifies
         else block
         for block in problem.blocks
@@ -88,7 +90,7 @@ def moved_in(
     return lower + np.minimum(up, half), upper - np.minimum(down, half)
 
 
-def _in_logits(block: Block, lead: float) -> float:
+def _distance_in_logits(block: Block, lead: float) -> float:
     """A distance from the threshold in the search's units: in logits, if the network has them."""
     if not ends_in_probability(block):
         return lead
@@ -106,8 +108,8 @@ def with_room(context: SolveContext) -> Problem:
         return problem
     change, lead = context.incumbent.rounding(x)
     in_rows = AHEAD * (abs(mip.A) @ change)
-    row_lower, row_upper = _modestly(mip.row_lower, mip.row_upper, in_rows)
-    lower, upper = _modestly(mip.lower, mip.upper, AHEAD * change)
+    row_lower, row_upper = _tightened_limits(mip.row_lower, mip.row_upper, in_rows)
+    lower, upper = _tightened_limits(mip.lower, mip.upper, AHEAD * change)
     sides = ((row_lower, mip.row_lower), (row_upper, mip.row_upper), (lower, mip.lower), (upper, mip.upper))
     if all(np.array_equal(moved, own) for moved, own in sides):
         return problem.derived(mip, decided(problem, lead))
@@ -117,7 +119,7 @@ def with_room(context: SolveContext) -> Problem:
     return problem.derived(room, decided(problem, lead))
 
 
-def _modestly(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tightened_limits(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
     by = np.where(by > ABSORBED, by, 0.0)
     up, down = (np.minimum(by, MODEST * np.maximum(1.0, np.abs(limit))) for limit in (lower, upper))
     return moved_in(lower, upper, up, down)

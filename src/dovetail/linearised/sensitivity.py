@@ -22,7 +22,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.problem import Problem
 from dovetail.linearised.networks import Networks
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.work import Stopwatch
@@ -45,7 +45,7 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray |
     """
     host, (outputs, own, trust) = problem.mip.minimised(), _linear(problem, x)
     level = own @ x
-    program = Program(
+    program = LinearProgram(
         sp.csr_array(sp.vstack([host.A, own], format="csr")),
         np.concatenate([host.row_lower, level]),
         np.concatenate([host.row_upper, level]),
@@ -101,7 +101,7 @@ def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float 
         activity, rows = host.A @ z, sp.vstack([host.A, own], format="csr")
         lower = np.minimum(np.maximum(host.lower - z, -trust), trust) / left
         upper = np.minimum(np.maximum(host.upper - z, -trust), trust) / left
-        program = Program(  # over the parts of d above and below 0, in units of the violation
+        program = LinearProgram(  # over the parts of d above and below 0, in units of the violation
             sp.csr_array(sp.hstack([rows, -rows], format="csr")),
             np.concatenate([host.row_lower - activity, np.zeros(own.shape[0])]) / left,
             np.concatenate([host.row_upper - activity, np.zeros(own.shape[0])]) / left,

@@ -24,7 +24,7 @@ from dovetail.core.mip import SMALLEST
 from dovetail.linearised.networks import Linearisation, Networks
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
@@ -104,7 +104,7 @@ class TrustRegionSubproblem:
         wide = sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], self._width))
         empty = r * (1 + self._bundle_size) + c
         open_ends = np.full(empty, np.inf)
-        program = Program(
+        program = LinearProgram(
             sp.csr_array(sp.vstack([wide, sp.csr_array((empty, self._width))], format="csr")),
             np.concatenate([row_lower, -open_ends]),
             np.concatenate([row_upper, open_ends]),
@@ -314,7 +314,7 @@ class ConditionRows:
         # active is y, or 1 - y
         on_class = np.where(conditions.when, -big_m, big_m)
         limit = margin - constant - np.where(conditions.when, big_m, 0.0)
-        return self._assembled(slopes, on_class), limit
+        return self._sparse_entries(slopes, on_class), limit
 
     def _least(self, slopes: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(c,) the smallest value of the slopes between these bounds."""
@@ -323,7 +323,7 @@ class ConditionRows:
         self._one_sided.data[:] = np.minimum(slopes, 0.0)
         return np.asarray(least + self._one_sided @ upper)
 
-    def _assembled(self, slopes: FloatArray, on_class: FloatArray) -> SparseRows:
+    def _sparse_entries(self, slopes: FloatArray, on_class: FloatArray) -> SparseRows:
         """The entries in the order of rows and columns, without those that HiGHS would drop."""
         data = np.concatenate([slopes, on_class, np.ones(self._count)])[self._order]
         kept = np.abs(data) >= SMALLEST

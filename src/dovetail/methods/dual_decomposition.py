@@ -164,7 +164,7 @@ class DualDecomposition:
                 StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time"
             )
         penalty = self.penalty.start(self.rho)
-        progress, rule, gained = Progress(context), StoppingRule(patience=self.patience), _Gain()
+        progress, rule, gained = Progress(context), StoppingRule(patience=self.patience), _ProgressTest()
         for k in range(1, self.iterations + 1):
             rho = penalty.rho
             progress.begin()
@@ -196,7 +196,7 @@ class DualDecomposition:
                 exact=answer.exact,
             )
             monitor.iteration(row, context.incumbent.as_given)
-            if self._agrees(row):
+            if self._copies_agree(row):
                 return _end(StopReason.AGREED, k, augmented, rho, context)
             stop = rule.after(gained=gained(row), over=context.over)
             if stop:
@@ -207,7 +207,7 @@ class DualDecomposition:
             penalty = self.penalty.update(penalty, k, apart, rho * moved)
         return _end(StopReason.ITERATIONS, self.iterations, augmented, penalty.rho, context)
 
-    def _agrees(self, row: Row) -> bool:
+    def _copies_agree(self, row: Row) -> bool:
         """Whether copies agree with a point that passed the check, and have stopped moving."""
         still = self.movement is None or row.dual <= row.rho * self.movement
         return row.primal < self.tolerance and still and not np.isnan(row.objective)
@@ -333,7 +333,7 @@ def _coupled(options: DualDecomposition, coupling: BlockCoupling) -> str:
     return "inputs" if options.copies == "inputs" else f"{coupling.columns.shape[1]} copies per group"
 
 
-class _Gain:
+class _ProgressTest:
     """Whether an iteration brought progress: a new incumbent, or a smaller residual."""
 
     def __init__(self) -> None:

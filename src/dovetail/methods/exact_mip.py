@@ -208,7 +208,7 @@ class _WholeMip:
         self.closed = answer.exact
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             self.doubted = True
-            self._without_a_point(context.budget)
+            self._after_no_point(context.budget)
         return ""
 
     def _confirmed(
@@ -229,7 +229,7 @@ class _WholeMip:
             self._open = asked - 0.5 * context.incumbent.gap.allowed(asked)
         return found
 
-    def _without_a_point(self, budget: Budget) -> None:
+    def _after_no_point(self, budget: Budget) -> None:
         """After an engine finds no point: offer the nearest to the tables, or prove infeasibility."""
         context, written = self.context, self.written.for_bounds
         with context.stopwatch.measure("engine"):
@@ -248,7 +248,7 @@ class _WholeMip:
         settings = EngineSettings(context.seed, context.threads)
         if self.source == "tables":
             mip = self.written.for_bounds.problem.mip.minimised()
-            if _all_are_listed(context) and has_no_point(mip, settings, budget):
+            if _tables_are_complete(context) and has_no_point(mip, settings, budget):
                 self.refuted = EVERY_COMBINATION
             return
         written = self.written.for_bounds if self.layers is None else self._written_loosely(budget)
@@ -300,7 +300,7 @@ class _WholeMip:
 
         def ask(engine: str, budget: Budget) -> bool:
             said[engine] = answer, _ = self._ask(engine, written, budget, cutoff, heard)
-            return answer is not None and answer.status in DECIDED and _counts(engine, answer)
+            return answer is not None and answer.status in DECIDED and _answer_counts(engine, answer)
 
         race([partial(ask, engine) for engine in installed()], budget, bool)
         answers = {engine: answer for engine, (answer, _) in said.items()}
@@ -312,7 +312,7 @@ class _WholeMip:
         context, known, key = self.context, self.context.incumbent.x, (engine, id(written))
 
         def count(answer: MipAnswer) -> None:
-            if _counts(engine, answer):
+            if _answer_counts(engine, answer):
                 heard(answer)
 
         with expendable(f"MIP of the whole problem by {engine}", EngineError):
@@ -333,7 +333,7 @@ class _WholeMip:
         return None, "the MIP of the whole problem failed"
 
 
-def _all_are_listed(context: SolveContext) -> bool:
+def _tables_are_complete(context: SolveContext) -> bool:
     """Whether tables contain every combination that the check may accept: they were made from the rows as
     written, and an integer point within the tolerance may be missing."""
     problem, listed = context.problem, context.once(structure_of).tight_box
@@ -347,7 +347,7 @@ def _all_are_listed(context: SolveContext) -> bool:
     return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 
 
-def _counts(engine: str, answer: MipAnswer) -> bool:
+def _answer_counts(engine: str, answer: MipAnswer) -> bool:
     """Whether SCIP's answer counts: without a solution it does not, because SCIP was seen to call feasible
     problems infeasible."""
     return engine != "scip" or answer.x is not None
@@ -356,7 +356,7 @@ def _counts(engine: str, answer: MipAnswer) -> bool:
 def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
     """SCIP's answer if it is complete and counts; otherwise the better point of the two. HiGHS's bound is
     kept."""
-    if scip is None or not _counts("scip", scip):
+    if scip is None or not _answer_counts("scip", scip):
         return highs
     if highs is None:
         return scip

@@ -187,7 +187,7 @@ class LocalSearch:
         for kick in range(kicks if np.any(self._free) else 0):
             if over(self._context.incumbent, budget) or settled(1 + kick, len(ends)):
                 break
-            z, merit = self._descend(self._kicked(best), budget, source)
+            z, merit = self._descend(self._random_kick(best), budget, source)
             ends.add(z[self._free].tobytes())
             if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):
                 best, best_merit = z, merit
@@ -257,7 +257,7 @@ class LocalSearch:
             return None
         changes = Z - z
         changes[:, self._propagation.pushed] = 0.0
-        sums = Sums(self._merit, self._propagation, changes, moves)
+        sums = ChainSums(self._merit, self._propagation, changes, moves)
         better = merit - DECREASE * (1.0 + abs(merit))
         k = int(np.argmin(merits))
         if merits[k] < better:
@@ -277,7 +277,9 @@ class LocalSearch:
             chains = found[order[np.sort(first)[:MOST_CHAINS]]]
         return None
 
-    def _path(self, sums: Sums, z: FloatArray, merit: float, changes: FloatArray) -> tuple[FloatArray, float]:
+    def _path(
+        self, sums: ChainSums, z: FloatArray, merit: float, changes: FloatArray
+    ) -> tuple[FloatArray, float]:
         """Continue from a better neighbour, each move the best by sums; the best point on the way. The
         neighbour keeps the merit by which it was chosen, because batches of another size differ slightly."""
         path, expected = [z], np.inf
@@ -384,7 +386,7 @@ class LocalSearch:
         apart = (job[p] != job[q]) & (machine[p] != machine[q]) & (r >= 0) & (s >= 0)
         return np.asarray(np.stack([p, q, r, s], axis=1)[apart])
 
-    def _kicked(self, z: FloatArray) -> FloatArray:
+    def _random_kick(self, z: FloatArray) -> FloatArray:
         """A few random moves away."""
         z = z.copy()
         for _ in range(int(self._rng.integers(*KICKS, endpoint=True))):
@@ -396,7 +398,7 @@ class LocalSearch:
         return z
 
 
-class Sums:
+class ChainSums:
     """The merit of chains of moves, estimated from the sums of their changes. Activities of rows add
     exactly, outputs of networks to first order. Only rows and columns that some move changes are
     considered."""

@@ -94,17 +94,17 @@ class Neighbourhood:
 
     def moves(self, context: SolveContext) -> list[Move]:
         """The relaxation, and one move for each kind of neighbourhood."""
-        form: _Form | None = context.once(_written_form)
+        form: _MilpForm | None = context.once(_written_form)
         if form is None and not self.relax and not np.any(context.once(structure_of).free_integers):
             return []
         form = form or context.once(_linear_form)
-        moves: list[Move] = [_Near(context, form, self.patience)] if form.integers.size else []
+        moves: list[Move] = [_NearIntegers(context, form, self.patience)] if form.integers.size else []
         if form.whole_rows:
-            moves.append(_Rows(context, form, self.patience))
-        return ([_Relaxation(context)] if self.relax else []) + moves
+            moves.append(_WholeRows(context, form, self.patience))
+        return ([_RelaxedStart(context)] if self.relax else []) + moves
 
 
-class _Form(ABC):
+class _MilpForm(ABC):
     """A MIP that equals the problem, exactly or nearly, around the incumbent."""
 
     mip: Mip
@@ -114,7 +114,7 @@ class _Form(ABC):
     whole_rows: dict[int, list[IntArray]]
     """The integers of each row that has several, by their number."""
 
-    def _tie(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
+    def _connect_integers(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
         """Connect integers that share rows: `further` has rows of columns beside those of the MIP."""
         self.mip = mip
         movable = mip.integer & (mip.upper - mip.lower > 0.5)
@@ -152,13 +152,13 @@ class _Form(ABC):
         return lower, upper
 
 
-class _WrittenForm(_Form):
+class _ExactForm(_MilpForm):
     """Networks written as constraints: exact."""
 
     def __init__(self, context: SolveContext, written: Reformulated) -> None:
         self._written = written
         host, mip = context.problem.mip, written.problem.mip.minimised()
-        self._tie(mip, sp.csr_array((0, mip.n_columns)), host.n_columns)
+        self._connect_integers(mip, sp.csr_array((0, mip.n_columns)), host.n_columns)
         self._session = loaded("highs", mip, seed=context.seed, threads=context.threads)
         self._objective = Quadratic.linear(mip.cost, mip.offset)
 
@@ -183,7 +183,7 @@ class _WrittenForm(_Form):
         return answer.value, answer.status is not MipStatus.LIMIT
 
 
-class _LinearForm(_Form):
+class _LinearForm(_MilpForm):
     """Networks linearised at the incumbent, within a trust region."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
@@ -196,7 +196,9 @@ class _LinearForm(_Form):
         first = np.cumsum([0, *map(len, samples)])
         columns = np.concatenate([np.empty(0, dtype=np.int64), *samples])
         shape = (len(samples), scaled.host.n_columns)
-        self._tie(scaled.host, sp.csr_array((np.ones(columns.size), columns, first), shape=shape), shape[1])
+        self._connect_integers(
+            scaled.host, sp.csr_array((np.ones(columns.size), columns, first), shape=shape), shape[1]
+        )
         self.descent = MixedIntegerDescent(context, scaled, DescentOptions())
         self._critical: tuple[FloatArray | None, IntArray] = None, self.integers
 
@@ -247,14 +249,14 @@ class _LinearForm(_Form):
         return int(rng.choice(columns))
 
 
-def _written_form(context: SolveContext) -> _WrittenForm | None:
+def _written_form(context: SolveContext) -> _ExactForm | None:
     """None if the networks cannot be written as constraints, or are too large (see `SolveContext.once`)."""
     structure = context.once(structure_of)
     with expendable("networks written out for neighbourhoods"):
         layers = structure.relu_layers
         if layers is not None and layers.unstable <= MOST_SIGNS:
             given = Reformulated.start(context.problem, structure.tight_box, context.relaxed)
-            return _WrittenForm(context, reformulate(given, (ReluBigM(layers),)))
+            return _ExactForm(context, reformulate(given, (ReluBigM(layers),)))
     return None
 
 
@@ -265,7 +267,7 @@ def _linear_form(context: SolveContext) -> _LinearForm:
 class _Neighbourhoods(Move):
     """Neighbourhoods of one kind."""
 
-    def __init__(self, context: SolveContext, form: _Form, patience: int) -> None:
+    def __init__(self, context: SolveContext, form: _MilpForm, patience: int) -> None:
         super().__init__(patience)
         self._context, self._form = context, form
         self._rng = np.random.default_rng(context.seed + 3)
@@ -301,7 +303,7 @@ class _Neighbourhoods(Move):
         """Mark the integers that are free."""
 
 
-class _Near(_Neighbourhoods):
+class _NearIntegers(_Neighbourhoods):
     """Integers connected with one of them."""
 
     def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
@@ -321,7 +323,7 @@ class _Near(_Neighbourhoods):
             reached[inside] = 1.0
 
 
-class _Rows(_Neighbourhoods):
+class _WholeRows(_Neighbourhoods):
     """The integers of rows with equally many of them."""
 
     def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
@@ -332,7 +334,7 @@ class _Rows(_Neighbourhoods):
                 return
 
 
-class _Relaxation(Move):
+class _RelaxedStart(Move):
     """A relaxed local optimum, and the first integral point made of it."""
 
     def __init__(self, context: SolveContext) -> None:

@@ -63,7 +63,7 @@ class Options(Protocol):
 
 
 @dataclass(frozen=True)
-class _Made:
+class _MoveRecord:
     options: Options
 
     def __call__(self, context: SolveContext) -> list[Move]:
@@ -72,7 +72,7 @@ class _Made:
 
 def moves_of(context: SolveContext, options: Options) -> list[Move]:
     """The moves with these options, the same in all calls of a solve."""
-    return context.once(_Made(options))
+    return context.once(_MoveRecord(options))
 
 
 def take_turns(

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST, Mip
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
@@ -81,7 +81,7 @@ class Expansion:
         """Number of columns of the expanded program."""
         return self.first_square + self.squares_of.size
 
-    def program(self) -> Program:
+    def program(self) -> LinearProgram:
         """The expanded program."""
         mip, steps = self.mip, self.steps_of.size
         stepped, first = np.unique(self.steps_of, return_index=True)
@@ -97,7 +97,7 @@ class Expansion:
         ).tocsr()
         wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, self.columns))
         base = self.step_level[first]
-        return Program(
+        return LinearProgram(
             sp.csr_array(sp.vstack([wide, sums], format="csr")),
             np.concatenate([mip.row_lower, base]),
             np.concatenate([mip.row_upper, base]),

@@ -137,7 +137,7 @@ class HighsSession:
         best = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if start is not None:
             best, _ = self._polished(start, objective, bounds)
-        self._add_tangents(self._goals(objective))
+        self._add_tangents(self._column_minima(objective))
         explored: set[bytes] = set()
         for _ in range(ROUNDS if np.any(self._mip.integer) else LP_ROUNDS):
             status, lifted, bound = self._run(budget, 0.5 * gap, best.x)
@@ -195,7 +195,7 @@ class HighsSession:
         self._set_bounds(bounds)
         return MipStatus.UNBOUNDED if status is MipStatus.UNBOUNDED else MipStatus.LIMIT
 
-    def _goals(self, objective: Quadratic) -> FloatArray:
+    def _column_minima(self, objective: Quadratic) -> FloatArray:
         """The minimum of each weighted column by itself: a good point for a first tangent."""
         weight = np.where(objective.weight > 0, objective.weight, 1.0)
         goal = objective.centre - objective.cost / weight

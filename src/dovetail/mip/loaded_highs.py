@@ -28,7 +28,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.mip import highs_threads
 from dovetail.mip.own_thread import Mailbox, OwnThread, TurnTaker
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
@@ -91,7 +91,7 @@ class _Callback:
 
     def __init__(self) -> None:
         self._budget = Budget()
-        self._heard: Heard = _nobody
+        self._heard: Heard = _ignore_progress
         self._rests: TurnTaker | None = None
         """Lets others have a turn during the run."""
         self._ended = False
@@ -137,14 +137,14 @@ class _Callback:
         self._ended = self._budget.over is not None
 
 
-def _nobody(point: FloatArray | None, bound: float) -> None:
+def _ignore_progress(point: FloatArray | None, bound: float) -> None:
     """Ignores the progress of a run."""
 
 
 class LoadedHighs:
     """A program inside HiGHS, minimised repeatedly with other costs, bounds and rows."""
 
-    def __init__(self, program: Program, *, seed: int = 0, threads: int = 1) -> None:
+    def __init__(self, program: LinearProgram, *, seed: int = 0, threads: int = 1) -> None:
         self._threads = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
@@ -165,8 +165,8 @@ class LoadedHighs:
             ("mip_abs_gap", ABSOLUTE_GAP),
             ("mip_heuristic_run_feasibility_jump", False),
         ):
-            self._demand(self._highs.setOptionValue(option, value), f"option {option}")
-        self._demand(_pass(self._highs, program), "the model")
+            self._require_ok(self._highs.setOptionValue(option, value), f"option {option}")
+        self._require_ok(_pass_program(self._highs, program), "the model")
         if self.is_mip or program.A.nnz > LONG_LP:
             self._highs.cbMipInterrupt += self._callback.look
             self._highs.cbSimplexInterrupt += self._callback.look
@@ -177,18 +177,18 @@ class LoadedHighs:
         tolerances."""
         self._unit = cost_unit(cost)
         scaled = np.ascontiguousarray(cost / self._unit)
-        self._demand(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
-        self._demand(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
+        self._require_ok(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
+        self._require_ok(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
 
     def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
         """Set the columns' bounds for the next solves."""
         lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
-        self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
+        self._require_ok(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
 
     def add_rows(self, rows: sp.csr_array | SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Append rows to the program."""
         first = rows.indptr[:-1].astype(np.int32)
-        self._demand(
+        self._require_ok(
             self._highs.addRows(
                 first.size, lower, upper, rows.data.size,
                 first, rows.indices.astype(np.int32, copy=False), rows.data,
@@ -201,7 +201,7 @@ class LoadedHighs:
         which = np.arange(first, last, dtype=np.int32)
         if which.size == 0:
             return
-        self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
+        self._require_ok(self._highs.deleteRows(which.size, which), "removal of rows")
 
     def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Replace all rows from `first` on by as many others; the basis stays, so that the next solve is
@@ -227,7 +227,7 @@ class LoadedHighs:
         """Append columns between 0 and infinity without costs."""
         count = columns.shape[1]
         nothing = np.zeros(count)
-        self._demand(
+        self._require_ok(
             self._highs.addCols(
                 count, nothing, nothing, np.full(count, np.inf), columns.nnz,
                 columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32), columns.data,
@@ -238,7 +238,7 @@ class LoadedHighs:
 
     def set_row_limits(self, row: int, lower: float, upper: float) -> None:
         """Set the limits of one row for the next solves."""
-        self._demand(self._highs.changeRowBounds(row, lower, upper), "a row's limits")
+        self._require_ok(self._highs.changeRowBounds(row, lower, upper), "a row's limits")
 
     def row_duals(self) -> FloatArray:
         """Duals of the rows of the last LP; zeros if it has none."""
@@ -256,7 +256,7 @@ class LoadedHighs:
 
     def without_presolve(self) -> None:
         """Solve without presolve from now on, for a second opinion."""
-        self._demand(self._highs.setOptionValue("presolve", "off"), "the option presolve")
+        self._require_ok(self._highs.setOptionValue("presolve", "off"), "the option presolve")
         self._presolve = "off"
 
     def set_start(self, x: FloatArray) -> None:
@@ -271,7 +271,7 @@ class LoadedHighs:
         gap: float,
         cutoff: float = np.inf,
         room: float = 0.0,
-        heard: Heard = _nobody,
+        heard: Heard = _ignore_progress,
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """Minimise: status, point if there is one, and the engine's bound.
 
@@ -284,11 +284,11 @@ class LoadedHighs:
         """
         if budget.over:
             return MipStatus.LIMIT, None, -np.inf
-        self._demand(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
+        self._require_ok(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
         absolute = max(ABSOLUTE_GAP, room / self._unit)
-        self._demand(self._highs.setOptionValue("mip_abs_gap", float(absolute)), "the absolute gap")
+        self._require_ok(self._highs.setOptionValue("mip_abs_gap", float(absolute)), "the absolute gap")
         limit = float(cutoff / self._unit)
-        self._demand(self._highs.setOptionValue("objective_bound", limit), "the cutoff")
+        self._require_ok(self._highs.setOptionValue("objective_bound", limit), "the cutoff")
         unit = self._unit
         self._callback.begin(budget, lambda x, bound: heard(x, unit * bound))
         status = self._status(budget)
@@ -297,7 +297,7 @@ class LoadedHighs:
             status = self._status(budget)
             self._highs.setOptionValue("presolve", self._presolve)
             status = status if status is not None else MipStatus.LIMIT
-        self._callback.begin(Budget(), _nobody)  # removes the callback
+        self._callback.begin(Budget(), _ignore_progress)  # removes the callback
         return status, self._point(status), self._bound(status)
 
     def _status(self, budget: Budget) -> MipStatus | None:
@@ -316,7 +316,7 @@ class LoadedHighs:
                 # from the basis of other costs: "ratio test failed due to excessive dual values"
                 self._highs.clearSolver()
                 code = self._run()
-        self._demand(code, "the solve")
+        self._require_ok(code, "the solve")
         self._count(counted=self._in_turns(budget))
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:
@@ -367,12 +367,12 @@ class LoadedHighs:
         return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
 
     @staticmethod
-    def _demand(code: highspy.HighsStatus | None, what: str) -> None:
+    def _require_ok(code: highspy.HighsStatus | None, what: str) -> None:
         if code == highspy.HighsStatus.kError:
             raise EngineError(f"HiGHS refused {what}.")
 
 
-def _pass(highs: highspy.Highs, program: Program) -> highspy.HighsStatus:
+def _pass_program(highs: highspy.Highs, program: LinearProgram) -> highspy.HighsStatus:
     """Pass the program without costs as arrays, because a `HighsLp` takes numbers one by one (a second per
     million)."""
     A = program.A

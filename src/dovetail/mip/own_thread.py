@@ -99,7 +99,7 @@ class OwnThread(Generic[T]):
         self._thread.start()
         asked: float | None = None
         try:
-            while self._serve():
+            while self._serve_worker():
                 over = budget.over
                 if over:
                     end()  # repeatedly: SCIP forgets a request that comes before it begins
@@ -122,7 +122,7 @@ class OwnThread(Generic[T]):
             raise self._failure
         return self._answer
 
-    def _serve(self) -> bool:
+    def _serve_worker(self) -> bool:
         """Serve the working thread for a moment; False when the work has ended."""
         try:
             item = self._mailbox.tasks.get(timeout=POLL_SECONDS)

@@ -69,8 +69,8 @@ class PiqpSession:
                 return certified("PIQP", self._mip, objective, x, MipStatus.OPTIMAL, bound, bounds)
             except EngineError:
                 pass  # HiGHS is used below
-        return self._rescue.solve(objective, budget=budget, start=start, gap=gap, bounds=bounds)
+        return self._highs_session.solve(objective, budget=budget, start=start, gap=gap, bounds=bounds)
 
     @cached_property
-    def _rescue(self) -> MipSession:
+    def _highs_session(self) -> MipSession:
         return HighsSession(self._mip, self._columns, seed=self._seed, threads=self._threads)

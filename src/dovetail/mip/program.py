@@ -10,7 +10,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 
 
-class Program(NamedTuple):
+class LinearProgram(NamedTuple):
     """row_lower <= A x <= row_upper, lower <= x <= upper, some of x integer. Unlike `Mip`, it has no names
     and costs and is not checked."""
 
@@ -22,6 +22,6 @@ class Program(NamedTuple):
     integer: BoolArray
 
     @classmethod
-    def of(cls, mip: Mip) -> Program:
+    def of(cls, mip: Mip) -> LinearProgram:
         """A program from a `Mip`."""
         return cls(mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer)

@@ -19,7 +19,7 @@ from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
 from dovetail.mip.own_thread import Mailbox, OwnThread, TurnTaker
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import (
@@ -92,7 +92,7 @@ def watched_model(scip: Any, budget: Budget) -> Any:
     """An empty model that checks the clock whenever something is added, because writing large models takes
     minutes."""
 
-    class Watched(scip.Model):  # type: ignore[misc]
+    class WatchedScip(scip.Model):  # type: ignore[misc]
         def addVar(self, *args: Any, **kwargs: Any) -> Any:
             self.require_time()
             return super().addVar(*args, **kwargs)
@@ -105,7 +105,7 @@ def watched_model(scip: Any, budget: Budget) -> Any:
             if self.budget.over:
                 raise OutOfTime
 
-    model = Watched()
+    model = WatchedScip()
     model.budget = budget
     model.hideOutput()
     model.places = _places_to_rest(scip)
@@ -205,7 +205,7 @@ def _nodes(model: Any) -> int:
     return int(model.getNTotalNodes()) if model.getStage() >= SOLVING else 0
 
 
-def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
+def add_program(scip: Any, model: Any, program: LinearProgram) -> list[Any]:
     """Write rows and the columns with limits in `lower` into a SCIP model; returns the variables."""
     A, row_lower, row_upper, lower, upper, integer = program
     variables = [
@@ -419,7 +419,7 @@ def solve_quadratic(
                 "limits/gap": GAP,
             }
         )
-        variables = add_program(scip, model, Program.of(mip))
+        variables = add_program(scip, model, LinearProgram.of(mip))
         for y, x, Q, linear, constant in functions:
             own = [variables[j] for j in x]
             square = scip.quicksum(

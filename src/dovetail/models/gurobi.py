@@ -189,13 +189,13 @@ def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) ->
     found: dict[int, int] = {}  # column by row
     for j, name in enumerate(model.getAttr("VarName", variables)):
         if name.startswith("Rg") and j not in needed:
-            row = _only_row(model, variables[j])
+            row = _slack_equation(model, variables[j])
             if row is not None and name == f"Rg{row.ConstrName}":
                 found.setdefault(row.index, j)
     return _Slacks(np.array(list(found.values()), dtype=np.int64), np.array(list(found), dtype=np.int64))
 
 
-def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
+def _slack_equation(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
     """The equation of a slack, if the variable is in no other row and has no cost."""
     held = model.getCol(variable)
     if held.size() != 1 or held.getCoeff(0) != 1.0 or variable.Obj != 0.0:
@@ -427,7 +427,7 @@ def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callab
     """Make `X` and `ObjVal` return the point; a `ModelError` if Gurobi refuses it. `optimize` is gurobipy's
     own, unwrapped function."""
     variables, values = _values_still_in_model(model, reading, point)
-    with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
+    with _without_output(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
         with _fixed(model, variables, values):
             fault = _why_no_solution(model, optimize)
         if fault:
@@ -474,7 +474,7 @@ def _fixed(model: Any, variables: list[Any], values: list[float]) -> Iterator[No
 
 
 @contextmanager
-def _quietly(model: Any, settings: dict[str, float]) -> Iterator[None]:
+def _without_output(model: Any, settings: dict[str, float]) -> Iterator[None]:
     """Parameters set inside and restored afterwards, without output of Gurobi."""
     silence = {"OutputFlag": 0, "LogToConsole": 0}
     wanted = silence | settings

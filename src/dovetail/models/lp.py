@@ -223,7 +223,7 @@ class _Parser:
         seen: list[str] = []
         readers = {
             "objective": self._objective, "rows": self._rows, "bounds": self._bounds,
-            "general": self._general, "binary": self._binary, "semi": self._semi, "end": self._end,
+            "general": self._general, "binary": self._binary, "semi": self._semicontinuous, "end": self._end,
         }  # fmt: skip
         while self._tokens.next.kind != "stop":
             token = self._tokens.take()
@@ -259,7 +259,7 @@ class _Parser:
                 )
             if not coefficients:
                 raise self._tokens.wrong_here("or the one before has a row without columns")
-            compare = self._compare()
+            compare = self._comparison_sign()
             self._meter.add_elements(NAME, "the file names or numbers")
             self._program.rows.append(LpRow(coefficients, compare, self._limit()))
 
@@ -270,14 +270,14 @@ class _Parser:
                 if self._tokens.next.kind == "name" and self._tokens.next.word.lower() == b"free":
                     self._bound(self._tokens.take(), name, -math.inf, math.inf)
                     continue
-                self._compared(name, self._compare(), self._limit())
+                self._compared(name, self._comparison_sign(), self._limit())
             else:
                 limit = self._limit()
-                compare = {b"<=": b">=", b">=": b"<=", b"=": b"="}[self._compare()]
+                compare = {b"<=": b">=", b">=": b"<=", b"=": b"="}[self._comparison_sign()]
                 name = self._name()
                 self._compared(name, compare, limit)
                 if self._tokens.next.kind == "compare":
-                    self._compared(name, self._compare(), self._limit())
+                    self._compared(name, self._comparison_sign(), self._limit())
         if self._tokens.next.kind == "compare":
             raise self._tokens.wrong_here("has a third limit of a bound")
 
@@ -310,7 +310,7 @@ class _Parser:
     def _end(self) -> None:
         """Require the end of the file."""
 
-    def _semi(self) -> None:
+    def _semicontinuous(self) -> None:
         self._names()  # read so that the sections after it are seen; the conversion of the model refuses them
 
     def _name(self) -> bytes:
@@ -360,7 +360,7 @@ class _Parser:
             raise self._tokens.wrong(ahead, f"has {shown(ahead.word)} where a number must be")
         return sign * self._number()
 
-    def _compare(self) -> bytes:
+    def _comparison_sign(self) -> bytes:
         token = self._tokens.take()
         if token.kind != "compare" or token.word not in (b"<=", b">=", b"="):
             raise self._tokens.wrong(token, f"has {shown(token.word)} where <=, >= or = must be")

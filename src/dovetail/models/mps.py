@@ -36,7 +36,7 @@ GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
 
 
 @dataclass
-class Outline:
+class MpsContents:
     """The contents of a file, as far as they are compared with what HiGHS reads."""
 
     columns: list[bytes] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Outline:
         return named and sizes == (mip.n_columns, mip.n_rows, mip.A.nnz)
 
 
-def outline(path: Path, meter: Meter) -> Outline:
+def outline(path: Path, meter: Meter) -> MpsContents:
     """The contents of an .mps file; a `ModelError` names the first line that cannot be right."""
     try:
         return _Scan(meter, bytes.split).run(lines(path, meter))
@@ -68,7 +68,7 @@ def outline(path: Path, meter: Meter) -> Outline:
             raise
         spent = meter.elements
         try:
-            found = _Scan(meter, _by_place).run(lines(path, meter))
+            found = _Scan(meter, _fixed_format_words).run(lines(path, meter))
         except ModelError:
             meter.elements = spent
         else:
@@ -77,7 +77,7 @@ def outline(path: Path, meter: Meter) -> Outline:
         raise
 
 
-def _by_place(line: bytes) -> list[bytes]:
+def _fixed_format_words(line: bytes) -> list[bytes]:
     line = line.rstrip()
     if b"\t" in line or len(line) > PLACES[-1][1] or any(line[a:b].strip() for a, b in GAPS):
         raise ValueError("words outside the places of the fixed format")
@@ -88,7 +88,7 @@ class _Scan:
     def __init__(self, meter: Meter, fields: Fields) -> None:
         self._meter = meter
         self._fields = fields
-        self._found = Outline()
+        self._found = MpsContents()
         self._seen: list[bytes] = []
         """Sections so far."""
         self._known: set[bytes] = set()
@@ -101,14 +101,14 @@ class _Scan:
         """The name of the current right-hand side or ranges, and the rows that it has given."""
         self._integer = False
         self._line = 0
-        self._reader: Callable[[list[bytes]], None] = self._nowhere
+        self._reader: Callable[[list[bytes]], None] = self._no_section
         """The function for lines of the current section."""
 
-    def run(self, text: Iterable[tuple[int, bytes]]) -> Outline:
+    def run(self, text: Iterable[tuple[int, bytes]]) -> MpsContents:
         fields, count = self._fields, 0
         for self._line, line in text:
             if line[:1] not in BLANK:
-                self._unindented(line)
+                self._section_line(line)
                 continue
             try:
                 words = fields(line)
@@ -126,12 +126,12 @@ class _Scan:
                 raise self._wrong(f"is the last, and there is no {name.decode()}: the file is cut short")
         return self._found
 
-    def _unindented(self, line: bytes) -> None:
+    def _section_line(self, line: bytes) -> None:
         """A comment, an empty line, or the beginning of a section."""
         if line[:1] != b"*" and line.strip():
             self._section(line.split())
 
-    def _nowhere(self, words: list[bytes]) -> None:
+    def _no_section(self, words: list[bytes]) -> None:
         raise self._wrong("stands in no section")
 
     def _section(self, words: list[bytes]) -> None:
@@ -143,7 +143,7 @@ class _Scan:
             )
         if name in self._seen:
             raise self._wrong(f"begins {name.decode()} a second time")
-        if self._seen and (self._seen[-1] == b"ENDATA" or ORDER.index(name) < self._latest()):
+        if self._seen and (self._seen[-1] == b"ENDATA" or ORDER.index(name) < self._section_index()):
             raise self._wrong(f"begins {name.decode()} behind {self._seen[-1].decode()}")
         if self._integer:
             raise self._wrong("ends the columns, but an INTORG has no INTEND")
@@ -156,9 +156,9 @@ class _Scan:
         self._reader = {
             b"OBJSENSE": self._sense, b"ROWS": self._row, b"COLUMNS": self._entry,
             b"RHS": self._right, b"RANGES": self._right, b"BOUNDS": self._bound,
-        }.get(name, self._nowhere)  # fmt: skip
+        }.get(name, self._no_section)  # fmt: skip
 
-    def _latest(self) -> int:
+    def _section_index(self) -> int:
         """Require the order of sections: RHS, RANGES and BOUNDS in any order, OBJSENSE before the rows."""
         places = [min(ORDER.index(name), ORDER.index(b"RHS")) for name in self._seen]
         return max(place if place > 1 else 0 for place in places)

@@ -226,7 +226,7 @@ class _PyomoRows:
     def _expanded(self, what: str, expression: Any) -> Any:
         """An expression as coefficients of variables and products; absolute values become variables."""
         line = _expanded(what, expression)
-        found = [] if line.nonlinear_expr is None else list(_absolutes(line.nonlinear_expr))
+        found = [] if line.nonlinear_expr is None else list(_absolute_values_in(line.nonlinear_expr))
         if not found:
             return _require_quadratic(what, line)
         sizes = {id(node): self._size(what, node) for node in found}
@@ -307,13 +307,13 @@ def _require_quadratic(what: str, line: Any) -> Any:
     return line
 
 
-def _absolutes(expression: Any) -> Iterator[Any]:
+def _absolute_values_in(expression: Any) -> Iterator[Any]:
     """The absolute values in an expression, without nested ones."""
     if isinstance(expression, AbsExpression):
         yield expression
     elif getattr(expression, "is_expression_type", bool)():
         for part in expression.args:
-            yield from _absolutes(part)
+            yield from _absolute_values_in(part)
 
 
 def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> Mip:

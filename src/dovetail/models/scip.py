@@ -172,7 +172,7 @@ class Constraints:
                 raise UnsupportedError(
                     f"the constraint {self.names[row]} multiplies a negated variable; write 1 - x instead."
                 )
-            if any(np.any(column == GONE) for column, _ in found):
+            if any(np.any(column == REMOVED) for column, _ in found):
                 raise removed(self.names[row])
             result.append(QuadraticTerms(row, found[0][0], found[1][0], np.array(weights)))
         return result
@@ -182,7 +182,7 @@ class Constraints:
         data = np.array(self.entries, dtype=np.float64)
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
         column, negated = columns.find(model, self.variables)
-        for k in np.flatnonzero(column == GONE)[:1]:
+        for k in np.flatnonzero(column == REMOVED)[:1]:
             raise removed(self.names[row[k]])
         shift = np.bincount(row[negated], data[negated], minlength=len(self.sizes))
         data[negated] *= -1.0
@@ -275,7 +275,7 @@ def _read(name: str, kind: str, text: str) -> ListedConstraint:
 NO_PROBLEM, BEING_WRITTEN = 0, 1
 """Stages of SCIP: freed, and open for changes. All later stages have a transformed copy."""
 
-GONE = -1
+REMOVED = -1
 """Marks a column or row that was removed."""
 
 
@@ -327,14 +327,14 @@ class ScipColumns:
         return {key: j for j, key in enumerate(self.keys)}
 
     def find(self, model: Any, variables: list[Any]) -> tuple[IntArray, BoolArray]:
-        """The columns of variables in constraints, GONE for removed ones, and which of them are negated.
+        """The columns of variables in constraints, REMOVED for removed ones, and which of them are negated.
 
         A negated variable stands for 1 - x. PySCIPOpt does not say which x; but a point in which every
         binary column j has the value j + 1 does, for there it has the value -j.
         """
-        column = np.array([self.place.get(variable.ptr(), GONE) for variable in variables], dtype=np.int64)
+        column = np.array([self.place.get(variable.ptr(), REMOVED) for variable in variables], dtype=np.int64)
         negated = np.zeros(column.size, dtype=bool)
-        unknown = [k for k in np.flatnonzero(column == GONE) if variables[k].getStatus() == "NEGATED"]
+        unknown = [k for k in np.flatnonzero(column == REMOVED) if variables[k].getStatus() == "NEGATED"]
         if unknown:
             point = model.createOrigSol()
             for j, variable in enumerate(self.variables):
@@ -352,7 +352,7 @@ class ScipModel(ForeignModel):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self._originals: dict[int, int] = {}
+        self._original_addresses: dict[int, int] = {}
 
     def read(self, *, rows: bool = True) -> Reading:
         """The original problem.
@@ -361,7 +361,7 @@ class ScipModel(ForeignModel):
         are kept, since only the rows show whether another constraint uses them.
         """
         columns = ScipColumns.of(self._model)
-        self._originals = {key: key for key in columns.keys}
+        self._original_addresses = {key: key for key in columns.keys}
         if not rows:
             return Reading(_mip(self._model, columns), columns.keys)
         _refuse_callbacks(self._model)
@@ -371,10 +371,10 @@ class ScipModel(ForeignModel):
         """The address of the original variable; an unknown variable is not accessed."""
         if isinstance(variable, pyscipopt.Variable):
             address = variable.ptr()
-            if address not in self._originals:
-                self._originals = _originals(self._model)
-            if address in self._originals:
-                return self._originals[address]
+            if address not in self._original_addresses:
+                self._original_addresses = _original_addresses(self._model)
+            if address in self._original_addresses:
+                return self._original_addresses[address]
             fault = "a variable was removed, or is" if address == 0 else "a variable is"
             raise ModelError(
                 f"{fault} of another model than this {self.tool}; pass variables that its addVar or "
@@ -466,7 +466,7 @@ class _Refusal(pyscipopt.Eventhdlr):
         self._ties.refuse((self._model(),))
 
 
-def _originals(model: Any) -> dict[int, int]:
+def _original_addresses(model: Any) -> dict[int, int]:
     """Addresses of the original variables, by their own addresses and by those of their transformed
     copies."""
     variables = original_variables(model)
@@ -569,12 +569,12 @@ class SlackIndicator:
     active: int
     slack: int
     row: int
-    """GONE if the row was removed."""
+    """REMOVED if the row was removed."""
 
     def owns_its_slack(self, columns: ScipColumns, rows: LinearRows, used: IntArray) -> bool:
         """Whether only this row uses the slack, in one direction."""
         i, j = self.row, self.slack
-        if i == GONE or used[j] != 1 or columns.cost[j] != 0.0:
+        if i == REMOVED or used[j] != 1 or columns.cost[j] != 0.0:
             return False
         indices, data = rows.entries(i)
         falls = bool(np.any(data[indices == j] < 0.0))
@@ -616,10 +616,10 @@ def slack_indicators(model: Any, columns: ScipColumns, constraints: Constraints)
             raise ModelError(
                 f"the indicator constraint {constraint.name} has no binary variable; give one, as binvar."
             )
-        if GONE in (slack[k], binary[k]):
+        if REMOVED in (slack[k], binary[k]):
             raise removed(constraint.name)
         row = model.getLinearConsIndicator(constraint)
-        row = GONE if row is None else constraints.row_at.get(row.ptr(), GONE)
+        row = REMOVED if row is None else constraints.row_at.get(row.ptr(), REMOVED)
         active = 0 if negated[k] else 1
         result.append(SlackIndicator(constraint.name, int(binary[k]), active, int(slack[k]), row))
     return result

@@ -25,17 +25,17 @@ class Normalised(RowOperation):
     def values(self, v: FloatArray) -> FloatArray:
         """In float64."""
         centred = v[:, self.read] - v[:, self.read].mean(axis=2, keepdims=True)
-        return self.flat(centred * self._rate(centred))
+        return self.flat(centred * self._inverse_deviation(centred))
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
         """From the ranges of c; no result exceeds the root of its row's length."""
         a, b = low[:, self.read], high[:, self.read]
-        least, most = self._centred(a, b)
+        least, most = self._centred_range(a, b)
         size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True)
         pad = MOMENTS * FLOAT64.gamma(self.read.shape[1] + MORE) * size  # the errors of these sums themselves
         least, most = least - pad, most + pad
-        rate = self._rate(np.maximum(np.maximum(least, -most), 0.0))
-        slowest = self._rate(np.maximum(np.abs(least), np.abs(most)))
+        rate = self._inverse_deviation(np.maximum(np.maximum(least, -most), 0.0))
+        slowest = self._inverse_deviation(np.maximum(np.abs(least), np.abs(most)))
         root = np.sqrt(self.read.shape[1])
         low_end = np.clip(least * np.where(least < 0.0, rate, slowest), -root, root)
         high_end = np.clip(most * np.where(most > 0.0, rate, slowest), -root, root)
@@ -54,11 +54,11 @@ class Normalised(RowOperation):
         e = error[:, self.read].max(axis=2, keepdims=True)
         size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True) + e
         moved = 2.0 * e + MOMENTS * arithmetic.gamma(count + MORE) * size
-        least, most = self._centred(a, b)
+        least, most = self._centred_range(a, b)
         left = np.maximum(np.maximum(np.maximum(least, -most), 0.0) - moved, 0.0)  # also of changed inputs
         root = np.sqrt(count)
         own = arithmetic.gamma(np.array(count + MORE + ULPS)) * root + arithmetic.smallest  # of the variance
-        off = root * moved * self._rate(left) * (1.0 + 4.0 * arithmetic.roundoff) + own
+        off = root * moved * self._inverse_deviation(left) * (1.0 + 4.0 * arithmetic.roundoff) + own
         return self.flat(np.where(count * np.square(size) <= 0.5 * arithmetic.largest, off, np.inf))
 
     def write(self, graph: GraphBuilder) -> Expressions:
@@ -71,11 +71,11 @@ class Normalised(RowOperation):
         rate = graph.function("rsqrt", means)
         return graph.product(centred, rate.take(np.repeat(np.arange(rows), count)))
 
-    def _rate(self, centred: FloatArray) -> FloatArray:
+    def _inverse_deviation(self, centred: FloatArray) -> FloatArray:
         return np.asarray(1.0 / np.sqrt(np.square(centred).mean(axis=2, keepdims=True) + self.eps))
 
     @staticmethod
-    def _centred(low: FloatArray, high: FloatArray) -> Between:
+    def _centred_range(low: FloatArray, high: FloatArray) -> Between:
         count = low.shape[2]
         least = low * (1.0 - 1.0 / count) - (high.sum(axis=2, keepdims=True) - high) / count
         most = high * (1.0 - 1.0 / count) - (low.sum(axis=2, keepdims=True) - low) / count

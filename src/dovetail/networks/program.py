@@ -69,7 +69,7 @@ class Program:
         """The outputs for each row of `X`, in float64."""
         found = np.empty((len(X), self.count))
         found[:, : self.inputs] = X
-        for one, start, end in self._placed():
+        for one, start, end in self._operations_with_places():
             found[:, start:end] = one.values(found[:, :start])
         return found[:, self.outputs]
 
@@ -78,7 +78,7 @@ class Program:
         low, high = np.empty((2, len(lower), self.count))
         low[:, : self.inputs], high[:, : self.inputs] = lower, upper
         with np.errstate(all="ignore"):  # NaN counts as unknown
-            for one, start, end in self._placed():
+            for one, start, end in self._operations_with_places():
                 low[:, start:end], high[:, start:end] = one.range(low[:, :start], high[:, :start])
         return low, high
 
@@ -103,7 +103,7 @@ class Program:
         error = np.empty(low.shape)
         error[:, : self.inputs] = arithmetic.cast(lower, upper)
         with np.errstate(all="ignore"):  # NaN counts as unknown
-            for one, start, end in self._placed():
+            for one, start, end in self._operations_with_places():
                 require_time()
                 off = one.error(arithmetic, low[:, :start], high[:, :start], error[:, :start])
                 error[:, start:end] = np.where(np.isnan(off), np.inf, off)
@@ -150,7 +150,7 @@ class Program:
         outputs = moved(self.outputs)
         return replace(self, inputs=self.inputs + extra, operations=operations, outputs=outputs)
 
-    def _placed(self) -> Iterator[tuple[Operation, int, int]]:
+    def _operations_with_places(self) -> Iterator[tuple[Operation, int, int]]:
         """Every operation with the places of its results."""
         start = self.inputs
         for one in self.operations:

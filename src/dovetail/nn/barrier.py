@@ -97,7 +97,7 @@ class LogBarrier:
         if bool(inside.any()):
             barrier = Barrier(block.take(inside), terms.take(inside))
             u = u.clone()
-            u[inside] = self._follow(barrier, u[inside], budget)
+            u[inside] = self._central_path(barrier, u[inside], budget)
         note = ""
         if not bool(inside.all()):
             outside = ~inside
@@ -113,7 +113,7 @@ class LogBarrier:
         value = terms.value(u, block.outputs(values))
         return NetworkAnswer(u, values, value, violation(block, u, values), note)
 
-    def _follow(self, barrier: Barrier, u: Tensor, budget: Budget) -> Tensor:
+    def _central_path(self, barrier: Barrier, u: Tensor, budget: Budget) -> Tensor:
         """Follow the central path: minimise at one mu after the other, each from the last."""
         mu = self.mu
         while mu >= self.smallest_mu and not budget.over:

@@ -224,7 +224,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     if kind == "scikit-learn searches":
         return categories_of(getattr(predictor, "best_estimator_", None))
     if kind in ("XGBoost", "LightGBM"):
-        return _of_frames(kind, predictor)
+        return _frame_attributes(kind, predictor)
     if kind not in ("scikit-learn", "scikit-learn trees"):
         return {}
     from dovetail.predictors.scikit_learn.transformers import categories_read, is_numeric
@@ -233,7 +233,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}
 
 
-def _of_frames(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
+def _frame_attributes(library: str, model: Any) -> dict[int, tuple[Any, ...]]:
     """The attributes in which a library keeps the frame of the training data; empty if unreadable."""
     from dovetail.predictors.trees.lightgbm import lightgbm_categories
     from dovetail.predictors.trees.xgboost import xgboost_categories

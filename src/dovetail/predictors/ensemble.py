@@ -149,12 +149,16 @@ class Ensemble:
         recording, places = Recording.of_several(programs)
         outputs = np.array(places)
         if self.how == "mean":
-            found = _weighted(recording.sums, outputs, self._weights)
+            found = _weighted_sum_places(recording.sums, outputs, self._weights)
         elif self.how == "max":
             found = recording.maxima(outputs.T.copy())
         else:
-            negative = np.array([_weighted(recording.sums, one[None], np.array([-1.0])) for one in outputs])
-            found = _weighted(recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0]))
+            negative = np.array(
+                [_weighted_sum_places(recording.sums, one[None], np.array([-1.0])) for one in outputs]
+            )
+            found = _weighted_sum_places(
+                recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0])
+            )
         recording.formats.add("float64")
         return replace(recording.program(found), arithmetic=coarsest)
 
@@ -246,7 +250,7 @@ def _shares(weights: Any, members: int, how: str) -> FloatArray:
     return np.asarray(found / found.sum())
 
 
-def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArray) -> IntArray:
+def _weighted_sum_places(sums: Callable[..., IntArray], places: IntArray, weights: FloatArray) -> IntArray:
     """(members, outputs) places to places of the weighted sums over members."""
     members, outputs = places.shape
     rows = np.tile(np.arange(outputs), members)

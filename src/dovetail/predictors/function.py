@@ -233,7 +233,7 @@ class Function(CallablePredictor):
         with memory.lock:
             new = {key: place for place, key in enumerate(keys) if key not in memory.answers}
             if new:
-                self._learn(rows[list(new.values())], list(new))
+                self._evaluate_new_rows(rows[list(new.values())], list(new))
             return np.array([memory.answers[key] for key in keys])
 
     def describe(self, X: FloatArray) -> Description:
@@ -257,7 +257,7 @@ class Function(CallablePredictor):
         if apart > ROUNDING["float64"] and self._dtype == "float64":
             self._dtype = "float32"
 
-    def _learn(self, rows: FloatArray, keys: list[bytes]) -> None:
+    def _evaluate_new_rows(self, rows: FloatArray, keys: list[bytes]) -> None:
         """Evaluate the function at rows that are not in memory."""
         self._require_left(len(rows))
         memory = self._memory

@@ -62,7 +62,7 @@ class NamePattern:
     def columns(self, key: tuple[str, ...]) -> list[str]:
         """The variables for given values of the placeholders, in the order of the numbers at `*`."""
         if self._found is None:
-            self._found = self._grouped()
+            self._found = self._groups_by_placeholder()
         return self._found.get(key, [])
 
     def keys(self) -> list[tuple[str, ...]]:
@@ -76,7 +76,7 @@ class NamePattern:
         values = dict(zip(self.placeholders, key, strict=True))
         return PLACEHOLDER.sub(lambda place: values.get(place[1] or "", place[0]), self.text)
 
-    def _grouped(self) -> dict[tuple[str, ...], list[str]]:
+    def _groups_by_placeholder(self) -> dict[tuple[str, ...], list[str]]:
         groups: dict[tuple[str, ...], list[_Match]] = {}
         for match in self._matches():
             groups.setdefault(match.key, []).append(match)

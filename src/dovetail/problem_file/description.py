@@ -181,7 +181,7 @@ def _made(
     try:
         return _call(make, options)
     except DovetailError as reason:
-        raise document.wrong(_at_fault(make, options, place), str(reason)) from reason
+        raise document.wrong(_invalid_option_place(make, options, place), str(reason)) from reason
 
 
 def _known(name: Any, known: Makers) -> Callable[..., Any]:
@@ -210,7 +210,7 @@ def _call(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
         raise OptionError(str(reason)) from reason
 
 
-def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
+def _invalid_option_place(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
     """The place of the first invalid option, or that of all options."""
     for key, value in options.items():
         try:

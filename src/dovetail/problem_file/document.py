@@ -107,7 +107,7 @@ class _TomlScan:
         prefix: Place = ()
         self._skip(BETWEEN)
         while self._at < len(self._text):
-            if self._sees("["):
+            if self._next_is("["):
                 prefix = self._header()
             else:
                 self._pair(prefix)
@@ -149,14 +149,14 @@ class _TomlScan:
             word = self._skip(KEY)
             names.append(tomllib.loads(f"k = {word}")["k"] if word[0] in "\"'" else word)
             self._skip(BLANK)
-            if not self._sees("."):
+            if not self._next_is("."):
                 return names
             self._at += 1
 
     def _value(self, path: Place) -> None:
-        if self._sees("["):
+        if self._next_is("["):
             self._array(path)
-        elif self._sees("{"):
+        elif self._next_is("{"):
             self._table(path)
         else:
             self._skip(STRING if self._text[self._at] in "\"'" else PLAIN)
@@ -176,15 +176,15 @@ class _TomlScan:
         self._at += 1
         for entry in count():
             self._skip(BETWEEN)
-            if self._sees(","):
+            if self._next_is(","):
                 self._at += 1
                 self._skip(BETWEEN)
-            if self._sees(end):
+            if self._next_is(end):
                 break
             yield entry
         self._at += 1
 
-    def _sees(self, sign: str) -> bool:
+    def _next_is(self, sign: str) -> bool:
         return self._text.startswith(sign, self._at)
 
     def _skip(self, pattern: re.Pattern[str]) -> str:

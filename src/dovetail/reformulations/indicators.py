@@ -74,7 +74,7 @@ def with_indicators(
     if np.all(small):
         return mip, ()
     sides, M = sides.some(~small), M[~small]
-    relaxation = _Relaxation(mip, box)
+    relaxation = _ActivityBounds(mip, box)
     for k in np.argsort(-M, kind="stable")[:MOST_PROGRAMS]:  # rows without any M come first
         M[k] = min(M[k], _big_m(relaxation.most(sides, k, budget) - sides.limit[k]))
     limited = M <= LARGEST_M
@@ -105,7 +105,7 @@ def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSidedRows, M:
     return mip.with_rows(rows, np.full(sides.count, -np.inf), limit, names if named else None)
 
 
-class _Relaxation:
+class _ActivityBounds:
     """The largest activity of a row over the LP relaxation, if the box does not bound it."""
 
     def __init__(self, mip: Mip, box: Box) -> None:
@@ -323,14 +323,14 @@ class _Switches:
     @cached_property
     def _pairs(self) -> list[_IndicatorRow]:
         """Rows a x + b p <= r."""
-        return list(self._short(np.flatnonzero(self._lengths == 2)))
+        return list(self._short_rows(np.flatnonzero(self._lengths == 2)))
 
     def switched(self) -> list[_Switched]:
         """One entry per row that a binary switches and that reads a defined column."""
         definitions = self._definitions()
         row, column = self._rows, self._mip.A.indices
         reading = np.intersect1d(row[np.isin(column, list(definitions))], row[self._binary[column]])
-        candidates = list(self._short(reading))
+        candidates = list(self._short_rows(reading))
         off = self._limits_where_off() if candidates else {}
         switched = (self._switch(candidate, definitions, off) for candidate in candidates)
         return [found for found in switched if found is not None]
@@ -354,7 +354,7 @@ class _Switches:
                         places.append(pair.place)
         return np.array(places, dtype=np.int64)
 
-    def _short(self, places: IntArray) -> Iterator[_IndicatorRow]:
+    def _short_rows(self, places: IntArray) -> Iterator[_IndicatorRow]:
         """Those rows with one limit and few entries, as terms'x <= limit."""
         mip = self._mip
         for i in places[self._lengths[places] <= LONGEST]:
@@ -441,7 +441,7 @@ def _products(mip: Mip, writer: Writer, pairs: list[Pair]) -> dict[Pair, int]:
             writer.row([w, p], np.array([1.0, -high[z]]), -np.inf, 0.0)
         if low[z] != 0.0:
             writer.row([w, p], np.array([1.0, -low[z]]), 0.0, np.inf)
-    for p, choices in _complete(mip, pairs):
+    for p, choices in _complete_groups(mip, pairs):
         writer.row([*(product[p, z] for z in choices), p], np.append(np.ones(len(choices)), -1.0), 0.0, 0.0)
     for members, z, complete in _together(mip, pairs):
         all_w = [product[p, z] for p in members]
@@ -471,7 +471,7 @@ def _together(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[list[int], int, boo
         yield [p], z, False
 
 
-def _complete(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[int, list[int]]]:
+def _complete_groups(mip: Mip, pairs: list[Pair]) -> Iterator[tuple[int, list[int]]]:
     """Groups of columns that sum to one, with a binary that has products with all of them."""
     by_z: dict[int, set[int]] = defaultdict(set)
     for p, z in pairs:

@@ -56,7 +56,7 @@ def may_have_logits(problem: Problem) -> bool:
     """Whether a block may have limited probabilities, judged without its layers."""
     if problem.templates:
         return False
-    asked = _Asked.of(problem)
+    asked = _ColumnLimits.of(problem)
     return any(asked.only_limits(block) for block in problem.blocks)
 
 
@@ -68,7 +68,7 @@ class LogitRows:
 
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem with logits as new columns; probabilities stay without limits."""
-        asked = _Asked.of(given.problem)
+        asked = _ColumnLimits.of(given.problem)
         parts = [part for block in given.problem.blocks if (part := _part(given, asked, block)) is not None]
         if not parts:
             return None
@@ -80,7 +80,7 @@ class LogitRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _ColumnLimits:
     """The limits of each column from bounds and from rows with a single column."""
 
     lower: FloatArray
@@ -92,7 +92,7 @@ class _Asked:
     """Whether nothing else uses the column: no cost, no other row, no network, no integrality."""
 
     @classmethod
-    def of(cls, problem: Problem) -> _Asked:
+    def of(cls, problem: Problem) -> _ColumnLimits:
         mip, A = problem.mip, problem.mip.A
         sizes = np.diff(A.indptr)
         alone = ~mip.integer & (mip.cost == 0.0)
@@ -119,7 +119,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _LogitBlock:
     """One block with the layers of its logits and their limits, (n, logits)."""
 
     block: Block
@@ -132,7 +132,7 @@ class _Part:
         return evaluate(self.layers, x[self.block.inputs]).ravel()
 
 
-def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
+def _part(given: Reformulated, asked: _ColumnLimits, block: Block) -> _LogitBlock | None:
     """The new form of a block, or None if its logits or their rounding are not known."""
     if not asked.only_limits(block):
         return None
@@ -157,7 +157,7 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
         return None  # beyond 0 or 1, which whoever proves the problem infeasible may find out
     loose = bounds[0] - copy_slack - _rounding(bounds[0]), bounds[1] + copy_slack + _rounding(bounds[1])
-    return _Part(block, layers, points, loose)
+    return _LogitBlock(block, layers, points, loose)
 
 
 def _logit_layers(layers: tuple[Layer, ...], outputs: int) -> tuple[Layer, ...] | None:
@@ -196,7 +196,7 @@ def _rounding(logits: FloatArray) -> FloatArray:
     return OUTWARD * (1.0 + np.abs(np.where(np.isfinite(logits), logits, 0.0)))
 
 
-def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits]) -> Reformulated:
+def _written(given: Reformulated, parts: Sequence[_LogitBlock], sides: Sequence[Limits]) -> Reformulated:
     """The problem with limits on its logits as rows, because bounds must be equal for both uses."""
     problem, mip = given.problem, given.problem.mip
     free = np.concatenate([part.block.outputs.ravel() for part in parts])

@@ -52,7 +52,7 @@ SQUARE, PRODUCT = np.ones((1, 1)), np.array([[0.0, 0.5], [0.5, 0.0]])
 
 def with_quadratics(problem: Problem, terms: Sequence[QuadraticTerms]) -> Problem:
     """`problem` with the terms in it. Reading is incomplete before this: no bound may be derived from it."""
-    found = _Forms(problem.mip)
+    found = _QuadraticForms(problem.mip)
     for part in terms:
         found.add(part)
     written = problem.derived(found.program(), problem.blocks)
@@ -75,7 +75,7 @@ def _names(Q: FloatArray) -> Iterator[str]:
 
 
 @dataclass(eq=False)
-class _Forms:
+class _QuadraticForms:
     """Collected forms, and the rows or objective to which they belong."""
 
     mip: Mip

@@ -69,7 +69,7 @@ def parallel_rows(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> Join
     """
     A = A if A.has_sorted_indices else A.sorted_indices()
     own = np.arange(A.shape[0])
-    first = staying(A, shortest=2)  # rows with one entry are bounds
+    first = kept_rows(A, shortest=2)  # rows with one entry are bounds
     low, high = _sides(A, lower, upper, first)
     first = np.where(low[first] > high[first], own, first)
     if np.array_equal(first, own):
@@ -86,7 +86,7 @@ def first_entries(A: sp.csr_array) -> FloatArray:
     return heads
 
 
-def staying(A: sp.csr_array, *, shortest: int) -> IntArray:
+def kept_rows(A: sp.csr_array, *, shortest: int) -> IntArray:
     """(rows,) for each row the one of its group that stays, which may be itself; shorter rows are alone."""
     sizes, rows = np.diff(A.indptr), row_of_entries(A)
     first = np.arange(A.shape[0])
@@ -171,7 +171,7 @@ def duplicate_columns(
         return []
     columns = sp.csr_array(sp.hstack([sp.csr_array(cost[places][:, None]), A.T[places]]))
     columns.sort_indices()
-    first, head = staying(columns, shortest=1), first_entries(columns)
+    first, head = kept_rows(columns, shortest=1), first_entries(columns)
     sizes = np.bincount(first, minlength=places.size)
     joins: list[JoinedColumn] = []
     for group in np.flatnonzero(sizes > 1):
@@ -215,7 +215,11 @@ def _joins(
         for i in np.flatnonzero(others).tolist():
             other = int(columns[i])
             ratio = float(snapped(np.array([head[i] / head[k]]))[0])
-            if other == j or other in taken or not _fits(upper[j] - lower[j], ratio, whole[[j, other]]):
+            if (
+                other == j
+                or other in taken
+                or not _sum_is_exact(upper[j] - lower[j], ratio, whole[[j, other]])
+            ):
                 continue
             taken.add(other)
             own, more = (float(lower[j]), float(upper[j])), (float(lower[other]), float(upper[other]))
@@ -224,7 +228,7 @@ def _joins(
             lower[j], upper[j] = own[0] + added[0], own[1] + added[1]
 
 
-def _fits(wide: float, ratio: float, whole: BoolArray) -> bool:
+def _sum_is_exact(wide: float, ratio: float, whole: BoolArray) -> bool:
     """Whether the sum takes every value (whole value) between its bounds."""
     if whole[0]:
         return bool(ratio == np.round(ratio) and wide + 1.0 >= abs(ratio))

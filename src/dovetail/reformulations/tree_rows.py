@@ -90,10 +90,10 @@ def _cuts(ensemble: TreeEnsemble, threshold: float) -> tuple[float, float]:
     """Two scores: below the first the class is 0, from the second on 1; in between rounding decides."""
     off = ensemble.link_error * (1.0 + abs(threshold))
     below, above = (_score_at(ensemble, value) for value in (threshold - off, threshold + off))
-    return below - _hair(below), above + _hair(above)
+    return below - _score_rounding(below), above + _score_rounding(above)
 
 
-def _hair(score: float) -> float:
+def _score_rounding(score: float) -> float:
     """A bound on the rounding of a computed score."""
     return 4.0 * float(np.finfo(float).eps) * (1.0 + abs(score)) if np.isfinite(score) else 0.0
 

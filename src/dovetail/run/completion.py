@@ -140,7 +140,7 @@ class Completion:
         return self._problem.mip.minimised()
 
     @cached_property
-    def _tied(self) -> BoolArray:
+    def _block_columns(self) -> BoolArray:
         """(columns,) inputs and outputs."""
         tied = np.zeros(self._program.n_columns, dtype=bool)
         tied[self._problem.inputs] = tied[self._problem.outputs] = True
@@ -149,7 +149,7 @@ class Completion:
     @cached_property
     def _fixed(self) -> BoolArray:
         """(columns,) the columns that the first repair keeps."""
-        return self._tied | self._program.integer
+        return self._block_columns | self._program.integer
 
     def complete(
         self, candidate: FloatArray, may_be_best: Callable[[FloatArray], bool], *, own: bool
@@ -167,7 +167,7 @@ class Completion:
         clipped = self._program.clipped(candidate, own=own)
         worth = None if self._steady else may_be_best
         x, violation = self._checker.completed(clipped, one_by_one=self._steady, worth=worth)
-        if violation.within() and not (self._improvable and self.has_time_for_an_lp):
+        if violation.within() and not (self._has_free_costs and self.has_time_for_an_lp):
             return Completed(x, violation)
         is_moved = False
         if not self._settled(x):
@@ -237,11 +237,11 @@ class Completion:
         return self._host.objective(x)
 
     @cached_property
-    def _improvable(self) -> bool:
+    def _has_free_costs(self) -> bool:
         """Whether a column outside the blocks and integers has a cost."""
         for part in self._program.columns:
             open_costs = (part.lower < part.upper) & ~part.integer & (part.cost != 0.0)
-            if np.any(open_costs) and np.any(open_costs & ~part.of(self._tied)):
+            if np.any(open_costs) and np.any(open_costs & ~part.of(self._block_columns)):
                 return True
         return False
 
@@ -253,12 +253,12 @@ class Completion:
     @cached_property
     def _closed_rows(self) -> BoolArray:
         """Rows over inputs and outputs alone: no repair can change them."""
-        return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
+        return np.asarray((abs(self._host.A) @ (~self._block_columns).astype(float)) == 0.0)
 
     def _settled(self, x: FloatArray) -> bool:
         """False if the columns that repairs keep already violate a bound or a row."""
         host = self._host
-        kept = self._tied
+        kept = self._block_columns
         if np.any(host.bound_violation(x)[kept] > TOLERANCE):
             return False
         whole = kept & host.integer
@@ -278,10 +278,10 @@ class Completion:
         if not np.all(self._fixed):
             session = load(host.relaxed(), nothing, seed=self._seed, threads=self.threads)
             repairs.append((session, self._fixed, LP_SECONDS, 1.0))
-        loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
+        loose_integers = int(np.count_nonzero(host.integer & ~self._block_columns))
         if 0 < loose_integers <= FEW_INTEGERS:
             session = load(host, nothing, seed=self._seed, threads=self.threads)
-            repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
+            repairs.append((session, self._block_columns, MIP_SECONDS, MIP_SHARE))
         return repairs
 
     def _repair_bounds(self, number: int) -> RepairBounds:

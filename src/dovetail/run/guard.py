@@ -46,11 +46,11 @@ def unguarded(predictor: Predictor) -> Predictor:
 
 def counter(predictor: Predictor) -> Callable[[int], None]:
     """The counter of rows for code that evaluates a network's layers itself; none in other processes."""
-    count: Callable[[int], None] = getattr(predictor, COUNT, _uncounted)
+    count: Callable[[int], None] = getattr(predictor, COUNT, _ignore_count)
     return count
 
 
-def _uncounted(rows: int) -> None:
+def _ignore_count(rows: int) -> None:
     pass
 
 
@@ -87,7 +87,7 @@ def _cached(call: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
-class _StandIn:
+class _GuardProxy:
     """A stand-in for a predictor that takes no new attributes (`__slots__`, for example)."""
 
     def __init__(self, predictor: Predictor) -> None:
@@ -135,7 +135,7 @@ class Guard:
             plain, copied, twin = (copy.copy(predictor) for _ in range(3))
             return self._with_guards(plain, copied, twin, predictor)
         except (AttributeError, TypeError):
-            return self._with_guards(predictor, _StandIn(predictor), _StandIn(predictor), predictor)
+            return self._with_guards(predictor, _GuardProxy(predictor), _GuardProxy(predictor), predictor)
 
     def _with_guards(self, plain: Any, copied: Any, twin: Any, predictor: Predictor) -> Predictor:
         copied.predict = twin.predict = self._counted(self._guarded(plain.predict))

@@ -299,7 +299,7 @@ class Incumbent:
 Change = Callable[[FloatArray], FloatArray]
 
 
-def _of_original(name: str) -> Any:
+def _original_attribute(name: str) -> Any:
     """An attribute of the original incumbent that does not depend on columns."""
     return property(lambda lifted: getattr(lifted._original, name))
 
@@ -329,20 +329,20 @@ class LiftedIncumbent:
         x = self._original.nearest_x
         return None if x is None else self._lift(x)
 
-    as_given: FloatArray | None = _of_original("as_given")
-    objective: float = _of_original("objective")
-    source: str = _of_original("source")
-    violation: Violation | None = _of_original("violation")
-    nearest: Violation | None = _of_original("nearest")
-    bound: float = _of_original("bound")
-    proved: bool = _of_original("proved")
-    moved: bool = _of_original("moved")
-    cutoff: float = _of_original("cutoff")
-    gap: GapLimit = _of_original("gap")
-    allowed_gap: float = _of_original("allowed_gap")
-    on_target: bool = _of_original("on_target")
-    proof: Bound = _of_original("proof")
-    estimate: Estimate | None = _of_original("estimate")
+    as_given: FloatArray | None = _original_attribute("as_given")
+    objective: float = _original_attribute("objective")
+    source: str = _original_attribute("source")
+    violation: Violation | None = _original_attribute("violation")
+    nearest: Violation | None = _original_attribute("nearest")
+    bound: float = _original_attribute("bound")
+    proved: bool = _original_attribute("proved")
+    moved: bool = _original_attribute("moved")
+    cutoff: float = _original_attribute("cutoff")
+    gap: GapLimit = _original_attribute("gap")
+    allowed_gap: float = _original_attribute("allowed_gap")
+    on_target: bool = _original_attribute("on_target")
+    proof: Bound = _original_attribute("proof")
+    estimate: Estimate | None = _original_attribute("estimate")
 
     def settle(self) -> None:
         """Called when a proof is complete: find out whether the remaining gap is the predictors' rounding."""

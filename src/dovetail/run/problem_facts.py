@@ -118,14 +118,14 @@ class ProblemFacts:
     @cached_property
     def read(self) -> BoolArray:
         """(columns,) whether each is an input of a block."""
-        return self._among(self.inputs)
+        return self._column_mask(self.inputs)
 
     @cached_property
     def written(self) -> BoolArray:
         """(columns,) whether each is an output."""
-        return self._among(self.outputs)
+        return self._column_mask(self.outputs)
 
-    def _among(self, columns: tuple[IntArray, ...]) -> BoolArray:
+    def _column_mask(self, columns: tuple[IntArray, ...]) -> BoolArray:
         found = np.zeros(self.lower.size, dtype=bool)
         for mine in columns:
             found[mine] = True

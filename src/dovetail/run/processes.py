@@ -154,7 +154,7 @@ class Process:
         try:
             self.pipe.send_bytes(letter)
         except OSError:
-            raise self._lost() from None
+            raise self._worker_lost() from None
 
     def receive(self, seconds: float) -> bytes | None:
         """The reply; a closed pipe means that the process has ended, although a child may hold the pipe
@@ -168,7 +168,7 @@ class Process:
         except (EOFError, OSError):
             ended = True
         if ended:
-            raise self._lost()
+            raise self._worker_lost()
         return None
 
     def end(self) -> None:
@@ -177,7 +177,7 @@ class Process:
         self._process.wait()
         self.pipe.close()
 
-    def _lost(self) -> WorkerLost:
+    def _worker_lost(self) -> WorkerLost:
         lost = WorkerLost(self._how_it_ended())
         lost.begun = self.begun
         return lost
@@ -214,7 +214,7 @@ def pooled(
                 if idle and not alone(task):
                     process = idle.pop()
                     working[process] = task
-                    _give(process, task)
+                    _send_task(process, task)
                 else:
                     process = Process([partial(_differentiable, work)], program=program)
                     working[process] = task
@@ -243,7 +243,7 @@ def pooled(
                     yield task, answer_of(reply)[0]  # the arguments of the one object
                 elif reply is not None:
                     made_there(reply)
-                    _give(process, task)
+                    _send_task(process, task)
     finally:
         for process in (*working, *idle):
             process.end()
@@ -255,7 +255,7 @@ def begin(line: Line) -> None:
         line.begin()
 
 
-def _give(process: Process, task: object) -> None:
+def _send_task(process: Process, task: object) -> None:
     with suppress(WorkerLost):  # a lost worker is noticed when its answer is awaited
         process.send(pickle.dumps(("__call__", [(task,)])))
 
@@ -350,10 +350,10 @@ class Desk:
             with torch.no_grad():
                 return pickle.dumps((True, work(letter)))
         except Exception as trouble:
-            return pickle.dumps((False, _portable(trouble)))
+            return pickle.dumps((False, _picklable(trouble)))
 
 
-def _portable(trouble: Exception) -> Exception:
+def _picklable(trouble: Exception) -> Exception:
     """The exception if it can be pickled, otherwise its text; the mark of a user's exception is kept."""
     users = is_users(trouble)  # a traceback, which may tell, does not travel
     try:
@@ -423,7 +423,7 @@ class RemoteWorkers:
         """`lines` open the connection to a new worker each; `sizes` are the numbers of objects per worker."""
         self._open, self._sizes = lines, sizes
         self.traffic = Traffic()
-        self._lost = [0] * len(lines)
+        self._worker_lost = [0] * len(lines)
         self._renewal: tuple[str, Arguments] | None = None
         self.pids = [0] * len(lines)
         self._lines: list[Line] = []
@@ -432,7 +432,7 @@ class RemoteWorkers:
             for line in self._lines:
                 begin(line)
             for number in range(len(lines)):
-                self._ready(number, budget)
+                self._wait_until_made(number, budget)
         except BaseException:
             self.close()
             raise
@@ -445,7 +445,7 @@ class RemoteWorkers:
     @property
     def losses(self) -> int:
         """Workers that were lost so far, and replaced."""
-        return sum(self._lost)
+        return sum(self._worker_lost)
 
     def renew_by(self, call: str, arguments: Arguments) -> None:
         """From now on objects that are made again get this call first."""
@@ -453,7 +453,7 @@ class RemoteWorkers:
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
         """The answers of every object to the method `call`; `OutOfTime` if they do not answer in time."""
-        letters = self._letters(call, arguments)
+        letters = self._messages(call, arguments)
         self.traffic.calls[call] += 1
         gone = dict[int, WorkerLost]()
         for number, letter in letters.items():
@@ -474,7 +474,7 @@ class RemoteWorkers:
         for line in self._lines:
             line.end()
 
-    def _letters(self, call: str, arguments: Arguments) -> dict[int, bytes]:
+    def _messages(self, call: str, arguments: Arguments) -> dict[int, bytes]:
         """Answers by worker; none for workers that were not called."""
         letters, first = dict[int, bytes](), 0
         for number, size in enumerate(self._sizes):
@@ -507,10 +507,10 @@ class RemoteWorkers:
         self, number: int, call: str, letter: bytes, why: WorkerLost, budget: Budget
     ) -> WorkerLost | None:
         """Replace a lost worker and repeat the call; returns the reason if the new worker is lost, too."""
-        self._reopen(number, why)
-        self._ready(number, budget)
+        self._restart(number, why)
+        self._wait_until_made(number, budget)
         try:
-            renewal = self._letters(*self._renewal).get(number) if self._renewal else None
+            renewal = self._messages(*self._renewal).get(number) if self._renewal else None
             if renewal is not None:
                 self._send(number, "renewal", renewal)
                 self._read(number, self._wait(number, budget))
@@ -519,19 +519,19 @@ class RemoteWorkers:
             return again
         return None
 
-    def _ready(self, number: int, budget: Budget) -> None:
+    def _wait_until_made(self, number: int, budget: Budget) -> None:
         """Wait until a worker has made its objects; replace it if it is lost before that."""
         while True:
             try:
                 return self._settle(number, self._wait(number, budget))
             except WorkerLost as reason:
-                self._reopen(number, reason)
+                self._restart(number, reason)
 
-    def _reopen(self, number: int, why: WorkerLost) -> None:
-        self._lost[number] += 1
-        if self._lost[number] > MOST_LOSSES:
+    def _restart(self, number: int, why: WorkerLost) -> None:
+        self._worker_lost[number] += 1
+        if self._worker_lost[number] > MOST_LOSSES:
             raise EngineError(
-                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times (the last "
+                f"worker {number + 1} of {self.count} was lost {self._worker_lost[number]} times (the last "
                 f"time: {why}); perhaps its machine has too little memory for its share: use more workers."
             )
         self._lines[number].end()

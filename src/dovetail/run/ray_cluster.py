@@ -158,7 +158,7 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
         if where == LOCAL:
             folder = until_the_end.enter_context(_folder())
             until_the_end.callback(ray.shutdown)
-            with _loopback():
+            with _loopback_address():
                 ray.init(
                     num_cpus=workers, include_dashboard=False, _node_ip_address=LOOPBACK, _temp_dir=folder,
                     **quiet,
@@ -179,7 +179,7 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
 
 
 @contextmanager
-def _loopback() -> Iterator[None]:
+def _loopback_address() -> Iterator[None]:
     """On Linux Ray reports 127.0.0.1 as its address to other machines unless told that there are none."""
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER

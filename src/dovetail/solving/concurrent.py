@@ -144,7 +144,7 @@ class ConcurrentSolves:
         """The processes whose answer is pending; their first answer says that they are ready."""
         self._told: dict[int, FloatArray | None] = {}
         """The last solution that was sent to each process."""
-        self._with_each(self._lines, lambda number, line: line.begin())
+        self._call_each(self._lines, lambda number, line: line.begin())
 
     def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
         """Tell all the best point known here. The points better than `objective` (NaN: any) and the bounds of
@@ -163,10 +163,10 @@ class ConcurrentSolves:
                 news.extend(_news(reply))
 
         until = -math.inf
-        self._with_each(self._asked, hear)
-        self._with_each(set(self._lines) - self._asked, ask)
+        self._call_each(self._asked, hear)
+        self._call_each(set(self._lines) - self._asked, ask)
         until = time.monotonic() + patience
-        self._with_each(self._asked, hear)
+        self._call_each(self._asked, hear)
         return news
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class ConcurrentSolves:
         self._lines.clear()
         self._asked.clear()
 
-    def _with_each(self, numbers: Iterable[int], work: Callable[[int, Line], None]) -> None:
+    def _call_each(self, numbers: Iterable[int], work: Callable[[int, Line], None]) -> None:
         """Call each process; lost ones are dropped and logged."""
         for number in sorted(numbers):
             try:
@@ -249,7 +249,7 @@ class ConcurrentSolve:
             try:
                 result = self._solve(
                     self._problem, self._method, time_limit=self._deadline - time.time(), start=self._start,
-                    seed=next(self._seeds), callback=self._see, others=self,
+                    seed=next(self._seeds), callback=self._on_event, others=self,
                 )  # fmt: skip
             except Exception as failure:  # usually an exception of the predictor: reported on request
                 self._failure, ended = failure, True
@@ -258,7 +258,7 @@ class ConcurrentSolve:
                 self._prove(result.bound, result.bound_kind)
                 ended = result.status.value in ("optimal", "infeasible", "unbounded")
 
-    def _see(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._keep(event.objective, event.x)
         self._prove(event.bound, BoundKind.ENGINE)  # the support of the bound is known at the end
 

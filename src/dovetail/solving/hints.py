@@ -112,7 +112,15 @@ class Finding:
 
 def hints(found: Finding) -> tuple[str, ...]:
     """All hints that apply."""
-    kinds = (_infeasible, _nearly_feasible, _bounds, _longer, _another_method, _margin, _training_data)
+    kinds = (
+        _infeasible,
+        _nearly_feasible,
+        _bounds,
+        _longer_time_limit,
+        _another_method,
+        _class_margin,
+        _training_data,
+    )
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
@@ -154,7 +162,7 @@ def _only_limits_are_missed(violation: Violation | None) -> bool:
     return all(kind.amount <= TOLERANCE for kind in others)
 
 
-def _longer(found: Finding) -> Iterator[str]:
+def _longer_time_limit(found: Finding) -> Iterator[str]:
     """A longer time limit, if the run shows that it may help."""
     conclusion, seconds = found.conclusion, found.context.budget.seconds
     if conclusion.stop_reason is not StopReason.TIME:
@@ -179,7 +187,7 @@ def _another_method(found: Finding) -> Iterator[str]:
         yield f'method="auto", which combines several methods: {found.method} found no solution'
 
 
-def _margin(found: Finding) -> Iterator[str]:
+def _class_margin(found: Finding) -> Iterator[str]:
     """A small gap that may come from the margin of classes, which searches keep and bounds ignore."""
     objective, bound, context = found.conclusion.objective, found.conclusion.bound, found.context
     if found.conclusion.status is not Status.FEASIBLE or None in (objective, bound):

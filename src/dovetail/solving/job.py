@@ -240,11 +240,11 @@ class Job:
         try:
             outcome = self.ended or self._searched(options, others)
             if not self.host.asked and self.incumbent.x is None and not budget.over:
-                return self._with_host_asked()._concluded(outcome, interrupts)
+                return self._with_host_analysis()._concluded(outcome, interrupts)
             return self._concluded(outcome, interrupts)
         except BaseException as failure:
             if self.incumbent.x is not None and not hasattr(failure, "result"):
-                failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
+                failure.result = self._interrupted_result(outcome, failure)  # type: ignore[attr-defined]
             raise
         finally:
             self.context.close()
@@ -267,7 +267,7 @@ class Job:
                     _exchange(others, self.incumbent, PATIENCE)
             return outcome
 
-    def _with_host_asked(self) -> Job:
+    def _with_host_analysis(self) -> Job:
         """After a search that ended early without a solution: find out whether the constraints alone are
         feasible."""
         context = self.context
@@ -307,7 +307,7 @@ class Job:
             raise monitor.failure
         return result
 
-    def _rescued(self, outcome: MethodOutcome, failure: BaseException) -> Result:
+    def _interrupted_result(self, outcome: MethodOutcome, failure: BaseException) -> Result:
         """The best solution as it was checked before, for a solve that is interrupted at once."""
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")

@@ -135,7 +135,7 @@ def move_set(
     lower, upper = box.lower[columns], box.upper[columns]
     if not np.all(np.isfinite(lower) & np.isfinite(upper)):
         return None
-    frame = _Frame(mip, part, local, columns, definition, lower, room)
+    frame = _MoveFrame(mip, part, local, columns, definition, lower, room)
     lower, upper = box.lower[frame.columns], box.upper[frame.columns]
     limit = (upper - lower) * (1.0 + NOISE)
     longest = frame.longest_row(local, projected=projected)
@@ -159,7 +159,7 @@ def move_set(
 
 
 def _with_row(
-    frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _MoveRow
+    frame: _MoveFrame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _MoveRow
 ) -> MoveSet:
     """A set with a row; moves with negative weights are counted from their other end."""
     weights, turned = np.abs(row.weights), row.weights < 0.0
@@ -202,7 +202,7 @@ class _MoveRow(NamedTuple):
     most: float
 
 
-class _Frame:
+class _MoveFrame:
     """Inputs in terms of moves, which are counted from their lower bounds."""
 
     def __init__(

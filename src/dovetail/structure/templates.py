@@ -168,17 +168,17 @@ def found_templates(problem: Problem, parts: Components) -> Templates | None:
 
 def templates(problem: Problem, parts: Components) -> list[TemplateArrays]:
     """All templates, the largest first; each component is in exactly one."""
-    reading = _Reading(problem, parts, by_colour=False)
+    reading = _OrderedArrays(problem, parts, by_colour=False)
     groups = reading.groups()
     if len(groups) > FEW:
-        coloured = _Reading(problem, parts, by_colour=True)
+        coloured = _OrderedArrays(problem, parts, by_colour=True)
         again = coloured.groups()
         if len(again) < len(groups):
             reading, groups = coloured, again
     return sorted((reading.template(group) for group in groups), key=lambda template: -template.count)
 
 
-class _Reading:
+class _OrderedArrays:
     """The problem's arrays in the order of components."""
 
     def __init__(self, problem: Problem, parts: Components, *, by_colour: bool) -> None:
@@ -262,7 +262,7 @@ class _Reading:
         columns = self.columns[_spans(self.first_column, members)]
         rows, where, _ = self._private_entries(members)
         coupled = _spans(self.first_coupling, members)
-        marks = [blocks, self._problem.mip.integer[columns], self._equalities(members), rows, where]
+        marks = [blocks, self._problem.mip.integer[columns], self._row_kinds(members), rows, where]
         marks += [self.coupling[0][coupled], self.coupling[1][coupled]]
         if inputs is not None and outputs is not None:
             return [members[group] for group in _groups(np.concatenate([*marks, *inputs, *outputs], axis=1))]
@@ -319,7 +319,7 @@ class _Reading:
             self.private.data[span],
         )
 
-    def _equalities(self, members: IntArray) -> IntArray:
+    def _row_kinds(self, members: IntArray) -> IntArray:
         """(N, r) which sides a row has: two that are equal, above, below."""
         rows, mip = self.rows[_spans(self.first_row, members)], self._problem.mip
         below, above = mip.row_lower[rows], mip.row_upper[rows]
@@ -354,7 +354,7 @@ def stated_templates(problem: Problem) -> Templates | None:
     networks = _networks(problem)
     if networks is None or len(networks) < len(program.waiting):
         return None
-    bodies = [_Body(problem, template, networks[id(template)]) for template in program.waiting]
+    bodies = [_TemplateBody(problem, template, networks[id(template)]) for template in program.waiting]
     if not all(body.connected for body in bodies):
         return None
     order = sorted(bodies, key=lambda body: body.networks[0][0])  # in the numbering of `components`
@@ -378,7 +378,7 @@ def _networks(problem: Problem) -> dict[int, Networks] | None:
     return found
 
 
-def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
+def _coupling(problem: Problem, bodies: dict[int, _TemplateBody]) -> CouplingSides:
     """Coupling rows, less the use of fixed columns."""
     program, first = problem.stated, 0
     numbers, lower, upper = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
@@ -397,7 +397,7 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> CouplingSides:
     return CouplingSides.of(np.concatenate(numbers), np.concatenate(lower), np.concatenate(upper))
 
 
-class _Body:
+class _TemplateBody:
     """One template: its local columns, its private rows, and their connections."""
 
     def __init__(self, problem: Problem, template: Template, networks: Networks) -> None:

@@ -24,7 +24,7 @@ from dovetail.core.errors import MissingDependencyError
 from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.mip.scip import FOREVER, add_program, final_status, import_scip, interrupter, watched_model
 from dovetail.networks.layers import Activation, Dense, Layer, thresholded
 from dovetail.run.budget import Budget
@@ -105,7 +105,7 @@ class ScipFormulation:
 
     def _add_host(self, mip: Mip, lower: FloatArray, upper: FloatArray) -> np.ndarray:
         """Rows, columns and objective of the host; the columns as SCIP's variables."""
-        program = Program.of(mip)._replace(lower=lower, upper=upper)
+        program = LinearProgram.of(mip)._replace(lower=lower, upper=upper)
         columns = add_program(self._scip, self._model, program)
         used = np.flatnonzero(mip.cost)
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)

@@ -42,7 +42,7 @@ NUMBERS, DEVICE_NUMBERS = 2**19, 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class WantedSets:
+class SetBatches:
     """Some sets, and as many values of each."""
 
     sets: Tensor | slice
@@ -52,7 +52,7 @@ class WantedSets:
     """(n, most) whether each is wanted; others are filler."""
 
 
-def groups(wanted: Tensor, width: int) -> Iterator[WantedSets]:
+def groups(wanted: Tensor, width: int) -> Iterator[SetBatches]:
     """Groups of (N, size) wanted values, if a plane has `width` numbers, without sets that want none. A set
     that wants more values than a group holds appears in several groups."""
     count = wanted.sum(1)
@@ -67,7 +67,7 @@ def groups(wanted: Tensor, width: int) -> Iterator[WantedSets]:
         values, is_wanted = _filled_up(wanted[sets], most)
         held = max(1, numbers // (2 * width))
         for some in range(0, most, held):
-            yield WantedSets(sets, values[:, some : some + held], is_wanted[:, some : some + held])
+            yield SetBatches(sets, values[:, some : some + held], is_wanted[:, some : some + held])
         first = last
 
 
@@ -265,13 +265,13 @@ class NetworkPlanes:
         if isinstance(step.operation, Product):
             return product_range(*between)
         loaded = self._affine[place]
-        middle, half = loaded.bias, self._slip(place, ranges)
+        middle, half = loaded.bias, self._affine_rounding(place, ranges)
         for (low, high), weight, size in zip(between, loaded.weights, loaded.sizes, strict=True):
             middle = middle + (0.5 * (low + high)) @ weight.T
             half = half + (0.5 * (high - low)) @ size
         return middle - half, middle + half
 
-    def _slip(self, place: int, ranges: Ranges) -> Tensor:
+    def _affine_rounding(self, place: int, ranges: Ranges) -> Tensor:
         """(N, size) the effect of rounding at an affine step, per weight."""
         sources = self.graph.steps[place - 1].sources
         kept = ranges._kept.get(("slip", place))
@@ -314,7 +314,7 @@ class NetworkPlanes:
             )
 
     def _one_by_one(
-        self, place: int, group: WantedSets, ranges: Ranges
+        self, place: int, group: SetBatches, ranges: Ranges
     ) -> tuple[dict[int, Tensor], tuple[Tensor, Tensor]]:
         """The values of a group, then their negatives, as weights and offsets."""
         step, chosen = self.graph.steps[place - 1], group.values
@@ -328,7 +328,7 @@ class NetworkPlanes:
             rows = weight.to(self._kind)[chosen]
             rows = torch.cat([rows, -rows], dim=1)
             waiting[source] = waiting[source] + rows if source in waiting else rows
-        slip, bias = self._slip(place, ranges)[group.sets].gather(1, chosen), loaded.bias[chosen]
+        slip, bias = self._affine_rounding(place, ranges)[group.sets].gather(1, chosen), loaded.bias[chosen]
         return waiting, (bias - slip, -bias - slip)
 
     # ---- planes
@@ -393,7 +393,7 @@ class NetworkPlanes:
         return 4.0 * widest * torch.finfo(self._kind).tiny * total
 
     def _affine_offset(self, here: int, A: Tensor, ranges: Ranges, sets: Tensor | slice) -> Tensor:
-        slip = self._slip(here, ranges)[sets].expand(len(A), -1)
+        slip = self._affine_rounding(here, ranges)[sets].expand(len(A), -1)
         return A @ self._affine[here].bias.to(A) - dots(A.abs(), slip.to(A))
 
     def _through_nonlinear(
@@ -447,7 +447,7 @@ class NetworkPlanes:
             if source in self._in_lines:
                 bias = self._affine[source].bias
                 offset_below, offset_above = offset_below + below * bias, offset_above + above * bias
-                slip = slip + self._slip(source, ranges) + 2.0 * self._gamma * bias.abs()
+                slip = slip + self._affine_rounding(source, ranges) + 2.0 * self._gamma * bias.abs()
             noise = noise + torch.where(steepest == 0.0, 0.0, steepest * slip)
         return Carrying(
             tuple(below.to(self._kind) for below in found.below_slopes),

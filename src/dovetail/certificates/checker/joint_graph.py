@@ -47,7 +47,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Definition:
+class InputDefinition:
     """column = constant + weights' columns + an unknown of absolute value at most `missed`."""
 
     column: int
@@ -99,7 +99,7 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
 class JointGraph:
     """The graph of a part, with its inputs, outputs and neurons."""
 
-    def __init__(self, columns: IntArray, samples: list[Sample], definitions: list[Definition]) -> None:
+    def __init__(self, columns: IntArray, samples: list[Sample], definitions: list[InputDefinition]) -> None:
         self.samples = samples
         self.regression = _columns([s.outputs for s in samples if not s.block.classifies])
         self.classes = _columns([s.outputs for s in samples if s.block.classifies])
@@ -160,7 +160,7 @@ class JointGraph:
         return len(self._steps)
 
     def _add(self, sample: Sample) -> None:
-        places = [self._gathered(sample.inputs)]
+        places = [self._vector_of_columns(sample.inputs)]
         for step in sample.graph.steps:
             sources = tuple(places[source] for source in step.sources)
             places.append(self._append(step.operation, sources, step.size))
@@ -178,7 +178,7 @@ class JointGraph:
         self.places[out] = sample.outputs
         self._written.update({int(j): (out, k) for k, j in enumerate(sample.outputs)})
 
-    def _gathered(self, columns: IntArray) -> int:
+    def _vector_of_columns(self, columns: IntArray) -> int:
         """A vector of columns, from variables and from other networks' outputs."""
         sources = sorted({0} | {self._written[int(j)][0] for j in columns if int(j) in self._written})
         weights = {source: np.zeros((columns.size, self._size(source))) for source in sources}
@@ -220,7 +220,7 @@ NO_ROW: RegionRow = (None, np.inf, -np.inf)
 class Substitution:
     """Turns rows over columns into rows over variables and unknowns; `place` are the places of columns."""
 
-    def __init__(self, joint: JointGraph, place: dict[int, int], definitions: list[Definition]) -> None:
+    def __init__(self, joint: JointGraph, place: dict[int, int], definitions: list[InputDefinition]) -> None:
         self._joint, self._place, self._definitions = joint, place, definitions
         self.variables = np.array([place[int(j)] for j in joint.variables], dtype=np.int64)
         """Places of the columns that are variables."""
@@ -299,7 +299,7 @@ class Substitution:
         return weights, side + (room + gamma(2 * len(cost)) * total) * (1.0 + gamma(len(cost))), -np.inf
 
 
-def definition(mip: Mip, column: int, row: int) -> Definition:
+def definition(mip: Mip, column: int, row: int) -> InputDefinition:
     """The definition of a column by an equation, relaxed as in the check."""
     start, stop = mip.A.indptr[row], mip.A.indptr[row + 1]
     entries = dict(zip(mip.A.indices[start:stop].tolist(), mip.A.data[start:stop].tolist(), strict=True))
@@ -308,4 +308,6 @@ def definition(mip: Mip, column: int, row: int) -> Definition:
         raise UnsupportedError(f"{mip.row_name(row)} does not determine {mip.column_name(column)} is")
     middle = 0.5 * (mip.row_lower[row] + mip.row_upper[row])
     missed = 0.5 * (mip.row_upper[row] - mip.row_lower[row]) + gamma(4) * (1.0 + abs(middle))
-    return Definition(column, {j: -a * own for j, a in entries.items()}, float(middle * own), float(missed))
+    return InputDefinition(
+        column, {j: -a * own for j, a in entries.items()}, float(middle * own), float(missed)
+    )

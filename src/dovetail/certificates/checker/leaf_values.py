@@ -33,7 +33,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class LeafValues:
     """The value of each leaf and its slopes."""
 
     value: FloatArray
@@ -136,13 +136,13 @@ class PartValues:
         lower[:, :n], upper[:, :n] = self._rows.narrowed(lower[:, :n], upper[:, :n], ROUNDS)
         return Boxes(lower, upper)
 
-    def values(self, boxes: Boxes, leaves: Leaves) -> Values:
+    def values(self, boxes: Boxes, leaves: Leaves) -> LeafValues:
         """Values of some leaves at a time."""
         box, ranges = self.prepared(boxes)
         with np.errstate(invalid="ignore", over="ignore"):
             return self._values(box, ranges, leaves)
 
-    def _values(self, box: Boxes, ranges: Ranges, leaves: Leaves) -> Values:
+    def _values(self, box: Boxes, ranges: Ranges, leaves: Leaves) -> LeafValues:
         rows, constant, off = self._coefficients(leaves)
         coefficients, moved = self._outputs(rows, off, box, leaves, ranges)
         slopes, offset = self._planes.backward(
@@ -160,7 +160,7 @@ class PartValues:
         value = value - self._sizes(off, ranges)
         value = np.where(ranges.empty, np.inf, np.where(np.isnan(value), -np.inf, value))
         n = self.variables.size
-        return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
+        return LeafValues(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
 
     def _known(self, boxes: Boxes) -> KnownRanges:
         """What is known on the boxes: bounds of outputs, classes, signs."""
@@ -361,13 +361,13 @@ class ClassOutputs:
                 coefficients[:, logits] -= use
                 moved -= (np.abs(use) * (slack + np.where(won, far, 0.0)) * (1.0 + gamma(2)))[:, 0]
             else:
-                self._winners(
+                self._fixed_class_conditions(
                     np.maximum(mine, 0.0), one, sample, place, ranges, coefficients[:, logits], moved
                 )
             first += at.size
 
     @staticmethod
-    def _winners(
+    def _fixed_class_conditions(
         given: FloatArray,
         one: BoolArray,
         sample: Sample,

@@ -121,7 +121,7 @@ class Verifier:
         return [
             np.concatenate(
                 [
-                    what_is_proved(leaves, values.values(boxes, leaves).value)
+                    proved_values(leaves, values.values(boxes, leaves).value)
                     for values, boxes, leaves in self._leaf_batches(part, cost, noise)
                 ]
             )
@@ -190,7 +190,7 @@ def looked_at(
 ) -> FloatArray:
     """(N,) the value of each leaf; insufficient ones are halved and evaluated again."""
     found = values.values(boxes, leaves)
-    proved = what_is_proved(leaves, found.value)
+    proved = proved_values(leaves, found.value)
     if not np.all((leaves.objective == 1.0) | (leaves.objective == 0.0)):
         raise _Failure("the objective of a leaf has a weight that is neither 0 nor 1")
     short = np.flatnonzero(proved < target - CLOSE * (1.0 + abs(target)))
@@ -209,7 +209,7 @@ def looked_at(
     return proved
 
 
-def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
+def proved_values(leaves: Leaves, value: FloatArray) -> FloatArray:
     """(N,) the proved value of the objective; for leaves with objective weight 0 infinity if empty,
     otherwise minus infinity."""
     return np.where(leaves.objective == 1.0, value, np.where(value > 0.0, np.inf, -np.inf))

@@ -29,7 +29,7 @@ from dovetail.core.errors import EngineError
 from dovetail.methods.branching_model import model_of
 from dovetail.methods.cell_descent.descent import MoveDescent
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.run.failures import expendable
@@ -105,7 +105,7 @@ class Frontier:
         self._descent: MoveDescent | None = None
         host = component.trees.host
         self._samples = TreeSamples(component.trees.cells, component.trees.samples)
-        self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
+        self._live = LoadedHighs(LinearProgram.of(host.relaxed()), seed=seed, threads=threads)
         self.lower, self.upper = host.lower[None].copy(), host.upper[None].copy()
         self.use, empty = component.bounded(self.lower, self.upper)
         self.closed: BoolArray = np.zeros(1, dtype=bool)

@@ -40,7 +40,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.linearised.scaled_problem import DECREASE, ROW_PENALTY
 from dovetail.mip.loaded_highs import LoadedHighs
-from dovetail.mip.program import Program
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.structure.trees import InputCells, LeafBoxes, TreeProblem, TreeSample
 
@@ -105,7 +105,7 @@ class CellProgram:
         self._size = np.where(size > 0.0, size, 1.0)
         self._rows, self._missing = sp.csr_array(A.T), np.zeros(2 * A.shape[0])
         eye = sp.eye_array(A.shape[0])
-        program = Program(
+        program = LinearProgram(
             sp.csr_array(sp.hstack([A, eye, -eye], format="csr")),
             row_lower,
             row_upper,
@@ -303,15 +303,17 @@ def turned(
 ) -> tuple[float, IntArray] | None:
     """The distance and the cells in which a sample has the class that is cheaper at the prices; None if the
     sample has that class already, or if none was found."""
-    wanted = _wanted(sample, at)
+    wanted = _output_to_raise(sample, at)
     if wanted is None:
         return None
-    ways, cells, way = _ways(trees, profile, at), at.cells.copy(), 0.0
+    ways, cells, way = _move_lengths(trees, profile, at), at.cells.copy(), 0.0
     lead = -np.inf
     for _ in range(MOST_MOVES):
-        leads = _leads(sample, sample.boxes.ensemble.linked(profile.scores(cells)), wanted)
+        leads = _class_lead(sample, sample.boxes.ensemble.linked(profile.scores(cells)), wanted)
         if lead == -np.inf:
-            lead = float(_leads(sample, sample.boxes.ensemble.linked(sample.boxes.scores(cells)), wanted))
+            lead = float(
+                _class_lead(sample, sample.boxes.ensemble.linked(sample.boxes.scores(cells)), wanted)
+            )
         gain = leads - lead
         worth = np.where(leads >= 0.0, 1.0 / ways, -np.inf)
         if not np.any(leads >= 0.0):
@@ -327,7 +329,7 @@ def turned(
     return None
 
 
-def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
+def _output_to_raise(sample: TreeSample, at: CellPoint) -> int | None:
     """The output that should be 1 (-1: the only output should be 0); None if the class is already the wanted
     one."""
     price, now = at.reduced[sample.outputs], at.outputs[sample.outputs]
@@ -338,7 +340,7 @@ def _wanted(sample: TreeSample, at: CellPoint) -> int | None:
     return best if price[best] < price[int(np.argmax(now))] else None
 
 
-def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
+def _class_lead(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
     """(...,) by how much values (..., outputs) favour the wanted class; negative if they give another one."""
     if values.shape[-1] == 1:
         ahead = values[..., 0] - sample.block.threshold
@@ -347,7 +349,7 @@ def _leads(sample: TreeSample, values: FloatArray, wanted: int) -> FloatArray:
     return np.asarray(values[..., wanted] - others)
 
 
-def _ways(trees: TreeProblem, profile: MoveProfile, at: CellPoint) -> FloatArray:
+def _move_lengths(trees: TreeProblem, profile: MoveProfile, at: CellPoint) -> FloatArray:
     """(moves,) the distance of each from the point, and its cost at the prices."""
     cells, host = trees.cells, trees.host
     column = cells.columns[np.searchsorted(cells.first, profile.flat, side="right") - 1]

@@ -129,12 +129,12 @@ class _PlanesMip:
         scip = "scip" in installed()
         part = budget.part(PLANES_SHARE * budget.left) if scip else budget
         with self._context.stopwatch.measure("engine"):
-            self._look_at(self._polished(None, part))
+            self._offer_with_tangents(self._polished(None, part))
             settled = self._by_lps(part)
             if np.any(self._mip.integer):
-                settled = self._by_mips(part)
+                settled = self._run_milps(part)
         if scip and not settled and not self._over(budget):
-            self._by_scip(budget)
+            self._run_scip(budget)
 
     def _over(self, budget: Budget) -> bool:
         return bool(self._context.over or budget.over)
@@ -150,14 +150,14 @@ class _PlanesMip:
         for _ in range(LP_ROUNDS):
             answer = lp.minimise(mip.cost, mip.offset, budget)
             if not whole:
-                self._claim(answer.bound)
+                self._claim_bound(answer.bound)
             if answer.x is None or self._over(budget):
                 break
             idle = idle + 1 if whole and answer.bound < reached + WORTH * (1.0 + abs(reached)) else 0
             reached = max(reached, answer.bound)
             new = self._cut_off(answer.x, MISSED)
             if not whole:
-                self._look_at(answer.x)
+                self._offer_with_tangents(answer.x)
             if not new:
                 return self._on_curves(answer.x)
             if idle > PATIENCE or self._over(budget):
@@ -165,7 +165,7 @@ class _PlanesMip:
             lp.add_rows(*as_rows(new, mip.n_columns))
         return False
 
-    def _by_mips(self, budget: Budget) -> bool:
+    def _run_milps(self, budget: Budget) -> bool:
         """The same loop with integers."""
         last = False
         for _ in range(MIP_ROUNDS):
@@ -174,8 +174,8 @@ class _PlanesMip:
             if answer is None or answer.x is None or self._over(budget):
                 break
             new = self._cut_off(answer.x, MIP_MISSED)
-            self._look_at(answer.x)
-            self._look_at(self._polished(answer.x, budget))
+            self._offer_with_tangents(answer.x)
+            self._offer_with_tangents(self._polished(answer.x, budget))
             self._progress.record(answer.value, exact=answer.exact)
             if self._over(budget):
                 break
@@ -209,7 +209,7 @@ class _PlanesMip:
             settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
             part = budget if gap == GAP else budget.part(LOOK_SHARE * budget.left)
             found = stands(mip, answer, settings, part, self._cutoff)
-            self._claim(found.bound, found.support)
+            self._claim_bound(found.bound, found.support)
         return answer
 
     def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
@@ -222,7 +222,7 @@ class _PlanesMip:
         self._planes += found
         return found
 
-    def _look_at(self, z: FloatArray | None) -> None:
+    def _offer_with_tangents(self, z: FloatArray | None) -> None:
         """Offer a point, and keep the tangents at it."""
         if z is None:
             return
@@ -240,14 +240,14 @@ class _PlanesMip:
 
     # ---- proofs
 
-    def _claim(self, bound: float, support: Support = Support.PROOF) -> None:
+    def _claim_bound(self, bound: float, support: Support = Support.PROOF) -> None:
         """Claim a bound for all points: the smaller of this bound and the cutoff."""
         bound = min(bound, self._cutoff)
         if self._proves and np.isfinite(bound):
             self._best = max(self._best, bound)
             self._context.incumbent.raise_bound(Bound(bound, "tangents", Scope.WRITTEN, support))
 
-    def _by_scip(self, budget: Budget) -> None:
+    def _run_scip(self, budget: Budget) -> None:
         """SCIP with the functions themselves. SCIP's bound counts if SCIP finished and has a solution."""
         with self._context.stopwatch.measure("engine"):
             known = self._context.incumbent.x
@@ -257,11 +257,11 @@ class _PlanesMip:
             found = solve_quadratic(mip, functions, budget, self._context.seed, start)
         if found is None or found.x is None:
             return
-        self._look_at(found.x)
+        self._offer_with_tangents(found.x)
         if found.exact and self._proves:
             costs = ((abs(float(mip.cost[curve.output])), curve.slack) for curve in self._curves)
             rounding = sum(cost * slack for cost, slack in costs if cost > 0.0)
-            self._claim(found.bound - hidden(mip, found.x) - rounding, Support.ENGINE)
+            self._claim_bound(found.bound - hidden(mip, found.x) - rounding, Support.ENGINE)
         self._progress.record(found.value, exact=found.exact)
 
 

@@ -185,7 +185,7 @@ class ModelReader:
         nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
         used = {name for node in nodes for name in node.inputs} | {chosen}
         constants = {name: self._weights.tensor(tensor) for name, tensor in initial.items() if name in used}
-        chosen, nodes = _not_laid_out_in_one_column(chosen, nodes, constants)
+        chosen, nodes = _without_final_reshape(chosen, nodes, constants)
         narrowest = _narrowest(dtype, nodes, constants.values())
         nodes = tuple(replace(node, narrowest_dtype=narrowest) for node in nodes)
         return OnnxGraph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
@@ -275,7 +275,7 @@ class ModelReader:
         return tuple(reversed(kept))
 
 
-def _not_laid_out_in_one_column(
+def _without_final_reshape(
     output: str, nodes: tuple[OnnxNode, ...], constants: Mapping[str, Tensor]
 ) -> tuple[str, tuple[OnnxNode, ...]]:
     """The graph without a final reshape to (-1, 1), with which a scikit-learn MLP of several outputs is

@@ -227,7 +227,7 @@ class OnnxModule(nn.Module):
         buffers = self._buffers
         values: dict[str, Tensor | None] = {"": None, **self._fixed}
         values |= {name: buffers[buffer] for name, buffer in self._floats.items()}
-        values |= {name: self._as_in_use(self._fixed[name]) for name in self._masks}
+        values |= {name: self._converted_constant(self._fixed[name]) for name in self._masks}
         values[self._input] = x.reshape(len(x), *self._shape)
         step: PlannedStep | None = None
         try:
@@ -246,7 +246,7 @@ class OnnxModule(nn.Module):
             ) from reason
         return values
 
-    def _as_in_use(self, mask: Tensor) -> Tensor:
+    def _converted_constant(self, mask: Tensor) -> Tensor:
         """A constant that is no buffer, on the device and in the precision of the buffers."""
         as_written = self.narrowest.dtype == self._own_narrowest
         return mask.to(device=self.narrowest.device, dtype=mask.dtype if as_written else self.narrowest.dtype)

@@ -54,7 +54,9 @@ def onnx_ensemble(graph: OnnxGraph, node: OnnxNode) -> TreeEnsemble:
         raise PredictorError(f"{graph.name}: its input does not say how many features it has; export it so.")
     dtype: Literal["float64", "float32"] = "float64" if graph.dtype == torch.float64 else "float32"
     own = np.dtype(dtype)
-    trees, base, link = _newer(node, own) if node.operator == "TreeEnsemble" else _older(node, own)
+    trees, base, link = (
+        _read_newer_form(node, own) if node.operator == "TreeEnsemble" else _read_older_form(node, own)
+    )
     return assembled(trees, features=features, base=base, link=link, dtype=dtype)
 
 
@@ -68,7 +70,7 @@ Read = tuple[list[ReadTree], FloatArray, Link]
 Dtype = np.dtype[np.floating]
 
 
-def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
+def _cuts_as_float64(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
     """The largest float64 that each split sends left; `strict` for splits by <."""
     own = cuts.astype(dtype)
     return largest_going_left(
@@ -79,7 +81,7 @@ def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
 # --- TreeEnsembleRegressor and TreeEnsembleClassifier -----------------------------------------------
 
 
-def _older(node: OnnxNode, dtype: Dtype) -> Read:
+def _read_older_form(node: OnnxNode, dtype: Dtype) -> Read:
     """The older form: nodes and leaves by numbers of their trees; values of leaves in a list of their own."""
     classes = node.operator == "TreeEnsembleClassifier"
     part = "class" if classes else "target"
@@ -154,7 +156,7 @@ def _one_score(node: OnnxNode, trees: list[ReadTree], base: FloatArray, k: int, 
 # --- TreeEnsemble -----------------------------------------------------------------------------------
 
 
-def _newer(node: OnnxNode, dtype: Dtype) -> Read:
+def _read_newer_form(node: OnnxNode, dtype: Dtype) -> Read:
     """The newer form: splits in one list, leaves in another, told apart by a flag."""
     modes = np.array(node.tensor("nodes_modes").numpy(), dtype=np.int64)
     _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)}, MODES)
@@ -234,7 +236,7 @@ def _ordered(
     if np.any(np.isnan(cut[compares])):
         raise PredictorError("a tree has NaN for a threshold; train it again.")
     strict = np.isin(mode[compares], ("BRANCH_LT", "BRANCH_GTE"))
-    cut[compares] = _folded(cut[compares], strict, dtype)
+    cut[compares] = _cuts_as_float64(cut[compares], strict, dtype)
     pieces = {
         k: _pieces(node, asked[i], dtype).turned(mode[k] == "BRANCH_NEQ")
         for k, i in enumerate(reached)
@@ -249,7 +251,9 @@ def _pieces(node: OnnxNode, members: FloatArray, dtype: Dtype) -> LinePieces:
     if not np.all(np.isfinite(members)):
         raise node.refused("a split by a number that is none, or infinite,")
     found = LinePieces(np.empty(0), np.zeros(1, dtype=bool))
-    below, upto = (_folded(members, np.full(members.size, strict), dtype) for strict in (True, False))
+    below, upto = (
+        _cuts_as_float64(members, np.full(members.size, strict), dtype) for strict in (True, False)
+    )
     for low, high in zip(below, upto, strict=True):
         found = found.but(low, high, goes_left=True)
     return found

@@ -112,11 +112,11 @@ def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
 def _quiet_answer(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     if hasattr(estimator, "feature_names_in_") and isinstance(table, np.ndarray):
         with silenced(NAMES):
-            return _by_its_method(estimator, table)
-    return _by_its_method(estimator, table)
+            return _answer_of_method(estimator, table)
+    return _answer_of_method(estimator, table)
 
 
-def _by_its_method(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
+def _answer_of_method(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     method = answering_method(estimator)
     if method == "nearness":
         return own_nearness(estimator, table)

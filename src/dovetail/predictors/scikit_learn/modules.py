@@ -120,7 +120,7 @@ class _Sections:
                 self.sections.append([])
         self.width = width
 
-    def lengthened(self, bends: int) -> None:
+    def with_relu_count(self, bends: int) -> None:
         """The branch with this number of ReLUs: v is relu(v) - relu(-v), exactly."""
         while len(self.sections) <= bends:
             layers = [layer for section in self.sections for layer in section]
@@ -133,7 +133,7 @@ def _side_by_side(branches: Sequence[_Sections]) -> Iterator[nn.Module]:
     """Branches side by side, all with as many ReLUs as the longest."""
     bends = max(len(branch.sections) for branch in branches) - 1
     for branch in branches:
-        branch.lengthened(bends)
+        branch.with_relu_count(bends)
     widths = [branch.width for branch in branches]
     for number in range(bends + 1):
         if number:

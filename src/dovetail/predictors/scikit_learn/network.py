@@ -465,7 +465,7 @@ def most_votes(estimator: Any) -> Iterator[nn.Module]:
     ends = np.cumsum([1 if alone else n for alone, n in zip(single, counts, strict=True)])
     centres = [0.5 if has_binary_probability(one) else 0.0 for one in members]
 
-    def elected(values: FloatArray) -> FloatArray:
+    def winning_class(values: FloatArray) -> FloatArray:
         """The one-hot of the class with the most votes; for two classes whether it is the second."""
         votes, rows = np.zeros((len(values), classes)), np.arange(len(values))
         for said, centre, share in zip(np.split(values, ends[:-1], axis=1), centres, shares, strict=True):
@@ -474,7 +474,7 @@ def most_votes(estimator: Any) -> Iterator[nn.Module]:
         winners = np.eye(classes)[votes.argmax(axis=1)]
         return np.asarray(winners[:, 1:] if classes == 2 else winners)
 
-    yield Steps(elected)
+    yield Steps(winning_class)
 
 
 def stacked(estimator: Any) -> Iterator[nn.Module]:

@@ -62,15 +62,15 @@ def ordinal_encoder(encoder: Any) -> Iterator[nn.Module]:
     """The position of each category, by linear interpolation."""
     numbers = category_numbers(encoder)
     if encoder.handle_unknown != "error":
-        raise _cannot(encoder, f"handle_unknown={encoder.handle_unknown!r}")
+        raise _unsupported_encoder(encoder, f"handle_unknown={encoder.handle_unknown!r}")
     if all(np.array_equal(np.diff(values), np.ones(values.size - 1)) for values in numbers):
         yield shift(-np.array([values[0] for values in numbers]))
     else:
-        branches = [([feature], [*_interpolated(values)]) for feature, values in enumerate(numbers)]
+        branches = [([feature], [*_step_function(values)]) for feature, values in enumerate(numbers)]
         yield from joined(branches, len(numbers))
 
 
-def _interpolated(values: FloatArray) -> Iterator[nn.Module]:
+def _step_function(values: FloatArray) -> Iterator[nn.Module]:
     """0 up to the first value, one more at each further one."""
     slope = 1.0 / np.diff(values) if values.size > 1 else np.zeros(1)
     bends = values[:-1] if values.size > 1 else values
@@ -85,7 +85,7 @@ def category_numbers(encoder: Any) -> list[FloatArray]:
     if getattr(encoder, "infrequent_categories_", None) is not None and any(
         one is not None for one in encoder.infrequent_categories_
     ):
-        raise _cannot(encoder, "infrequent categories")
+        raise _unsupported_encoder(encoder, "infrequent categories")
     return [_numbers(encoder, categories) for categories in encoder.categories_]
 
 
@@ -94,7 +94,7 @@ def _numbers(encoder: Any, categories: Any) -> FloatArray:
         return np.arange(len(categories), dtype=np.float64)
     values = np.asarray(categories, dtype=np.float64)
     if not np.array_equal(values, np.round(values)):  # NaN and infinity, too
-        raise _cannot(encoder, "categories that are no whole numbers")
+        raise _unsupported_encoder(encoder, "categories that are no whole numbers")
     return values
 
 
@@ -103,7 +103,7 @@ def is_numeric(categories: Any) -> bool:
     return bool(np.asarray(categories).dtype.kind in "fiub")
 
 
-def _cannot(encoder: Any, what: str) -> PredictorError:
+def _unsupported_encoder(encoder: Any, what: str) -> PredictorError:
     return PredictorError(
         f"{type(encoder).__name__} with {what} cannot be written as a network; {way_out(encoder)}"
     )
@@ -160,10 +160,10 @@ Powers = tuple[int, ...]
 
 def normalizer(estimator: Any) -> Iterator[nn.Module]:
     """Each row divided by its length; rows of zeros are unchanged."""
-    yield Pointwise(partial(_of_length_1, estimator.norm))
+    yield Pointwise(partial(_unit_rows, estimator.norm))
 
 
-def _of_length_1(norm: str, values: Tensor) -> Tensor:
+def _unit_rows(norm: str, values: Tensor) -> Tensor:
     if norm == "l2":
         return values / torch.sqrt(_or_one(torch.square(values).sum(dim=1, keepdim=True)))
     sizes = torch.abs(values)

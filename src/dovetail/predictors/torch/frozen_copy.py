@@ -79,11 +79,13 @@ class FrozenCopy:
         return as_table(outputs, len(inputs)).to(torch.float64)
 
     def _values(self, inputs: Tensor, sets_default: bool) -> Any:
-        outputs, dtype = in_first_dtype(self._dtypes, lambda dtype: self._in(dtype, inputs, sets_default))
+        outputs, dtype = in_first_dtype(
+            self._dtypes, lambda dtype: self._in_dtype(dtype, inputs, sets_default)
+        )
         self._dtypes = likeliest_first(self._dtypes, dtype)
         return outputs
 
-    def _in(self, dtype: torch.dtype, inputs: Tensor, sets_default: bool) -> Any:
+    def _in_dtype(self, dtype: torch.dtype, inputs: Tensor, sets_default: bool) -> Any:
         default = DefaultDtype(dtype)
         plain = without_cudnn() if self._plain_kernels else nullcontext()
         casts = CastsToFloat64() if self._mode.redirects_casts else nullcontext()
@@ -227,10 +229,13 @@ class CastsToFloat64(TorchFunctionMode):
     ) -> Any:
         """Receives every call of torch inside the mode."""
         func = torch.Tensor.double if func in _CASTS else func
-        return func(*map(_raised, args), **{key: _raised(value) for key, value in (kwargs or {}).items()})
+        return func(
+            *map(_float64_instead, args),
+            **{key: _float64_instead(value) for key, value in (kwargs or {}).items()},
+        )
 
 
-def _raised(argument: Any) -> Any:
+def _float64_instead(argument: Any) -> Any:
     """float64 instead of a lower floating dtype; other values are unchanged."""
     return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
 

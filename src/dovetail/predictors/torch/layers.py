@@ -46,11 +46,11 @@ HARMLESS = frozenset(
 """What a class derived from nn.Sequential may define: how it is built, not what it computes."""
 
 
-def _code(cls: type) -> dict[str, Any]:
+def _functions_of(cls: type) -> dict[str, Any]:
     return {name: getattr(cls, name, None) for name in OWN_CODE}
 
 
-_AS_SHIPPED = {cls: _code(cls) for cls in (*PLAIN, nn.Sequential)}
+_AS_SHIPPED = {cls: _functions_of(cls) for cls in (*PLAIN, nn.Sequential)}
 """The code of each class when this file was loaded."""
 
 
@@ -106,9 +106,11 @@ def changed(module: nn.Module) -> str:
     cls = next((base for base in type(module).__mro__ if base in _AS_SHIPPED), None)
     if cls is None:
         return ""
-    forward = _code(cls)["forward"]
+    forward = _functions_of(cls)["forward"]
     own = isinstance(forward, FunctionType) and forward.__module__.startswith("torch.nn.modules.")
-    return "" if own and _code(cls) == _AS_SHIPPED[cls] else f"the code of {cls.__name__} was replaced"
+    return (
+        "" if own and _functions_of(cls) == _AS_SHIPPED[cls] else f"the code of {cls.__name__} was replaced"
+    )
 
 
 def _is_sequence(cls: type) -> bool:

@@ -75,9 +75,9 @@ def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
     places = _places(document["features_info"])
     if "oblivious_trees" in document:
-        trees = [_oblivious(tree, places, base.size) for tree in document["oblivious_trees"]]
+        trees = [_oblivious_tree(tree, places, base.size) for tree in document["oblivious_trees"]]
     else:
-        trees = [_grown(tree, places, base.size) for tree in document["trees"]]
+        trees = [_nested_tree(tree, places, base.size) for tree in document["trees"]]
     return assembled(
         (tree.scaled(float(scale)) for tree in trees),
         features=places.features,
@@ -106,7 +106,7 @@ def _places(info: Any) -> FeaturePlaces:
     return FeaturePlaces(numbers, categories, 1 + max(columns, default=-1))
 
 
-def _question(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces | None]:
+def _split_of(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces | None]:
     """The column of a split and its border, or the category that goes right."""
     kind = split["split_type"]
     if kind == "FloatFeature":
@@ -126,9 +126,9 @@ def _question(split: Any, places: FeaturePlaces) -> tuple[int, float, LinePieces
     return column, 0.0, category_pieces(numbers, goes_left=False)
 
 
-def _oblivious(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
+def _oblivious_tree(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
-    questions = [_question(split, places) for split in tree.get("splits") or []]
+    questions = [_split_of(split, places) for split in tree.get("splits") or []]
     depth = len(questions)
     value = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, scores)
     if depth > DEEPEST or len(value) != 2**depth:
@@ -148,7 +148,7 @@ def _oblivious(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     )
 
 
-def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
+def _nested_tree(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     """Nested nodes in a list; a child comes after its parent."""
     nodes, number = [tree], 0
     rows: list[tuple[int, float, int, int]] = []
@@ -157,7 +157,7 @@ def _grown(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
     while number < len(nodes):
         node = nodes[number]
         if "split" in node:
-            question = _question(node["split"], places)
+            question = _split_of(node["split"], places)
             rows.append((*question[:2], len(nodes), len(nodes) + 1))
             if question[2] is not None:
                 pieces[number] = question[2]

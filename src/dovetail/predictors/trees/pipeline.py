@@ -141,17 +141,17 @@ class _MovedSplits:
         place = np.arange(column.size)
 
         def goes_left(x: FloatArray) -> BoolArray:
-            rows = self._neutral(x.size)
+            rows = self._neutral_rows(x.size)
             rows[place, self._feature[column]] = x
             return np.asarray(self._through(rows)[place, column] <= limit)
 
         if not limit.size:
             return np.empty(0)
-        if not self._unchanged(goes_left, limit.size):
+        if not self._cuts_are_valid(goes_left, limit.size):
             self.found = largest_going_left(goes_left, limit.size)
         return self.found
 
-    def _unchanged(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
+    def _cuts_are_valid(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
         """Whether the stored cuts are valid: two evaluations each, where bisection takes 64."""
         if self.found.size != count or not np.all(np.isfinite(self.found)):
             return False
@@ -168,7 +168,7 @@ class _MovedSplits:
             feature = int(self._feature[k])
             if feature not in values:
                 numbers = self._numbers(feature)
-                rows = self._neutral(numbers.size)
+                rows = self._neutral_rows(numbers.size)
                 rows[:, feature] = numbers
                 values[feature] = numbers, self._through(rows)
             numbers, behind = values[feature]
@@ -183,7 +183,7 @@ class _MovedSplits:
         numbers = _numbers(categories)
         return np.append(numbers, numbers[-1] if strict else numbers.max() + 1.0)
 
-    def _neutral(self, count: int) -> FloatArray:
+    def _neutral_rows(self, count: int) -> FloatArray:
         """Rows that every step takes: zeros, and the first category of each encoded feature."""
         rows = np.zeros((count, self._features))
         for feature in self._known:

@@ -221,7 +221,7 @@ def at_categories(ensemble: TreeEnsemble, rows: FloatArray) -> FloatArray:
 
 
 def _rows_anywhere(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator[FloatArray]:
-    low, high = _outermost(ensemble)
+    low, high = _outermost_cuts(ensemble)
     is_left = np.zeros(ensemble.feature.size, dtype=bool)
     is_left[ensemble.left[~ensemble.is_leaf]] = True
     splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
@@ -239,7 +239,7 @@ def _rows_anywhere(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator
     yield rng.uniform(low, high, (RANDOM, low.size))
 
 
-def _outermost(ensemble: TreeEnsemble) -> tuple[FloatArray, FloatArray]:
+def _outermost_cuts(ensemble: TreeEnsemble) -> tuple[FloatArray, FloatArray]:
     """A little beyond the first and the last cut of each feature."""
     low, high = np.array([(cuts[0], cuts[-1]) if cuts.size else (0.0, 0.0) for cuts in ensemble.cuts]).T
     room = 0.1 * (high - low) + np.where(high > low, 0.0, 1.0)

@@ -122,7 +122,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
         yield from fact("objective", f"{result.objective:.10g}", width)
     yield from _bound(result, width)
     if result.x is not None:
-        yield from fact("found by", _finder(result), width)
+        yield from fact("found by", _found_by(result), width)
         yield from _checks(result, width, passed, missed)
     yield from _effort(result, width)
     for failure in () if in_full else result.failures:  # otherwise the message names them
@@ -155,7 +155,7 @@ def _no_network(result: Result) -> bool:
     return result.facts is not None and not result.facts.blocks
 
 
-def _finder(result: Result) -> str:
+def _found_by(result: Result) -> str:
     words = "the MIP" if _no_network(result) else found_by(result.source)
     if not result.trace.incumbents:
         return words

@@ -420,9 +420,9 @@ def grids(families: Sequence[ColumnFamily]) -> list[Grid]:
 def _of_group(group: list[ColumnFamily]) -> list[Grid]:
     first = group[0]
     if first.depth == 0:
-        return [_list(family) for family in group]
+        return [_list_table(family) for family in group]
     if first.depth > 1:
-        return [_of_two_ways(family) for family in group]
+        return [_matrix_table(family) for family in group]
     index = [entry for (entry,) in first.indices]
     columns = np.array([family.columns for family in group])
     labels = [family.label for family in group]
@@ -435,14 +435,14 @@ def _of_group(group: list[ColumnFamily]) -> list[Grid]:
     ]
 
 
-def _list(family: ColumnFamily) -> Grid:
+def _list_table(family: ColumnFamily) -> Grid:
     rows = [",".join(index) for index in family.indices]
     title = family.label or "Single variables"
     corner = "index" if family.label else "name"
     return Grid(title, rows, ["value"], family.columns[:, None], corner, mixed=not family.label)
 
 
-def _of_two_ways(family: ColumnFamily) -> Grid:
+def _matrix_table(family: ColumnFamily) -> Grid:
     """The last index across; if that has too many values, the first."""
     for across in (-1, 0):
         if family.shape is not None and family.shape[across] <= ACROSS:
@@ -451,8 +451,8 @@ def _of_two_ways(family: ColumnFamily) -> Grid:
             continue
         heads = list(dict.fromkeys(index[across] for index in family.indices))
         if len(heads) <= ACROSS:
-            return _crossed(family, across, heads)
-    return _list(family)
+            return _cross_table(family, across, heads)
+    return _list_table(family)
 
 
 def _of_array(family: ColumnFamily, shape: tuple[int, ...], across: int) -> Grid:
@@ -462,7 +462,7 @@ def _of_array(family: ColumnFamily, shape: tuple[int, ...], across: int) -> Grid
     return Grid(family.label, rows, [str(k) for k in range(shape[across])], columns.reshape(len(rows), -1))
 
 
-def _crossed(family: ColumnFamily, across: int, heads: list[str]) -> Grid:
+def _cross_table(family: ColumnFamily, across: int, heads: list[str]) -> Grid:
     place = {head: k for k, head in enumerate(heads)}
     rests = [index[:-1] if across else index[1:] for index in family.indices]
     rows = {rest: i for i, rest in enumerate(dict.fromkeys(rests))}

@@ -106,10 +106,10 @@ def spelt_out(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     shown = (c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
-    return _with_few_marks("".join(shown))
+    return _with_few_accents("".join(shown))
 
 
-def _with_few_marks(text: str) -> str:
+def _with_few_accents(text: str) -> str:
     out: list[str] = []
     run = 0
     for c in text:
