@@ -91,7 +91,7 @@ class BlockData:
         self._program, self._blocks = program, blocks
 
     def _tensor(self, array: FloatArray) -> Tensor:
-        """(N, ...) with as many rows, or one for all; a repeated one if all are equal."""
+        """(N, ...) with one row per block, or one stored row for all if they are equal."""
         rows = torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
         return repeated(rows, self.count)
 

@@ -108,7 +108,7 @@ class EngineSuite:
         assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
 
     def test_bounds_hold_for_integers_too(self) -> None:
-        """For engines that take them."""
+        """For engines that accept integers."""
         if "integer" not in self.takes:
             return
         mip = Mip([1.0, 1.0], [[1.0, 1.0]], [1.5], [9.0], upper=5.0, integer=[True, True])

@@ -8,9 +8,9 @@
     now and then: the same with whole points, a small MIP                     ->  points
     with few boxes left, or none open: with whole boxes                       ->  a bound, and boxes to cut
 
-Idea: what a sample costs the others is all that counts, and of its thousands of boxes few are not dominated
-by others in that. The boxes last whatever the prices are, so that a round costs an LP. Weakness: the least
-use of a box is taken by intervals, so that rows that tie the inputs of a sample say little.
+Idea: only a sample's effect on the others matters, and few of its thousands of boxes are not dominated in it.
+Boxes stay valid for all prices, so that a round costs a single LP. Weakness: the least use of a box is taken
+by intervals, so that rows that tie the inputs of a sample say little.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ FEW_CUTS, TURNS = 12, 4
 """Number of boxes of one component divided at once, and of rounds between two LPs, while its cheapest is
 open."""
 CUTS = 24
-"""The same once all boxes that the prices ask for are closed."""
+"""The same limits once all boxes that the prices need are closed."""
 MIP_EVERY, MIP_SECONDS = 8, 2.0
 """Rounds between two MIPs for points, doubled after one without success, and its time limit."""
 FEW_BOXES = 1_250
-"""Number of boxes of all components up to which a MIP over them is solved. It has as long as all before
-it."""
+"""Number of boxes of all components up to which a MIP over them is solved. It has as much time as everything
+before it."""
 NOTHING = 1e-12
 """Smaller prices of the cost count as 0."""
 FREE = 1e-9
@@ -129,7 +129,7 @@ class _BoxColumns:
         self._prices = self._guide = self._priced(self._even[1:])
         """Prices of cost and coupling rows: for bounds, and for the search."""
         self._rows_alone = replace(trees.host, cost=np.zeros(trees.host.n_columns), offset=0.0)
-        self._rounds, self._next_offer, self._wait = 0, 1, MIP_EVERY  # most points come with closed boxes
+        self._rounds, self._next_offer, self._wait = 0, 1, MIP_EVERY  # most points belong to closed boxes
         self._settled, self._clock, self._next_proof = False, Budget(), 0.0
 
     def run(self, context: SolveContext) -> MethodOutcome:
@@ -178,7 +178,8 @@ class _BoxColumns:
         return EngineSettings(context.seed, context.threads, context.incumbent.gap)
 
     def _nothing_left(self, progress: Progress) -> MethodOutcome:
-        """No choice of boxes is left: nothing is better than the best point, or the problem is infeasible."""
+        """No choice of boxes is left: no solution is better than the best one, or the problem is
+        infeasible."""
         context, choice, target = self._context, self._choice([f.use for f in self.frontiers]), self._target
         infeasible = choice is None
         if choice is not None:
@@ -215,7 +216,7 @@ class _BoxColumns:
         """Prices of the LP over the boxes that are cheapest at the previous prices; its status."""
         status = MipStatus.INFEASIBLE
         few = self._cheapest(self._guide)
-        # the few may not fit, where all of them do
+        # the few may not fit together although all boxes do
         for which in (few, [np.arange(frontier.size) for frontier in self.frontiers]):
             choice = self._choice_among(which)
             if choice is None or status is not MipStatus.INFEASIBLE:

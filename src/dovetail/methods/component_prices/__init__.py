@@ -1,1 +1,1 @@
-"""Components that share rows: columns, prices on these rows, and what components cost at them."""
+"""Components that share rows: columns, prices on these rows, and the costs of components at these prices."""

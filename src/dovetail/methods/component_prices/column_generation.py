@@ -6,9 +6,9 @@
         choice:   one column per component, by swaps and a short MIP  ->  candidates
 
 Idea: flipping a class has a fixed cost that no slope at an untouched point shows; a column is a real point,
-so the LP weighs true costs against each other. Only the coupling rows carry prices: a price on every
-x = u would be ambiguous at kinks. Weakness: useless with a single component; pricing is local, so that
-nothing is proved (`prices.py` proves bounds at these prices).
+so the LP weighs true costs against each other. Only the coupling rows carry prices: a price on every x = u
+would be ambiguous at kinks. Weakness: useless with a single component; pricing is local, so that it proves
+nothing (`prices.py` proves bounds at these prices).
 """
 
 from __future__ import annotations
@@ -39,23 +39,26 @@ PRICE_NOISE = (0.05, 0.3)
 """Standard deviations of the prices' logarithms, in turn: near the LP's for good columns, farther for columns
 that differ. Columns for a proof go without: of two wines the bound is 5.984 in half the time of 5.987."""
 VANISHED = 1e-9
-"""Prices in their rows' scales, and weights, below this are the LP's rounding."""
+"""Prices, in their rows' scales, and weights below this are rounding errors of the LP."""
 LEVEL_ROOM = 1e-7
-"""Relative: the level LP may cost so much more than the other one, or rounding would make it infeasible."""
+"""Relative: the cost limit of the level LP exceeds the first LP's optimum by this, since rounding could make
+it infeasible."""
 MIP_SECONDS = 2.0
-"""For the MIP of one choice: columns found meanwhile would be worth more than its optimum (water, n = 100 and
-400, after 20 s: 43 and 261 with 0.5, 42 and 258 with 2, 43 and 257 with 8)."""
+"""Seconds for the MIP of one choice: columns found in this time would be worth more than its optimum (water,
+n = 100 and 400, after 20 s: 43 and 261 with 0.5, 42 and 258 with 2, 43 and 257 with 8)."""
 FULL, KEPT = 40, 20
-"""Columns per component at which the pool is thinned out, and what is kept: the LP grows with it."""
+"""Number of columns per component at which the pool is reduced, and the number that is kept: the LP grows
+with it."""
 POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
-"""Of a descent from a new incumbent: near it, for no more of the time left, and few outer steps."""
+"""Limits of a descent from a new incumbent: a radius near it, a share of the time left, and few outer
+steps."""
 MOST_POINTS = 200
-"""Of those that were searched before, evenly spread, as first columns: descents leave thousands, which take
-longer to look at than the pricing that makes better ones (wine)."""
+"""Number of earlier points, evenly chosen, that become the first columns: descents leave thousands, and using
+them all takes longer than the pricing that finds better ones (wine)."""
 STARTS = 4
-"""Kinds of points where pricing begins, in turn: a cycle of rounds has been at all of them."""
+"""Kinds of starting points of pricing, in turn: a cycle of rounds has used all of them."""
 SETTLED = 1e-4
-"""Relative: prices for a proof are settled where a cycle of rounds takes less off the LP's value."""
+"""Relative: prices for a proof are settled when a cycle of rounds lowers the LP's value by less."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class ColumnGeneration:
     """None: until the time is over or `patience` restricted masters brought nothing."""
     patience: int = 25
     steps: int = 7
-    """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
+    """Sequential-LP steps of one pricing round: each makes columns, and the prices soon change."""
     mip_every: int = 4
     """Rounds from one restricted master to the next: the pool has to grow in between."""
 
@@ -101,8 +104,8 @@ class ColumnGeneration:
 
 
 def column_prices(context: SolveContext) -> ColumnGenerationRun:
-    """Columns for a proof; made once (see `SolveContext.once`). A column of one component is one of all that
-    are like it."""
+    """Columns for a proof; made once (see `SolveContext.once`). A column of one component is a column of all
+    similar components."""
     alike = [kind.columns for kind in context.once(component_kinds)]
     return ColumnGenerationRun(context, context.once(scaled_problem), ColumnGeneration(), alike)
 
@@ -128,7 +131,7 @@ class ColumnGenerationRun:
         self._polished: FloatArray | None = None
         self._prices = np.zeros(self.pool.limit.size)
         self._rounds, self._values = 0, list[float]()
-        """Rounds for a proof, and the LP's values before those since columns came from elsewhere."""
+        """Rounds for a proof, and the LP's values before the rounds since columns came from elsewhere."""
         points = context.archive.points
         for z in points[:: 1 + len(points) // MOST_POINTS]:
             self._keep(z)
@@ -137,12 +140,12 @@ class ColumnGenerationRun:
                 self._keep(self._completed(first))
 
     def _completed(self, z: FloatArray) -> FloatArray:
-        """A point with what the predictors say."""
+        """A point with its outputs set to the predictors' answers."""
         networks = self._scaled.networks
         return np.asarray(networks.with_predictions(z[None], networks.values(z))[0])
 
     def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """(R,) by the LP, after some more rounds of columns, as long as these bring something; None while a
+        """(R,) prices of the LP, after some more rounds of columns, as long as these gain; None while a
         component has no column."""
         self.context = context
         for _ in range(rounds):
@@ -156,18 +159,18 @@ class ColumnGenerationRun:
 
     @property
     def _settled(self) -> bool:
-        """Whether the last cycle of rounds has brought little."""
+        """Whether the last cycle of rounds gained little."""
         if len(self._values) <= STARTS or not np.isfinite(self._values[-1 - STARTS]):
             return False
         return self._values[-1 - STARTS] - self._values[-1] <= SETTLED * (1.0 + abs(self._values[-1]))
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices."""
+        """(C,) the cost of the cheapest column of each component at these prices."""
         return self.pool.least_costs(prices)
 
     def add(self, z: FloatArray) -> int:
-        """A point's components as columns, and what a descent makes of it: a proof has rows as loose as the
-        check, the pool has not. Says how many are new."""
+        """A point's components as columns, and the result of a descent from it: a proof relaxes rows as the
+        check does, the pool does not. Returns how many are new."""
         before, budget = self.pool.size, self.context.budget
         self._keep(self._completed(z))
         cost = self._priced(1.0, self._prices)
@@ -190,7 +193,7 @@ class ColumnGenerationRun:
 
     @property
     def _highest(self) -> FloatArray:
-        """(R,) what a unit of a row costs at most."""
+        """(R,) the largest cost of a unit of a row."""
         dearest = float(np.max(np.abs(self.pool.cost), initial=0.0))
         return highest((dearest or 1.0) / self.pool.scale)
 
@@ -215,13 +218,14 @@ class ColumnGenerationRun:
         return float("nan") if found is None else found.value + self._scaled.host.offset
 
     def _choice_due(self, number: int) -> bool:
-        """After two rounds, for a first point; then every few, and in the last one."""
+        """When to choose: after two rounds, for a first solution; then every few rounds, and in the last
+        one."""
         options = self._options
         last = options.rounds is not None and number == options.rounds - 1
         return number == 1 or last or number % options.mip_every == options.mip_every - 1
 
     def _prices_of(self, found: Relaxation | None, number: int, budget: Budget) -> tuple[float, FloatArray]:
-        """On the cost and on rows: of the LP; in odd rounds, and where those vanish, of the level LP."""
+        """Prices on the cost and on rows: of the LP; in odd rounds, and if those vanish, of the level LP."""
         if found is None:
             return 1.0, np.zeros(self.pool.limit.size)
         vanished = np.max(found.prices * self.pool.scale, initial=0.0) < VANISHED
@@ -232,7 +236,8 @@ class ColumnGenerationRun:
         return 1.0, found.prices
 
     def _start(self, found: Relaxation | None, number: int) -> FloatArray | None:
-        """Where pricing begins: the incumbent, the least active point, the LP's solution or by chance."""
+        """The start of pricing: the incumbent, the least active point, the LP's solution or a random
+        point."""
         least_activity, best = self._starts.least_activity(), self.context.incumbent.x
         if found is None:
             return self._starts.random() if number else least_activity
@@ -249,7 +254,7 @@ class ColumnGenerationRun:
 
     def _choose(self) -> None:
         """One column per component, from the incumbent's or the cheapest: by the LP and swaps as long as that
-        helps, else by a MIP."""
+        gains, otherwise by a MIP."""
         context, pool = self.context, self.pool
         before, known = context.incumbent.x, self._known_columns()
         found = self._relaxed(context.budget)
@@ -266,7 +271,7 @@ class ColumnGenerationRun:
             choice.relax(found.prices, context.budget)
             self._offer(choice, base, "greedy")
             if context.incumbent.x is not before:
-                return  # the pool is still getting better: more columns are worth more than a MIP
+                return  # the pool still improves: more columns are worth more than a MIP
             choice.decide(context.budget.part(MIP_SECONDS), 0.0)
             self._offer(choice, base, "master")
         self._polish()
@@ -277,7 +282,7 @@ class ColumnGenerationRun:
         self.context.incumbent.offer(z, source)
 
     def _known_columns(self) -> IntArray:
-        """(C,) the incumbent's columns; -1 where it has none."""
+        """(C,) the incumbent's columns; -1 for missing ones."""
         best = self.context.incumbent.x
         if best is None:
             return np.full(self._components.count, -1)
@@ -293,7 +298,7 @@ class ColumnGenerationRun:
         self._polished = self.context.incumbent.x
 
     def _thin_pool(self) -> None:
-        """Keep the columns with the least reduced cost, those in use and the incumbent's."""
+        """Keep the columns with the least reduced cost, the used ones and the incumbent's."""
         pool = self.pool
         found = self._relaxed(self.context.budget) if pool.size >= FULL * self._components.count else None
         if found is None:

@@ -1,7 +1,7 @@
 """Components that are samples of networks over closed-form sets, at prices of the rows they share.
 
-Components have one sample each. At prices on the rows that couple them every component stands alone, and
-costs at least what its moves cost, and its output:
+Components have one sample each. At prices on the rows that couple them the components are independent, and
+each costs at least the cost of its moves and its output:
 
     a class    the least of the other class's cost and of its own, where it needs moves that reach it
     a value    the least of moves and network together
@@ -32,7 +32,7 @@ from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 from dovetail.structure.structure import Structure
 
 LOOKED_AT = 8
-"""Components that stand for all of them until a proof begins: mostly they are alike."""
+"""Components that represent all of them until a proof begins: most are similar."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +57,11 @@ class Priced:
     other: FloatArray
     base: FloatArray
     least: FloatArray
-    """(K,) what a target's value is never below, without a search."""
+    """(K,) lower bounds of the targets' values, without a search."""
     asked: IntArray
-    """Those whose search may pay."""
+    """The targets whose search may raise the bound."""
     targets: Targets | None
-    """Of the asked ones."""
+    """For the asked targets."""
     first: BoolArray
     """(K,) of a class: whether the condition is that of class 1."""
 
@@ -72,7 +72,7 @@ class Priced:
 
     @property
     def worth(self) -> float:
-        """The least that an asked one's cheaper class saves; 1 of values, which have no classes."""
+        """The least saving of an asked component's cheaper class; 1 for values, which have no classes."""
         saved = (self.other - self.base)[self.asked]
         least = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
         return least if np.isfinite(least) else 1.0
@@ -94,9 +94,9 @@ def first_ones_fit(structure: Structure, device: str) -> bool:
 
 
 def groups(structure: Structure, box: Box, room: float, device: str) -> list[Group] | None:
-    """All components in groups; None where some are no single samples of ReLU networks over such sets.
+    """All components in groups; None if some are not single samples of ReLU networks over such sets.
 
-    Points miss rows by at most `room`, and lie in the box.
+    Points violate rows by at most `room`, and are in the box.
     """
     ones, problem = structure.one_sample_each, structure.proved
     if ones is None:
@@ -119,7 +119,7 @@ def groups(structure: Structure, box: Box, room: float, device: str) -> list[Gro
 
 
 def _planes(structure: Structure, block: Block, device: str) -> NetworkPlanes | None:
-    """With the deployed network's rounding; None of one that decides among several classes as well."""
+    """Includes the deployed network's rounding; None for a network that decides among several classes."""
     planes = structure.planes(block, device, deployed=True)
     return None if planes is None or (block.classifies and planes.graph.outputs > 1) else planes
 
@@ -186,8 +186,8 @@ def _priced_class(
     lower: FloatArray,
     upper: FloatArray,
 ) -> Priced:
-    """The class that costs less is worth a search, or the only one that the bounds of the output allow: the
-    other one may be had by the least moves."""
+    """The class that costs less needs a search, or the only one that the bounds of the output allow: the
+    other class may be reached by the least moves."""
     on_output = cost[outputs]
     may_be_0, may_be_1 = lower[outputs] < 0.5, upper[outputs] > 0.5
     first = np.where(may_be_0 & may_be_1, on_output <= 0.0, may_be_1)
@@ -202,7 +202,7 @@ def _priced_class(
         device = moves.device
         chosen = torch.as_tensor(asked, device=device)
         limit = torch.as_tensor(cutoff[asked], device=device)
-        dearest = (moves.abs() * group.domain.limit).sum(1)[chosen] + 1.0  # beyond it nothing is possible
+        dearest = (moves.abs() * group.domain.limit).sum(1)[chosen] + 1.0  # no point is beyond it
         limit = torch.minimum(limit, dearest)
         targets = Targets(
             group.planes,
@@ -217,7 +217,7 @@ def _priced_class(
 
 
 def _ball(domain: Moves, costs: torch.Tensor, cutoff: torch.Tensor) -> Moves:
-    """Where no row limits the moves and all of them cost something, those beyond the cutoff do not matter."""
+    """If no row limits the moves and all of them have a cost, moves beyond the cutoff do not matter."""
     if domain.most.isfinite().any() or domain.least.isfinite().any() or (costs < 0.0).any():
         return domain
     if not cutoff.isfinite().all():
@@ -232,12 +232,12 @@ class CoupledProblem(SharedRows):
 
     groups: list[Group]
     lower: FloatArray
-    """Of all columns, with what is known of classes."""
+    """Bounds of all columns, including known classes."""
     upper: FloatArray
 
     @classmethod
     def of(cls, structure: Structure, device: str = "cpu") -> CoupledProblem | None:
-        """Of all points that the check accepts; None where some component is no single sample of a ReLU
+        """For all points that the check accepts; None if some component is not a single sample of a ReLU
         network over a closed-form set."""
         rows = SharedRows.of_structure(structure)
         found = groups(structure, rows.box, TOLERANCE, device)
@@ -257,7 +257,7 @@ class CoupledProblem(SharedRows):
 
 
 def _sizes(size: FloatArray, made: list[Group]) -> FloatArray:
-    """(columns,) the largest absolute value of each; of outputs without bounds, what their networks say."""
+    """(columns,) the largest absolute value of each; for outputs without bounds, their networks' ranges."""
     size = size.copy()
     for group in made:
         outputs = np.array([part.block.outputs[part.sample] for part in group.parts])
@@ -277,12 +277,13 @@ class PricedProblem:
     constant: float
 
     def least(self, values: list[FloatArray | None]) -> FloatArray:
-        """(C,) each component costs no less, given what searches proved of the asked targets of each part."""
+        """(C,) lower bounds of each component's cost, given the results of searches for the asked targets of
+        each part."""
         found = np.full(self.problem.parts.count, -np.inf)
         for part, value in zip(self.parts, values, strict=True):
             found[part.owners] = part.bounds(value)
         return found
 
     def bound(self, values: list[FloatArray | None]) -> float:
-        """Of the objective."""
+        """The step of the objective."""
         return total(self.constant, self.least(values))

@@ -1,7 +1,8 @@
-"""Components of few kinds, each as a problem of its own: what it costs at prices, by branch and bound.
+"""Components of few kinds, each as a problem of its own: lower bounds of its cost at prices, by branch and
+bound.
 
-All that a component has counts: its rows, its integers, its networks. One tree serves all components that are
-alike, since they cost the same at any prices.
+Everything in a component counts: its rows, its integers, its networks. One tree serves all similar
+components, since they have the same cost at any prices.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import structure_of
 
 MORE = "more nodes"
-"""What ended a proof that may go on."""
+"""The result of a proof that may continue."""
 MOST_KINDS, MOST_NEURONS = 8, 120
-"""Different components, and neurons of one that may change sign: more come to nothing in a minute."""
+"""Limits on the number of different components, and of neurons that may change sign in one: larger problems
+make no progress in a minute."""
 BOX_SECONDS = 2.0
 """For LPs for the box of a component's inputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class ComponentKind:
-    """Components that are alike."""
+    """Similar components."""
 
     problem: Problem
     """The first of them, as it is written."""
@@ -53,7 +55,7 @@ class ComponentKind:
 
     @property
     def members(self) -> int:
-        """How many components are like this."""
+        """How many components are like this one."""
         return len(self.columns)
 
     def model(self, cost: FloatArray) -> Model:
@@ -73,7 +75,8 @@ class ComponentKind:
 
 
 def component_kinds(context: SolveContext) -> list[ComponentKind]:
-    """Of a solve; none where they are not few and small. Made once (see `SolveContext.once`)."""
+    """The kinds of a solve's components; none if they are too many or too large. Made once (see
+    `SolveContext.once`)."""
     structure = context.once(structure_of)
     parts = structure.parts
     if not parts.coupled or not np.all(structure.tight_box.finite[parts.shared]):
@@ -113,7 +116,7 @@ class KindProof:
         known: FloatArray,
     ) -> None:
         self._context, self._kinds, self._known = context, kinds, known.copy()
-        for kind in kinds:  # a point of one component is one of all that are like it
+        for kind in kinds:  # a point of one component is a point of all similar ones
             self._known[kind.owners] = known[kind.owners].min()
         self._constant, self._cost = rows.constant(prices), rows.cost_at(prices)
         self._least = np.full(known.size, -np.inf)
@@ -123,7 +126,7 @@ class KindProof:
 
     @property
     def lower(self) -> float:
-        """What is proved."""
+        """The proved lower bound."""
         return total(self._constant, self._least)
 
     @property
@@ -134,8 +137,8 @@ class KindProof:
     current = reachable
 
     def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool], most: int) -> str:
-        """One tree after the other, each with its part of the time, by so many more boxes at most; what ended
-        them. It may be called again to go on."""
+        """One tree after the other, each with its part of the time, by at most this number of further boxes;
+        returns why it ended. It may be called again to continue."""
         more = False
         for turn, kind in enumerate(self._kinds):
             left = len(self._kinds) - turn
@@ -153,7 +156,7 @@ class KindProof:
         enough: Callable[[], bool],
         most: int,
     ) -> bool:
-        """Whether there is more to do."""
+        """Whether any box is open."""
         tree, first = self._trees[turn], kind.owners[0]
         if tree is None:
             goal, cost = float(self._known[first]) - tolerance, self._cost[kind.columns[0]]
@@ -170,7 +173,7 @@ class KindProof:
         return len(tree) > 0
 
     def _meet(self, kind: ComponentKind, points: Sequence[FloatArray]) -> None:
-        """Points of boxes: with what the networks say there they may cost less than all before, and boxes
+        """Points of boxes: with the networks' answers there they may cost less than all before, and boxes
         that are no better are closed."""
         cost, loose = self._cost[kind.columns[0]], kind.problem.mip.loosened()
         for point in points:
@@ -182,7 +185,7 @@ class KindProof:
                 self._known[kind.owners] = float(cost @ x)
 
     def point(self) -> FloatArray:
-        """The last one that the trees have met, of all components at once."""
+        """The last point that the trees have found, of all components at once."""
         mip = self._context.problem.mip
         z = np.clip(self._point, mip.lower, mip.upper)
         return np.where(mip.integer, np.round(z), z)

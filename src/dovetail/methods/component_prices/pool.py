@@ -1,6 +1,6 @@
-"""Columns: points of single components, each true to its networks and to its private rows.
+"""Columns: points of single components, each of which satisfies its networks and private rows.
 
-Coupling rows are all read as G z <= h (an equality as two of them).
+All coupling rows have the form G z <= h (an equality is two of them).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dovetail.linearised.scaled_problem import WIDEST_AT_STAKE, ScaledProblem
 from dovetail.structure.components import NOBODY, Components
 
 ROOM = 1e-7
-"""Private rows and bounds of a column may be missed by this much: a tenth of what the check accepts, since
+"""Private rows and bounds of a column may be violated by this much: a tenth of the check's tolerance, since
 columns are added up."""
 DIGITS = 9
-"""Columns that agree in cost and scaled use to so many decimals are one: engines tell no more apart."""
+"""Columns that agree in cost and scaled use to this number of decimals are equal: engines cannot distinguish
+them."""
 SMALLEST_SCALE = 1e-6
-"""Of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
+"""The scale of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
 
 
 def shared_columns(host: Mip, components: Components, G: sp.csr_array) -> SharedColumns:
@@ -32,7 +33,7 @@ def shared_columns(host: Mip, components: Components, G: sp.csr_array) -> Shared
 
 
 def _scale(G: sp.csr_array, limit: FloatArray, scaled: ScaledProblem) -> FloatArray:
-    """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
+    """(R,) the scale of each row: the size of its limit or, if that is 0, of its sums."""
     typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST_AT_STAKE) ** 2)
     if_zero = np.where(np.abs(limit) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
     return np.asarray(np.maximum(np.abs(limit), if_zero))
@@ -80,7 +81,7 @@ class ColumnPool(Columns):
         return numbers
 
     def _keys(self, owner: IntArray, cost: FloatArray, use: FloatArray) -> list[tuple[int, bytes]]:
-        """What tells columns apart: whose they are, what they cost, what they use."""
+        """The key of columns: component, cost and use."""
         table = np.round(np.concatenate([cost[:, None], use / self.scale], axis=1), DIGITS) + 0.0
         raw, width = table.tobytes(), table.itemsize * table.shape[1]
         return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
@@ -110,13 +111,13 @@ class ColumnPool(Columns):
         return valid
 
     def least_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices of the coupling rows."""
+        """(C,) the cost of the cheapest column of each component at these prices of the coupling rows."""
         known = np.full(self.components.count, np.inf)
         np.minimum.at(known, self.owner, self.cost + self.use @ prices)
         return known
 
     def keep(self, which: IntArray) -> None:
-        """Forget all other columns."""
+        """Remove all other columns."""
         self.owner, self.cost, self.use = self.owner[which], self.cost[which], self.use[which]
         self.points = [self.points[k] for k in which]
         self._known = {key: k for k, key in enumerate(self._keys(self.owner, self.cost, self.use))}

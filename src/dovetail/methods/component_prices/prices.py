@@ -5,13 +5,13 @@
         proof        every component's least cost at these prices  ->  a bound (`shared_rows.py`)
         cheaper points that were met on the way  ->  columns
 
-Idea: an engine sees nothing of a whole problem with many networks, where one network with its own rows is
-closed soon; prices are found without any proof, and one proof at good prices is worth many at bad ones.
-Weakness: what convex combinations gain over whole columns, the bound never gets back.
+Idea: a MIP engine cannot solve the whole problem with many networks, but a single network with its own rows
+is soon proved; prices are found without any proof, and one proof at good prices is worth many at bad ones.
+Weakness: the gain of convex combinations over whole columns is lost in the bound.
 
-Who proves (an *oracle*): where components are samples of networks over closed-form sets, branching over signs
-of neurons, all components in a batch (`signs.py`); where they are of few kinds, and those sets leave out what
-counts, branch and bound of each kind as a problem of its own (`kinds.py`).
+Provers (*oracles*): if components are samples of networks over closed-form sets, branching over signs of
+neurons, all components in a batch (`signs.py`); if they are of few kinds, and those sets leave out important
+constraints, branch and bound of each kind as a problem of its own (`kinds.py`).
 """
 
 from __future__ import annotations
@@ -40,31 +40,34 @@ from dovetail.run.progress import Progress
 from dovetail.structure.structure import structure_of
 
 TOLERANCE, FINEST = 2e-3, 1e-5
-"""Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point. The
-first where objectives may be anything; as fine as the second where that brings the next whole step."""
+"""For a component, relative to the saving of its cheaper class: a search ends when its bound is this close to
+a point. The first for general objectives; refined to the second if that reaches the next whole step."""
 ENOUGH = 1e-4
-"""Relative: what is left between the bound and what columns allow is not worth another proof. Of values all
-searches together leave so much."""
+"""Relative: a smaller distance between the bound and the limit of the columns needs no further proof. For
+values, the tolerance of all searches together."""
 HALF = 0.5
-"""Of the gap that counts as closed: so much is left to all components."""
+"""Fraction of the allowed gap that all components together may leave."""
 SMOOTHING = 0.3
 """Weight of the prices with the best bound so far: the master's own jump about."""
 IDLE = 2
-"""Passes in a row that raise no bound: four more brought nothing either (water, n = 400)."""
+"""Number of passes in a row without a higher bound: four more gained nothing either (water, n = 400)."""
 MOST_COMPONENTS = 3000
-"""No proof of more of them ends in minutes."""
+"""With more of them no proof ends within minutes."""
 BEGINNING_SECONDS, BEGINNING_SHARE = 3e-4, 0.3
-"""What it takes to begin with one component (water), and the most of the time left that all may take."""
+"""Time to begin with one component (water), and the largest share of the time left for all."""
 FEW_NEURONS = 50
-"""Trees of a component close with so many; more come to nothing where signs have come to their end."""
+"""Trees of a component close with this number of neurons; with more they make no progress where signs have
+ended."""
 ROUNDING = 0.01
-"""Of a logit: where the deployed network may be off by more, the outcome says so: no time closes that gap."""
+"""Fraction of a logit: if the deployed network's error is larger, the outcome reports it, because no time
+closes that gap."""
 REPORTED = 0.05
-"""Of what is left to prove: so much more is worth a row of the trace."""
+"""Fraction of the remaining gap: a gain of this size gets a row of the trace."""
 ROUNDS, FIRST_NODES, GROWTH = 4, 1024, 4
-"""Of columns before the first proof, its nodes, and how they grow from one look at the prices to the next."""
+"""Rounds of columns before the first proof, its nodes, and their growth from one update of the prices to the
+next."""
 MOST_CERTIFIED = 20_000
-"""With more blocks the sets that they move in are not written down before a minute is over."""
+"""With more blocks the sets of their moves cannot be written down within a minute."""
 NAME = "certified prices"
 
 
@@ -72,8 +75,8 @@ class PriceSource(Protocol):
     """Columns of all components, and prices at which they are in balance."""
 
     def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """(R,) on the coupling rows, upper sides first, then lower ones, after so many more rounds of columns
-        at most; None where there are none."""
+        """(R,) prices on the coupling rows, upper sides first, then lower ones, after at most this number of
+        further rounds of columns; None if there are none."""
         ...
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
@@ -91,9 +94,9 @@ def coupled_problem(context: SolveContext) -> CoupledProblem | None:
 
 
 def applies(context: SolveContext) -> bool:
-    """Whether components look like samples whose least cost can be proved, and rows couple them.
+    """Whether components seem to be samples whose least cost can be proved, and rows couple them.
 
-    All of them are looked at when a proof begins: thousands take seconds, which it may never get.
+    All of them are examined when a proof begins: thousands take seconds, which the proof may never have.
     """
     structure = context.once(structure_of)
     coupled = structure.proved_parts.coupled and structure.proved_parts.count <= MOST_COMPONENTS
@@ -102,7 +105,7 @@ def applies(context: SolveContext) -> bool:
 
 @dataclass(frozen=True)
 class CertifiedPrices:
-    """Proves a bound; what it meets on the way becomes columns."""
+    """Proves a bound; cheaper points found on the way become columns."""
 
     batch: int = 1024
     """Nodes bounded at a time, on the CPU."""
@@ -150,7 +153,7 @@ class BlockPrices:
     uses_cluster = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """The proof where there is time, and blocks are not too many."""
+        """The proof, if there is time and blocks are not too many."""
         outcome, plan = self.pricing.solve(context), context.once(template_plan)
         if context.over or plan is None or plan.count > MOST_CERTIFIED:
             return outcome
@@ -161,7 +164,7 @@ class BlockPrices:
 
 
 def _rounding(coupled: CoupledProblem) -> str:
-    """What the rounding of deployed classifiers costs, where that is much."""
+    """The effect of deployed classifiers' rounding, if it is large."""
     of_classes = [group.slack for group in coupled.groups if group.block.classifies]
     most = max((float(slack.max(initial=0.0)) for slack in of_classes), default=0.0)
     return "" if most <= ROUNDING else f", {most:.2g} of a logit left to the network's own rounding"
@@ -179,16 +182,16 @@ class _Run:
         self._progress = Progress(context)
         self._prices = self._best_prices = np.zeros(self.rows.sides.count)
         self._proof: SignProof | KindProof | None = None
-        """That goes on."""
+        """The current proof."""
         self._asked, self._gained = 0, False
-        """How often for prices, and whether the proof that goes on has raised the bound."""
+        """The number of requests for prices, and whether the current proof has raised the bound."""
         self._idle, self._violated = 0, ""
-        """Passes since one raised the bound, and what the sets leave out and points met violate."""
+        """Passes since the last higher bound, and constraints outside the sets that known points violate."""
         self.best, self.nodes, self.passes, self.left_out = -np.inf, 0, 0, 0
 
     def once(self) -> str:
-        """Prices, and a proof at them that does as much as all before it; why there is no use in another one,
-        or nothing."""
+        """Prices, and a proof at them with as much work as all before; returns why there is no use in another
+        one, or ""."""
         context = self._context
         ended = self._priced()
         proof = self._proof
@@ -211,7 +214,7 @@ class _Run:
         return self._ended("other prices prove no more" if added else "no better solution is left")
 
     def _ended(self, why: str) -> str:
-        """Why there is no use in another proof; nothing if trees look at what signs leave out."""
+        """Why another proof would be useless; "" if trees can handle what signs leave out."""
         if not self._violated:
             return why
         kinds = self._context.once(component_kinds)
@@ -222,7 +225,7 @@ class _Run:
         return f"given up: the sets of the blocks leave out {self._violated}, which the points found violate"
 
     def end(self) -> None:
-        """Count what goes on no more."""
+        """Count a proof that does not continue."""
         if self._proof is not None:
             self._passed(self._proof)
 
@@ -234,7 +237,7 @@ class _Run:
             self._signs.nodes = self.nodes
 
     def _priced(self) -> str:
-        """New prices, unless those that are being proved promise as much; why there is no use in them."""
+        """New prices, unless those of the current proof promise as much; returns why there are none."""
         context, going = self._context, self._proof
         prices = self._source.prices(context, ROUNDS * GROWTH ** min(self._asked, 9))
         self._asked += 1
@@ -270,7 +273,7 @@ class _Run:
 
     @property
     def over(self) -> StopReason | None:
-        """Why nothing more is to be proved."""
+        """Why nothing more can be proved."""
         return self._context.over
 
     def _tolerance(self, reachable: float) -> float:
@@ -282,14 +285,14 @@ class _Run:
             if self._context.once(structure_of).classes:
                 return TOLERANCE
             left, incumbent = ENOUGH * (1.0 + abs(reachable)), self._context.incumbent
-            if self._signs is None and incumbent.x is not None:  # trees close as far as is asked for
+            if self._signs is None and incumbent.x is not None:  # trees close to the requested tolerance
                 left = HALF * incumbent.allowed_gap
             return left / count
         room = reachable - (rows.stepped(reachable) - rows.step)
         return float(np.clip(0.5 * room / count, FINEST, TOLERANCE))
 
     def raise_bound(self, value: float) -> None:
-        """Tell the incumbent, in whole steps where objectives have them."""
+        """Report the bound to the incumbent, rounded to whole steps if objectives have them."""
         if not np.isfinite(value):
             return
         value = self.rows.stepped(value)
@@ -301,13 +304,13 @@ class _Run:
 
 
 class _Watch:
-    """Says when a proof has done enough, and reports now and then."""
+    """Ends a proof when it has done enough, and reports progress."""
 
     def __init__(self, run: _Run, proof: SignProof | KindProof) -> None:
         self._run, self._proof, self._reported = run, proof, -np.inf
 
     def enough(self) -> bool:
-        """Whether all is proved that can be at these prices, up to a whole step."""
+        """Whether everything provable at these prices is proved, up to a whole step."""
         run, lower, current = self._run, self._proof.lower, self._proof.current
         if np.isfinite(lower) and not lower - self._reported < REPORTED * (current - self._reported):
             self._reported = lower

@@ -2,7 +2,8 @@
 
     bound = offset - prices'h + shared columns at their least + sum of the components' least costs
 
-holds for any prices (weak duality, `bounds/dual_value.py`); what components cost at least, others prove.
+holds for any prices (weak duality, `bounds/dual_value.py`); other modules prove the components' least
+costs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SharedRows:
     size: FloatArray
     """(columns,) the largest absolute value of each."""
     step: float
-    """Of the objective (see `objective_step`)."""
+    """The step of the objective (see `objective_step`)."""
 
     @classmethod
     def of_structure(cls, structure: Structure) -> SharedRows:
@@ -49,7 +50,7 @@ class SharedRows:
         return priced_cost(self.mip, self.G, prices)
 
     def constant(self, prices: FloatArray) -> float:
-        """Of the bound, whatever components do."""
+        """The part of the bound that does not depend on components."""
         shared = self.parts.shared
         return lagrangian_constant(self.mip, self.G, self.sides.limit, prices, shared, self.box, self.size)
 
@@ -63,7 +64,7 @@ class SharedRows:
 
 
 def total(constant: float, least: FloatArray) -> float:
-    """The bound, rounded down; none where a component has none."""
+    """The bound, rounded down; none if a component has none."""
     terms = [constant, *least.tolist()]
     if not np.all(np.isfinite(terms)):
         return -math.inf

@@ -1,8 +1,8 @@
 """Components that are samples of networks over closed-form sets: what each costs at prices, all in a batch.
 
 Of ReLU networks by branching over signs, which is bounds of thousands of nodes a second; of others, and on a
-GPU, by branching over moves. Components that ask the same are searched once. What the sets leave out
-(integers, all rows but one, bounds of outputs) may make points cheaper than any column.
+GPU, by branching over moves. Components with equal targets are searched once. The restrictions that sets
+leave out (integers, all rows but one, bounds of outputs) may make points cheaper than any column.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from dovetail.run.context import SolveContext
 from dovetail.structure.move_sets import MoveSet
 
 NUDGE = 1e-4
-"""Relative: so much farther than a point on a class's very edge, lest rounding put it on the other side."""
+"""Relative: points are moved this far beyond the border of a class, so that rounding cannot put them on the
+other side."""
 DEVICE_NODES, DEVICE_CELLS = 32768, 131072
-"""Bounded at a time on a GPU, of either search: with fewer cells it waits for Python."""
+"""Number of cells bounded at a time on a GPU, of either search: with fewer the GPU waits for Python."""
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
 VALUE_STEPS = 12

@@ -200,7 +200,7 @@ class PoolingLayer2D(Layer2D):
         self.kernel_shape, self.kernel_depth = tuple(kernel_shape), kernel_depth
 
     def kernel_module(self) -> nn.Module:
-        """Pooling, by whole kernels only if that gives the outputs."""
+        """Pooling; kernels at the end are whole if the number of outputs requires it."""
         if self.input_size[0] != 1 or self.kernel_depth != 1:
             raise UnsupportedError(
                 f"pooling over pictures of depth {self.input_size[0]} is not taken by hand, where OMLT has "
