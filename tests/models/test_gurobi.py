@@ -170,12 +170,3 @@ def test_expressions_and_matrix_expressions_are_refused(model):
     for wrong in (x + 1, 2 * x, x * x, X + 1, X.sum(), X @ X[0], "x"):
         with pytest.raises(dt.ModelError):
             foreign.key(foreign.unpack([wrong])[0])
-
-
-def test_variables_of_a_model_that_is_gone(model):
-    other = gp.Model(env=gp.Env(params={"OutputFlag": 0}))
-    x = other.addVar()
-    other.update()
-    del other
-    with pytest.raises(dt.ModelError, match="not a variable"):
-        foreign_model(model).key(x)

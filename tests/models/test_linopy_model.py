@@ -1,6 +1,5 @@
 """linopy: labels, masks and scaling come out right, and what is not taken is named."""
 
-import gc
 import warnings
 
 import linopy
@@ -153,13 +152,6 @@ def test_expressions_and_labels_are_refused(model):
             foreign.key(foreign.unpack([wrong])[0])
     with pytest.raises(dt.ModelError, match="pass the variable itself"):
         foreign.unpack(x.labels)
-
-
-def test_variables_of_a_model_that_is_gone(model):
-    entry = foreign_model(model).unpack(linopy.Model().add_variables(name="z")).item()
-    gc.collect()
-    with pytest.raises(dt.ModelError, match="no longer exists"):
-        foreign_model(model).key(entry)
 
 
 def test_made_variables_can_be_used_and_taken_back(model):

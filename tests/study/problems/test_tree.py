@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pyscipopt
 import pytest
 import torch
 
@@ -90,29 +89,6 @@ def best_by_halves(instance):
     return best
 
 
-def best_by_tables(instance):
-    """The same by a program of its own: which species goes on which cell, sterilised or not."""
-    price, money, beta, gamma = given(instance)
-    table = tables(instance)
-    _, cells, kinds = table.shape
-    model = pyscipopt.Model()
-    model.hideOutput()
-    model.setParam("limits/gap", 0.0)
-    every = list(itertools.product((0, 1), range(cells), range(kinds)))
-    q = {place: model.addVar(vtype="B") for place in every}
-    for i in range(cells):
-        model.addCons(pyscipopt.quicksum(q[z, i, k] for z in (0, 1) for k in range(kinds)) == 1)
-    model.addCons(pyscipopt.quicksum(price[k] * q[z, i, k] for z, i, k in every) <= money)
-    model.addCons(pyscipopt.quicksum(q[1, i, k] for i in range(cells) for k in range(kinds)) <= beta)
-    for k in range(kinds):
-        mine = ((z, i) for z in (0, 1) for i in range(cells))
-        model.addCons(pyscipopt.quicksum(table[z, i, k] * q[z, i, k] for z, i in mine) >= gamma[k])
-    model.setObjective(pyscipopt.quicksum(table[place] * q[place] for place in every), "maximize")
-    model.optimize()
-    assert model.getStatus() == "optimal"
-    return model.getObjVal()
-
-
 @volume("262,144 plantings times 512 sterilisations; two by two is enumerated below")
 @pytest.mark.parametrize("network", ["1x4", "2x16", "8x32", "16x64"])
 def test_three_by_three_against_enumeration(network):
@@ -122,16 +98,6 @@ def test_three_by_three_against_enumeration(network):
     result = dt.solve(instance.problem, time_limit=60, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best_by_halves(instance), rel=2e-6)
-
-
-@volume("three by three is done above")
-@pytest.mark.parametrize("seed", [1, 2])
-def test_six_by_six_against_a_program_of_its_own(seed):
-    instance = tree(6, "16x64", seed=seed, epochs=10, allow_constant=True)
-    assert np.ptp(tables(instance), axis=1).max() > 1e-3
-    result = dt.solve(instance.problem, time_limit=60, log=False)
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(best_by_tables(instance), rel=2e-6)
 
 
 def test_it_is_the_papers_model(plot):
