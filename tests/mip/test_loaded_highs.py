@@ -1,7 +1,5 @@
 """One live HiGHS object: limits that mean what they say, return codes that are looked at."""
 
-from functools import partial
-
 import highspy
 import numpy as np
 import pytest
@@ -10,9 +8,8 @@ import scipy.sparse as sp
 import dovetail as dt
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import LinearProgram
-from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.budget import Budget, StopReason
 from dovetail.run.engine import MipStatus
-from dovetail.run.turns import FIRST, Clock, Computation
 
 
 def hard_knapsack(n=70, m=40, seed=0, integer=True, **options):
@@ -126,33 +123,3 @@ def test_free_columns_beside_fixed_binaries_do_not_crash():
         live.set_objective(np.concatenate([np.full(4, 300.0), 0.01 * rng.normal(size=4)]), 0.0)
         status, _, _ = live.run(Budget(20.0), 1e-6)
         assert status in (MipStatus.OPTIMAL, MipStatus.UNBOUNDED)
-
-
-def test_a_mip_rests_where_others_work():
-    """With and without rests the same answer, and what was heard before is true."""
-    whole = hard_knapsack(n=30, m=20).run(Budget(60.0), 1e-9)
-    clock, heard = Clock(), []
-    budget = Budget(60.0).in_turns(clock)
-    live = hard_knapsack(n=30, m=20)
-    one = Computation(lambda: live.run(budget, 1e-9, heard=lambda x, bound: heard.append((x, bound))), clock)
-    turns = 0
-    while (found := one.turn(FIRST)) is None:
-        turns += 1
-    assert turns > 3 and found[0] is whole[0] is MipStatus.OPTIMAL
-    assert found[2] == pytest.approx(whole[2], rel=1e-6)
-    assert any(x is not None for x, _ in heard) and all(b <= whole[2] + 1e-6 for _, b in heard)
-
-
-def test_a_mip_that_rests_can_be_closed_and_asked_again():
-    for at_once in (False, True):
-        clock = Clock()
-        budget = Budget(60.0).in_turns(clock)
-        live = hard_knapsack()
-        one = Computation(partial(live.run, budget, 1e-12), clock)
-        assert one.turn(FIRST) is None
-        if at_once:
-            with pytest.raises(OutOfTime):
-                one.close(at_once=True)
-        else:
-            assert one.close()[0] is MipStatus.LIMIT
-        assert live.run(Budget(600.0), 0.5)[1] is not None

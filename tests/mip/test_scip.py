@@ -1,6 +1,5 @@
-"""What happens where SCIP gives up a run, and where it rests in the middle of one."""
+"""What happens where SCIP gives up a run, and where a limit of nodes ends one."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +8,9 @@ import pytest
 import dovetail as dt
 from dovetail.core.errors import EngineError
 from dovetail.mip import scip
-from dovetail.mip.answers import answer_of, loaded
 from dovetail.mip.scip import final_status
-from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.engine import MipStatus, Quadratic
-from dovetail.run.turns import FIRST, Clock, Computation
+from dovetail.run.budget import Budget
+from dovetail.run.engine import Quadratic
 from tests.conftest import sample
 
 
@@ -40,48 +37,6 @@ def test_a_run_that_it_gives_up_has_no_answer():
 def test_other_errors_are_told(reason):
     with pytest.raises(type(reason)):
         final_status(GivesUp(reason))
-
-
-def test_it_rests_where_others_work():
-    """With and without rests the same answer, and what was heard before is true."""
-    rng = np.random.default_rng(0)
-    mip = dt.Mip(
-        cost=-rng.uniform(10, 60, 30), A=rng.integers(1, 60, (20, 30)).astype(float), row_lower=-np.inf,
-        row_upper=360.0, upper=1.0, integer=True,
-    )  # fmt: skip
-    goal = Quadratic.linear(mip.cost)
-    whole = answer_of("MIP", mip, Budget(60.0), seed=0, threads=1, engine="scip")
-    clock, heard = Clock(), []
-    budget = Budget(60.0).in_turns(clock)
-    session = loaded("scip", mip, seed=0, threads=1)
-    one = Computation(lambda: session.solve(goal, budget=budget, heard=heard.append), clock)
-    turns = 0
-    while (found := one.turn(FIRST)) is None:
-        turns += 1
-    assert whole is not None and turns > 3
-    assert found.exact and found.value == pytest.approx(whole.value, rel=1e-6)
-    assert heard
-    for known in heard:
-        assert known.bound <= whole.value + 1e-6 and known.value >= whole.value - 1e-6
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_one_that_rests_can_be_closed_and_asked_again(at_once):
-    rng = np.random.default_rng(1)
-    A, cost = rng.integers(1, 60, (40, 70)).astype(float), -rng.uniform(10, 60, 70)
-    mip = dt.Mip(cost=cost, A=A, row_lower=-np.inf, row_upper=840.0, upper=1.0, integer=True)
-    clock, goal = Clock(), Quadratic.linear(mip.cost)
-    budget = Budget(60.0).in_turns(clock)
-    session = loaded("scip", mip, seed=0, threads=1)
-    one = Computation(partial(session.solve, goal, budget=budget), clock)
-    while clock.used < 3e5:
-        assert one.turn(FIRST) is None
-    if at_once:
-        with pytest.raises(OutOfTime):
-            one.close(at_once=True)
-    else:
-        assert one.close().status is MipStatus.LIMIT
-    assert session.solve(goal, budget=Budget(600.0), gap=0.5).x is not None
 
 
 def test_a_quadratic_program_that_it_gives_up_came_to_nothing(monkeypatch):
