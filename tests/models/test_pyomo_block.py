@@ -204,9 +204,7 @@ def test_a_disjunction_that_was_transformed_is_read(model):
     assert mip.integer.tolist() == [False, False, True, True]
 
 
-def test_models_without_data_or_variables(model):
-    with pytest.raises(dt.ModelError, match="no variables"):
-        foreign_model(model).read()
+def test_a_model_without_data():
     abstract = pyo.AbstractModel()
     abstract.x = pyo.Var(bounds=(0, 3))
     with pytest.raises(dt.UnsupportedError, match="create_instance"):

@@ -119,6 +119,12 @@ def test_the_optimum_is_the_one_the_tool_finds(tool, seed):
 
 
 @every_tool
+def test_a_model_without_variables_is_refused(tool):
+    with pytest.raises(dt.ModelError, match="no variables"):
+        foreign_model(tool.new()).read()
+
+
+@every_tool
 def test_columns_alone_are_the_same_columns(tool):
     _, _, _, foreign = written(tool)
     whole, columns = foreign.read(), foreign.read(rows=False)
