@@ -536,7 +536,7 @@ class _Leaves:
     @property
     def size(self) -> int:
         """Number of places for leaves."""
-        return max(1, self.value[0].size)
+        return max(1, int(self.value[0].size))
 
     def ends(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, trees, outputs) the least and the largest value of the leaves that boxes reach."""
