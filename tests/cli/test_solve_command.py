@@ -298,5 +298,5 @@ def test_a_page_that_cannot_be_made_spoils_no_other_file(plan, tmp_path, monkeyp
     names = ("solution", "report", "certificate")
     files = [f"--{name}={tmp_path / name}" for name in names]
     ran = dovetail("solve", *at_plan(plan), *files)
-    assert ran.code == 0 and "report      none: it could not be made" in ran.out
+    assert ran.code == 0 and "report      none: it could not be written" in ran.out
     assert [(tmp_path / name).exists() for name in names] == [True, False, True]

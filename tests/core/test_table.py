@@ -67,7 +67,7 @@ def test_a_part_says_what_it_needs():
 @pytest.mark.parametrize(
     ("part", "culprit"),
     [
-        (Part("one", number, ""), "number 'one' is there already"),
+        (Part("one", number, ""), "number 'one' exists already"),
         (Part("", number, ""), "name of a number is ''"),
         (Part("new", 3, ""), "number 'new': 3 makes nothing"),
     ],
@@ -96,7 +96,7 @@ def test_classes_of_methods_and_sub_solvers_are_public():
 def test_a_method_of_ones_own_has_a_name():
     dt.register_method("careful", lambda: dt.DualDecomposition(iterations=3), "three iterations")
     assert dt.solve(knapsack(), "careful", log=False).iterations <= 3
-    with pytest.raises(dt.OptionError, match="'careful' is there already"):
+    with pytest.raises(dt.OptionError, match="'careful' exists already"):
         dt.register_method("careful", dt.Auto)
     with pytest.raises(dt.OptionError, match="method 'carefull' is not known; choose auto, .*careful, or"):
         dt.solve(knapsack(), "carefull", log=False)

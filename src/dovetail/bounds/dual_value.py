@@ -14,7 +14,7 @@ from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 
-GRIDS = (2.0**30, 2.0**20, 2.0**10)
+ROUNDING_GRIDS = (2.0**30, 2.0**20, 2.0**10)
 """Multipliers rounded to fewer and fewer digits, because their sums often vanish exactly."""
 FEW_EXACT = 2000
 """Largest number of columns whose reduced cost is computed as a fraction: about 10 microseconds per entry."""
@@ -30,7 +30,7 @@ def dual_value(
     value = _value(mip, cost, offset, y, lower, upper)
     if value == -math.inf:
         value = corrected_value(mip, cost, offset, y, lower, upper)
-    for digits in GRIDS if value == -math.inf else ():
+    for digits in ROUNDING_GRIDS if value == -math.inf else ():
         value = max(value, _value(mip, cost, offset, _rounded(y, digits), lower, upper))
     return value
 
@@ -102,7 +102,7 @@ def _exact_column_parts(
 MOST_FREE, MOST_ENTRIES = 40, 20_000
 """Largest numbers of columns to correct, and of entries: fractions take 10 microseconds each, and grow."""
 
-VANISHING = 1e-9
+ZERO_COST = 1e-9
 """Reduced costs below this fraction of their terms are meant to be 0."""
 
 Numbers = Mapping[int, Fraction]
@@ -129,7 +129,7 @@ def corrected_value(
     by_column = sp.csc_array(mip.A)
     endless = np.isneginf(lower) | np.isposinf(upper)
     size = np.abs(cost) + abs(by_column).T @ np.abs(y)
-    vanishing = (size > 0.0) & (np.abs(cost - by_column.T @ y) <= VANISHING * size)  # an empty sum is 0
+    vanishing = (size > 0.0) & (np.abs(cost - by_column.T @ y) <= ZERO_COST * size)  # an empty sum is 0
     free = np.flatnonzero(endless & vanishing)
     if free.size == 0 or free.size > MOST_FREE:
         return -math.inf

@@ -29,7 +29,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.failures import expendable
 
-WEAK = 1e-7
+LOOSE_BOUND = 1e-7
 """A bound that is farther below its LP's value, relative to it, is computed a second time."""
 
 
@@ -92,7 +92,7 @@ class SafeLp:
             return LpAnswer(MipStatus.LIMIT, None, -math.inf)
         value = dual_value(self._mip, cost, offset, y, lower, upper)
         reached = float(cost @ x) + offset
-        if value < reached - WEAK * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
+        if value < reached - LOOSE_BOUND * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
             value = max(value, self._below(reached, cost, offset, y, lower, upper))
         return LpAnswer(status, np.clip(x, lower, upper), value, y)
 

@@ -55,7 +55,7 @@ class Outputs:
         ):
             if path is None:
                 continue
-            line = f"{name:<11} none: it could not be made"
+            line = f"{name:<11} none: it could not be written"
             with expendable(name):
                 try:
                     line = write(result, path)
@@ -87,7 +87,7 @@ def _falls_short(result: Result, certificate: Certificate) -> str:
     bound, sign = result.bound, -1.0 if result.facts is not None and result.facts.sense == "max" else 1.0
     assert bound is not None
     if certificate.kind is CertificateKind.SOLVER:
-        return f": the word of {certificate.source}, which `dovetail check` cannot look at again"
+        return f": reported by {certificate.source}; `dovetail check` cannot verify it"
     proved = sign * certificate.bound
     if abs(proved - bound) <= TOLERANCE * max(1.0, abs(bound)):
         return ""

@@ -17,7 +17,7 @@ from dovetail.core.problem import Problem
 
 HAIR = 1e-9
 """Relative to a feature's range: smaller distances may be rounding and are not listed."""
-NOTABLE = 0.01
+WARNING_DISTANCE = 0.01
 """Relative to a feature's range: smaller distances are recorded without a warning, because the smallest value
 of a sample is often slightly above a true minimum of 0."""
 
@@ -44,7 +44,7 @@ class Extrapolation:
     def notable(self) -> bool:
         """Whether the distance is worth a warning."""
         rounding = TOLERANCE * max(1.0, abs(self.value))
-        return self.amount > max(NOTABLE * (self.upper - self.lower), rounding)
+        return self.amount > max(WARNING_DISTANCE * (self.upper - self.lower), rounding)
 
     def __str__(self) -> str:
         named = self.feature if self.column in ("", self.feature) else f"{self.column} ({self.feature})"

@@ -145,7 +145,7 @@ class RowArrays:
             if not row.summed and families[name].width not in (1, width):
                 raise ModelError(
                     f"row {label} has family {name} with {families[name].width} columns beside one with "
-                    f"{width}; they must be as many, or one, or added up (summed=True)."
+                    f"{width}; the widths must be equal or 1, or the row summed (summed=True)."
                 )
         own: dict[str, FloatArray] = {}
         for name, values in named.items():

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
 
-TILE = 64
+COLUMNS_AT_A_TIME = 64
 """Number of columns transposed at a time, so that they stay in the cache."""
 
 
@@ -53,6 +53,6 @@ def times(matrix: sp.csr_array, X: FloatArray) -> FloatArray:
         matrix = sp.csr_array((matrix.data, indices, matrix.indptr), shape=(matrix.shape[0], used.size))
         X = X[:, used]
     transposed = np.empty((X.shape[1], len(X)))
-    for k in range(0, len(transposed), TILE):
-        transposed[k : k + TILE] = X[:, k : k + TILE].T
+    for k in range(0, len(transposed), COLUMNS_AT_A_TIME):
+        transposed[k : k + COLUMNS_AT_A_TIME] = X[:, k : k + COLUMNS_AT_A_TIME].T
     return np.asarray((matrix @ transposed).T)

@@ -98,7 +98,7 @@ class Table(Mapping[str, Part], Generic[Made]):
         if not isinstance(part.name, str) or not part.name:
             raise OptionError(f"the name of a {self.family} is {part.name!r}; give a word.")
         if part.name in self._parts:
-            raise OptionError(f"{self.family} {part.name!r} is there already; choose another name.")
+            raise OptionError(f"{self.family} {part.name!r} exists already; choose another name.")
         if not isinstance(part.source, str) and not callable(part.source):
             raise OptionError(
                 f'{self.family} {part.name!r}: {part.source!r} makes nothing; give a class, or "module:Name".'

@@ -30,7 +30,7 @@ from dovetail.run.result import Multipliers
 from dovetail.run.trace import Residual
 from dovetail.run.work import Stopwatch
 
-LEFT_OVER = 1e-6
+REPORTED_VIOLATION = 1e-6
 """A larger remaining violation after a projection is reported, because the check would not accept it."""
 NetworkStart = Literal["copies", "mip", "better"]
 """Where a network step starts: at u(k-1), at x(k), or at the better of the two for each sample."""
@@ -101,7 +101,7 @@ class BlockCoupling:
         self.u, self.f = _array(answer.u), self._decoded(answer.values)
         self.note = answer.note
         violation = float(answer.violation.max())
-        if violation > LEFT_OVER:
+        if violation > REPORTED_VIOLATION:
             self.note += (
                 f"{'; ' if self.note else ''}{self.name}: copies violate their constraints by {violation:.1e}"
             )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Layers = list[tuple[Tensor, Tensor, bool]]
 """Weight, bias, and whether a ReLU follows."""
-OFTEN = 3
+REQUESTS_BEFORE_RECORDING = 3
 """Number of requests for the same number of rows after which a recording pays."""
 RECORDINGS, MOST_ROWS = 4, 4096
 """Largest number of recordings per network, and of rows in one: beyond that kernels take longer than their
@@ -108,7 +108,7 @@ class Passes:
             return self._recordings[rows]
         self._asked[rows] = self._asked.get(rows, 0) + 1
         room = len(self._recordings) < RECORDINGS and 0 < rows <= MOST_ROWS
-        if not (self.records and room) or self._asked[rows] < OFTEN:
+        if not (self.records and room) or self._asked[rows] < REQUESTS_BEFORE_RECORDING:
             return None
         try:
             self._recordings[rows] = _Recording(self.layers, u)

@@ -77,7 +77,7 @@ def _hired(
                     f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module "
                     "that its machines have as well, or leave cluster= out."
                 ) from None
-        context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
+        context.monitor.say(f"  n_jobs: blocks stay in one process and cannot be sent to others ({reason})")
     return _hired(context, plan, options, 1)
 
 

@@ -65,7 +65,7 @@ MISSED = 1e-7
 NEAR = 3.0
 """A cut is used within this number of trust-region radii of its point. The end of a rejected step, 1 / 0.35
 radii away after the region shrank, is included; farther cuts belong to other pieces."""
-TOUCHING = 1e-9
+SAME_PIECE = 1e-9
 """Relative to max(1, |value|): a linearisation this close to the current value belongs to a linear piece that
 contains the point."""
 
@@ -312,7 +312,7 @@ class Bundle:
         if not self._kept:
             return ()
         here, values = z[networks.columns], linearisation.values
-        room = TOUCHING * np.maximum(1.0, np.abs(values))
+        room = SAME_PIECE * np.maximum(1.0, np.abs(values))
         apart = np.abs(np.array([there for there, _ in self._kept]) - here) / width[networks.columns]
         near = np.maximum.reduceat(apart, networks.first_entry[:-1], axis=1) <= NEAR * radius
         model = np.array([networks.model_values(kept, here) for _, kept in self._kept])

@@ -37,12 +37,12 @@ from dovetail.run.network_step import ends_in_probability
 from dovetail.structure.boxes import TypicalRanges, limits_within, typical_ranges
 from dovetail.structure.structure import structure_of
 
-AHEAD = 1.5
+ROUNDING_FACTOR = 1.5
 """Factor on the rounding for which room is left: the search satisfies a row exactly with the float64 copy,
 and the network's own value differs by up to half of it."""
 
 
-ABSORBED = 5e-7
+NEGLIGIBLE_ROUNDING = 5e-7
 """Half the tolerance of rows: smaller rounding makes no point infeasible."""
 MODEST = 1e-6
 """The largest change of a limit, relative to max(1, |limit|): outputs and their rounding may be much smaller
@@ -53,7 +53,7 @@ def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
     """Limits tightened by the effect of a `change` of the outputs; classes decided by a `lead` or more.
     Limits closer than twice the change move to their middle, so equalities stay."""
     mip = problem.mip
-    change = AHEAD * change
+    change = ROUNDING_FACTOR * change
     in_rows = abs(mip.A) @ change
     row_lower, row_upper = moved_in(mip.row_lower, mip.row_upper, in_rows, in_rows)
     lower, upper = moved_in(mip.lower, mip.upper, change, change)
@@ -65,7 +65,10 @@ def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
     """The blocks with classes decided by a `lead` or more."""
     return tuple(
         replace(
-            block, epsilon=max(block.epsilon, AHEAD * _distance_in_logits(block, np.max(lead[block.outputs])))
+            block,
+            epsilon=max(
+                block.epsilon, ROUNDING_FACTOR * _distance_in_logits(block, np.max(lead[block.outputs]))
+            ),
         )
         if block.classifies
         else block
@@ -107,9 +110,9 @@ def with_room(context: SolveContext) -> Problem:
     if not np.all(np.isfinite(x)):
         return problem
     change, lead = context.incumbent.rounding(x)
-    in_rows = AHEAD * (abs(mip.A) @ change)
+    in_rows = ROUNDING_FACTOR * (abs(mip.A) @ change)
     row_lower, row_upper = _tightened_limits(mip.row_lower, mip.row_upper, in_rows)
-    lower, upper = _tightened_limits(mip.lower, mip.upper, AHEAD * change)
+    lower, upper = _tightened_limits(mip.lower, mip.upper, ROUNDING_FACTOR * change)
     sides = ((row_lower, mip.row_lower), (row_upper, mip.row_upper), (lower, mip.lower), (upper, mip.upper))
     if all(np.array_equal(moved, own) for moved, own in sides):
         return problem.derived(mip, decided(problem, lead))
@@ -120,7 +123,7 @@ def with_room(context: SolveContext) -> Problem:
 
 
 def _tightened_limits(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
-    by = np.where(by > ABSORBED, by, 0.0)
+    by = np.where(by > NEGLIGIBLE_ROUNDING, by, 0.0)
     up, down = (np.minimum(by, MODEST * np.maximum(1.0, np.abs(limit))) for limit in (lower, upper))
     return moved_in(lower, upper, up, down)
 
@@ -134,7 +137,7 @@ def _has_points(mip: Mip, context: SolveContext) -> bool:
     return answer is not None and answer.x is not None
 
 
-SPREAD_POINTS = 16
+SAMPLE_POINTS = 16
 """Number of random points of the box at which the spread of each value is measured (to about a fifth)."""
 SMALLEST_SPREAD = 1e-3
 """Relative to the largest value: a nearly constant output still gets a unit."""
@@ -219,7 +222,7 @@ def scaled_problem(context: SolveContext) -> ScaledProblem:
 def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: int) -> FloatArray:
     """Standard deviation of each output's value over the box, at least a thousandth of its size."""
     rng = np.random.default_rng(seed)
-    Z = ranges.lower + rng.random((SPREAD_POINTS, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
+    Z = ranges.lower + rng.random((SAMPLE_POINTS, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
     Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
     values = networks.values(Z)
     spread = np.maximum(values.std(axis=0), SMALLEST_SPREAD * np.abs(values).max(axis=0))

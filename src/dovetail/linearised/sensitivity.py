@@ -27,7 +27,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.work import Stopwatch
 
-TRUST = 1e-3
+TRUST_RADIUS = 1e-3
 """Relative to an input's value, or to 1: how far it may move from the point, so that the linearisation stays
 meaningful."""
 REPAIRS, REPAIRED = 4, 0.01
@@ -77,7 +77,7 @@ def _linear(problem: Problem, x: FloatArray) -> tuple[IntArray, sp.csr_array, Fl
         (np.ones(outputs.size), (np.arange(outputs.size), outputs)), shape=(outputs.size, columns)
     )
     trust = np.full(columns, np.inf)
-    trust[networks.inputs] = TRUST * (1.0 + np.abs(x[networks.inputs]))
+    trust[networks.inputs] = TRUST_RADIUS * (1.0 + np.abs(x[networks.inputs]))
     trust[problem.mip.integer] = trust[networks.outputs[networks.classes]] = 0.0
     return outputs, sp.csr_array(unit - networks.jacobian(linear)[regressions]), trust
 

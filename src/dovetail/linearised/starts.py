@@ -19,7 +19,7 @@ EARLY = 6
 """Number of starts before half of them are near the incumbent."""
 PERTURBATIONS = (0.1, 0.25, 0.5)
 """Distances of such starts from the incumbent towards a random point, as fractions."""
-VERTICES = 48
+KEPT_VERTICES = 48
 """Number of the last vertices kept to combine: about twenty starts' worth."""
 CANDIDATES = (4, 16, 64)
 """Numbers of combinations compared for one start: an evaluation costs little beside a descent, but the best
@@ -43,7 +43,7 @@ class Starts:
                 scaled.host.relaxed(), nothing, seed=context.seed, threads=context.threads
             )
         self._least_activity: FloatArray | None = None
-        self._vertices: deque[FloatArray] = deque(maxlen=VERTICES)
+        self._vertices: deque[FloatArray] = deque(maxlen=KEPT_VERTICES)
         self._merit = CompletedMerit(scaled)
 
     def __iter__(self) -> Iterator[tuple[FloatArray, str]]:

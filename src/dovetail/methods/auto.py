@@ -54,7 +54,7 @@ HEAD_START = 500_000
 predictors whose answers are in its tables. Nine such problems of the zoo take as much work with 0, 0.5 and 2
 s; a table of 480 answers takes 0.13 s, and sites with 15 binaries had no good solution for 6 s with 2 s."""
 
-COUNTED = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
+COUNT_PATTERN = re.compile(r"\{(\w+)\} (\w+)s(?=:| of)")
 """A number of things not followed by a verb, which would have to agree."""
 
 
@@ -357,6 +357,6 @@ class _Plan:
 
 def in_words(why: str, facts: Facts) -> str:
     """The reason with its facts, for example "4,156 cuts: ..." or "1 sample of ..."."""
-    why = COUNTED.sub(lambda found: several(getattr(facts, found[1]), found[2]), why)
+    why = COUNT_PATTERN.sub(lambda found: several(getattr(facts, found[1]), found[2]), why)
     named = {name: getattr(facts, name) for _, name, _, _ in Formatter().parse(why) if name}
     return why.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in named.items()})

@@ -56,7 +56,7 @@ INTEGER_LENGTH = 10.0
 """The unit of an integer's moves, in widths: see `_lengths`."""
 PROBES = 16
 """Number of points at growing distance from the middle that are tried without a feasible start."""
-IMPROVED = 0.99
+PROGRESS_RATIO = 0.99
 """A residual below this fraction of the smallest so far counts as progress."""
 
 
@@ -340,7 +340,7 @@ class _ProgressTest:
         self._best_residual = np.inf
 
     def __call__(self, row: Row) -> bool:
-        gained = bool(row.source) or row.primal < IMPROVED * self._best_residual
+        gained = bool(row.source) or row.primal < PROGRESS_RATIO * self._best_residual
         if gained:
             self._best_residual = min(self._best_residual, row.primal)
         return gained

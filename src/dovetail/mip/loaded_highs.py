@@ -45,7 +45,7 @@ FOREVER = 1e9
 SMALL_COST, LARGE_COST = 1e-3, 1e6
 """Objectives with largest costs outside of these are scaled: small costs are within tolerances, large ones
 lose digits."""
-LONG_LP = 50_000
+MANY_LP_ENTRIES = 50_000
 """LPs with more nonzeros may run for seconds and get the callback that lets Ctrl-C in."""
 
 _Status = highspy.HighsModelStatus
@@ -167,7 +167,7 @@ class LoadedHighs:
         ):
             self._require_ok(self._highs.setOptionValue(option, value), f"option {option}")
         self._require_ok(_pass_program(self._highs, program), "the model")
-        if self.is_mip or program.A.nnz > LONG_LP:
+        if self.is_mip or program.A.nnz > MANY_LP_ENTRIES:
             self._highs.cbMipInterrupt += self._callback.look
             self._highs.cbSimplexInterrupt += self._callback.look
             self._highs.cbMipImprovingSolution += self._callback.better

@@ -21,7 +21,7 @@ POLL_SECONDS = 0.02
 """Seconds between two looks at the clock."""
 GRACE_SECONDS = 1.0
 """Seconds that work may still take after a request to end: the LP of a node is not interrupted."""
-ASK = 0.01
+ASK_SECONDS = 0.01
 """Processor seconds after which work in turns may rest: a rest takes two switches of threads, 0.1 ms."""
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class TurnTaker:
     def look(self) -> None:
         """A point at which the work may pause: if it is time, the waiting thread runs its task."""
         self._took = time.thread_time()
-        if self._took - self._counted >= ASK:
+        if self._took - self._counted >= ASK_SECONDS:
             self._mailbox.ask(self._counted_task)
 
     def end(self) -> None:

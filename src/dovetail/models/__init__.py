@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # this table is read by the command line: it must not load nu
 
 MODELS: Table[ForeignModel] = Table(
     "model",
-    "models that stay where they are",
+    "modelling tools",
     Part(
         "dovetail.Problem",
         "dovetail.models.own:OwnModel",

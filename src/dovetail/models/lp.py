@@ -228,7 +228,7 @@ class _Parser:
         while self._tokens.next.kind != "stop":
             token = self._tokens.take()
             if token.kind not in readers:
-                raise self._tokens.wrong(token, f"has {shown(token.word)} where no section is")
+                raise self._tokens.wrong(token, f"has {shown(token.word)} where a section must begin")
             if token.kind in seen or (seen and seen[-1] == "end"):
                 raise self._tokens.wrong(token, f"begins {shown(token.word)} a second time or behind the end")
             if not seen and token.kind != "objective":
@@ -418,7 +418,7 @@ class _Parser:
                 raise self._tokens.wrong(token, f"has {shown(token.word + ahead.word)}, which is no number")
         value = float(token.word)
         if math.isinf(value):
-            raise self._tokens.wrong(token, f"has {shown(token.word)}, which is beyond all numbers")
+            raise self._tokens.wrong(token, f"has {shown(token.word)}, which is too large for a number")
         return value
 
     def _known(self, name: bytes) -> bytes:

@@ -23,8 +23,8 @@ Fields = Callable[[bytes], list[bytes]]
 ORDER = (b"NAME", b"OBJSENSE", b"ROWS", b"COLUMNS", b"RHS", b"RANGES", b"BOUNDS", b"ENDATA")
 NEEDED = (b"ROWS", b"COLUMNS", b"ENDATA")
 SENSES = (b"MAX", b"MAXIMIZE", b"MAXIMISE", b"MIN", b"MINIMIZE", b"MINIMISE")
-NUMBERED = (b"UP", b"LO", b"FX", b"LI", b"UI", b"SC")
-BARE = (b"FR", b"MI", b"PL", b"BV")
+BOUNDS_WITH_NUMBER = (b"UP", b"LO", b"FX", b"LI", b"UI", b"SC")
+BOUNDS_WITHOUT_NUMBER = (b"FR", b"MI", b"PL", b"BV")
 """Kinds of bounds without a number, and with one."""
 PLACES = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 """Positions of the words in the fixed format, where names may hold blanks."""
@@ -224,9 +224,9 @@ class _Scan:
     def _bound(self, words: list[bytes]) -> None:
         kind, *rest = words
         value = None
-        if kind in NUMBERED and len(rest) in (2, 3):
+        if kind in BOUNDS_WITH_NUMBER and len(rest) in (2, 3):
             value = rest.pop()
-        elif kind in BARE and len(rest) in (1, 2, 3):
+        elif kind in BOUNDS_WITHOUT_NUMBER and len(rest) in (1, 2, 3):
             value = rest.pop() if len(rest) == 3 else None  # some programs write a name here nevertheless
         else:
             raise self._wrong("is no kind of bound with a column, and a number where it takes one")

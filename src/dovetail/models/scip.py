@@ -36,7 +36,7 @@ from dovetail.core.special_constraints import Indicator, SpecialConstraints, log
 
 KINDS = frozenset({"SOS1", "SOS2", "cardinality", "xor"})
 
-BY_HAND = "write it with binary variables and linear constraints"
+REWRITE_ADVICE = "write it with binary variables and linear constraints"
 """What to do about a constraint that is not supported."""
 
 _VARIABLE = re.compile(r"<x(\d+)>")
@@ -50,7 +50,7 @@ REFUSED = {
     "disjunction": ("a disjunction", "write it with one indicator constraint for each part"),
     "bounddisjunction": ("a disjunction of bounds", "write it with one indicator constraint for each part"),
     "conjunction": ("a conjunction", "add its parts one by one"),
-    "cumulative": ("a cumulative constraint", BY_HAND),
+    "cumulative": ("a cumulative constraint", REWRITE_ADVICE),
     "pseudoboolean": ("a pseudo-Boolean constraint", "write its products with addConsAnd"),
     "nonlinear": (
         "neither linear nor quadratic",
@@ -263,7 +263,7 @@ def _read(name: str, kind: str, text: str) -> ListedConstraint:
     if kind not in KINDS or not variables or len(variables) != text.count("<") - text.count("<="):
         raise UnsupportedError(
             f"the constraint {name} is one that SCIP writes down as {text!r}, which dovetail cannot read; "
-            f"{BY_HAND}."
+            f"{REWRITE_ADVICE}."
         )
     if kind.startswith("SOS"):
         return ListedConstraint(name, kind, variables, int(kind[-1]))

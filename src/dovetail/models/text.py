@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from dovetail.core.errors import ModelError
 from dovetail.core.files import Meter
 
-MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of a gzip file, by which HiGHS recognises it too."""
 LONGEST_LINE = 1 << 22
 """Largest number of bytes of a line. Some programs write a whole objective into one line."""
@@ -38,7 +38,7 @@ def unpacked(path: Path, meter: Meter) -> Iterator[Path]:
     """A plain file with the same text: the file itself, or a temporary unpacked one."""
     try:
         with path.open("rb") as file:
-            packed = file.read(2) == MAGIC
+            packed = file.read(2) == GZIP_MAGIC
         if not packed:
             meter.add_bytes(path.stat().st_size, "the file has")
             yield path
@@ -87,7 +87,7 @@ def _require_text(whole: list[bytes], rest: bytes, piece: bytes, before: int, me
     for k, line in enumerate([*whole, rest]):
         if CONTROL.search(line):
             raise ModelError(
-                f"{meter.name}: line {before + k + 1} holds characters that are no text; it is damaged."
+                f"{meter.name}: line {before + k + 1} has characters that are not text; the file is damaged."
             )
         if len(line) > LONGEST_LINE:
             raise ModelError(f"{meter.name}: line {before + k + 1} is longer than {LONGEST_LINE} characters.")

@@ -36,7 +36,7 @@ from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBloc
 
 ROUNDS = 20
 """Number of Gauss-Newton steps: it converges in a few, or not at all across many pieces of a network."""
-MET = 1e-9
+ROW_TOLERANCE = 1e-9
 """A row is satisfied if it is violated by less: the tolerance of engines."""
 STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
 """Fractions of a step that are tried in turn."""
@@ -71,7 +71,7 @@ def project(block: NetworkBlock, u: Tensor) -> Tensor:
     u = into_box(block, u)
     if block.rows is None:
         return u
-    wrong = violation(block, u, values_only(block, u)) > MET
+    wrong = violation(block, u, values_only(block, u)) > ROW_TOLERANCE
     if not bool(wrong.any()):
         return u
     u = u.clone()
@@ -85,7 +85,7 @@ def _repaired(block: NetworkBlock, u: Tensor) -> Tensor:
     worst = violation(block, u, values_only(block, u))
     for _ in range(ROUNDS):
         moved, now = _gauss_newton(block, block.rows, u, worst)
-        better = (now < worst) & (worst > MET)
+        better = (now < worst) & (worst > ROW_TOLERANCE)
         if not bool(better.any()):
             break
         u = torch.where(better.unsqueeze(1), moved, u)
@@ -101,7 +101,7 @@ def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> 
     J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer
     step = _shortest_step(block, u, J, residual) * block.scale
     best_u, best_worst = u.clone(), worst.clone()
-    waiting = worst > MET
+    waiting = worst > ROW_TOLERANCE
     for length in STEP_LENGTHS:
         trial = into_box(block, torch.where(waiting.unsqueeze(1), u + length * step, u))
         now = violation(block, trial, values_only(block, trial))

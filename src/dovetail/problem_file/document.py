@@ -78,7 +78,7 @@ class Document:
 
 
 BLANK = re.compile(r"[ \t]*")
-BETWEEN = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+BLANKS_AND_COMMENTS = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 """Text that may stand between entries: blanks, line ends, comments."""
 KEY = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[A-Za-z0-9_-]+")
 STRING = re.compile(
@@ -105,13 +105,13 @@ class _TomlScan:
 
     def run(self) -> dict[Place, int]:
         prefix: Place = ()
-        self._skip(BETWEEN)
+        self._skip(BLANKS_AND_COMMENTS)
         while self._at < len(self._text):
             if self._next_is("["):
                 prefix = self._header()
             else:
                 self._pair(prefix)
-            self._skip(BETWEEN)
+            self._skip(BLANKS_AND_COMMENTS)
         return self._lines
 
     def _header(self) -> Place:
@@ -175,10 +175,10 @@ class _TomlScan:
         end."""
         self._at += 1
         for entry in count():
-            self._skip(BETWEEN)
+            self._skip(BLANKS_AND_COMMENTS)
             if self._next_is(","):
                 self._at += 1
-                self._skip(BETWEEN)
+                self._skip(BLANKS_AND_COMMENTS)
             if self._next_is(end):
                 break
             yield entry

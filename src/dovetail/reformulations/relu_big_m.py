@@ -142,7 +142,7 @@ class SampleRows:
 SMALL = 1e-12
 """Outputs with a smaller error stay equations, which engines prefer: such an error is far below the
 tolerance 1e-6 of rows. Its effect on the objective is subtracted from the bound."""
-VISIBLE = 1e-7
+EQUATION_ERROR = 1e-7
 """With a larger error a point of the rows for a bound may violate the rows of the problem, so that points
 need rows of their own. A tenth of the tolerance of 1e-6."""
 
@@ -174,7 +174,8 @@ def _apart(layers: ReluLayers, problem: Problem) -> bool:
     """Whether points need rows of their own, because rows for a bound allow violations."""
     read = read_elsewhere(problem)
     return any(
-        piece.block.classifies or np.any((piece.slack > VISIBLE) & read[piece.block.outputs[piece.samples]])
+        piece.block.classifies
+        or np.any((piece.slack > EQUATION_ERROR) & read[piece.block.outputs[piece.samples]])
         for piece in layers.pieces
     )
 

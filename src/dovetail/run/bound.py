@@ -17,7 +17,7 @@ from dovetail.report.gains import HAIR
 
 DEFAULT_GAP = 1e-4
 """Relative, as in Gurobi, HiGHS and CPLEX."""
-LAST_DIGIT = 1e-9
+SMALLEST_GAP = 1e-9
 """Relative: the gap for `gap=0`, because sums of float64 numbers are not more exact."""
 
 
@@ -105,11 +105,11 @@ class GapLimit:
     @property
     def of_engine(self) -> float:
         """The relative gap for a MIP engine: half of ours, because its tolerances take a part."""
-        return 0.5 * max(self.relative, LAST_DIGIT)
+        return 0.5 * max(self.relative, SMALLEST_GAP)
 
     def allowed(self, objective: float) -> float:
         """The allowed distance of a bound from `objective`."""
-        return max(max(self.relative, LAST_DIGIT) * abs(objective), self.absolute, HAIR)
+        return max(max(self.relative, SMALLEST_GAP) * abs(objective), self.absolute, HAIR)
 
     def met(self, objective: float, bound: float) -> bool:
         """Whether a bound is close enough."""

@@ -99,7 +99,7 @@ IMPROVING_SHARE = 0.02
 """Fraction of the time left: an LP improves a passing point only if it takes no longer."""
 
 
-CLEARLY = 1e-5
+LP_VIOLATION = 1e-5
 """Relative: smaller violations are left to an LP, whose tolerance is a tenth of this."""
 
 
@@ -335,9 +335,9 @@ class RepairBounds:
         np.maximum.at(lower, self._column, np.where(rises, needed, allowed) / self._a)
         np.minimum.at(upper, self._column, np.where(rises, allowed, needed) / self._a)
         smallest, largest = (np.bincount(self._row, of, len(low)) for of in self._terms(lower, upper))
-        room = CLEARLY * (1.0 + np.abs(fixed))
+        room = LP_VIOLATION * (1.0 + np.abs(fixed))
         missed = (smallest - high > room) | (low - largest > room)
-        crossed = (lower - upper > CLEARLY * (1.0 + np.abs(lower))) & ~self._kept
+        crossed = (lower - upper > LP_VIOLATION * (1.0 + np.abs(lower))) & ~self._kept
         return bool(np.any(missed) or np.any(crossed))
 
     def _terms(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -39,7 +39,7 @@ USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 """Torch's words for a lack of memory on CPUs and GPUs, in a `RuntimeError`."""
 AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
-HOME = str(Path(__file__).parents[1]) + os.sep
+DOVETAIL_FOLDER = str(Path(__file__).parents[1]) + os.sep
 """Parts of the paths of torch's and dovetail's code."""
 
 
@@ -179,7 +179,7 @@ def _in_users_gradient(error: BaseException) -> bool:
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
     begin = next((i for i, file in enumerate(files) if AUTOGRAD in file), len(files))
     inside = [file for file in files[begin:] if TORCH not in file]
-    return bool(inside) and not any(file.startswith(HOME) for file in inside)
+    return bool(inside) and not any(file.startswith(DOVETAIL_FOLDER) for file in inside)
 
 
 def strict() -> bool:

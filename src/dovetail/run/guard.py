@@ -30,7 +30,7 @@ from dovetail.run.failures import users_code
 BEGIN, END = 0.5, 1.0
 """Seconds after the end within which a call may still begin, and should end: the last points of an engine
 still pass the check, and a limit is kept within two seconds."""
-BEHIND = "_dovetail_predictor_behind_the_guard"
+COUNT_ATTRIBUTE = "_dovetail_predictor_behind_the_guard"
 """The attribute of a guarded predictor that holds the owner's predictor."""
 COMPUTED = ("layers", "program", "quadratic", "trees")
 """Fields of descriptions that are computed on request: once per solve."""
@@ -40,7 +40,7 @@ COUNT = "_dovetail_count"
 
 def unguarded(predictor: Predictor) -> Predictor:
     """The owner's predictor, for other processes, which have another clock."""
-    behind: Predictor = getattr(predictor, BEHIND, predictor)
+    behind: Predictor = getattr(predictor, COUNT_ATTRIBUTE, predictor)
     return behind
 
 
@@ -56,7 +56,7 @@ def _ignore_count(rows: int) -> None:
 
 def arrived(block: Block) -> Block:
     """A block in another process, without a clock; its exceptions are marked in that process."""
-    if hasattr(block.predictor, BEHIND):  # the call is still running
+    if hasattr(block.predictor, COUNT_ATTRIBUTE):  # the call is still running
         return block
     return replace(block, predictor=Guard(Budget()).of(block.predictor))
 
@@ -143,7 +143,7 @@ class Guard:
             copied.predict_tensor = twin.predict_tensor = self._counted(self._guarded(plain.predict_tensor))
         snapshot = self._guarded(copied.snapshot, self._copying)
         twin.snapshot = cache(lambda device: self._counted(self._guarded(snapshot(device))))
-        setattr(twin, BEHIND, predictor)
+        setattr(twin, COUNT_ATTRIBUTE, predictor)
         setattr(twin, COUNT, self._count)
         guarded: Predictor = twin
         return guarded

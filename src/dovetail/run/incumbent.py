@@ -171,9 +171,9 @@ class Incumbent:
 
     def _gained_here(self) -> float | None:
         """The gain of the best point from violating constraints."""
-        return self._known_here("gained", self.gained_by_missing)
+        return self._cached_here("gained", self.gained_by_missing)
 
-    def _known_here(self, name: str, ask: Callable[[FloatArray], float | None]) -> float | None:
+    def _cached_here(self, name: str, ask: Callable[[FloatArray], float | None]) -> float | None:
         """A cached answer about the best point."""
         assert self.x is not None
         x, answer = self._known.get(name, (None, None))
@@ -194,7 +194,7 @@ class Incumbent:
             return
         if not self.completion.has_time_for_an_lp:
             return
-        worth = self._known_here("rounding", self.worth_of_rounding)
+        worth = self._cached_here("rounding", self.worth_of_rounding)
         apart = self._program.sign * self.objective - bound.value
         rounding = 0.0 if worth is None else min(worth, MOST_ROUNDING * abs(self.objective))
         if apart - rounding <= self.allowed_gap:

@@ -27,7 +27,7 @@ from dovetail.core.stated_program import StatedProgram
 from dovetail.core.template import FamilyColumns, Place, Template, column_of, entries_of, places_of
 from dovetail.run.record import read, sayable
 
-MOST_ASKED = 100_000
+MOST_CLASSIFIED = 100_000
 """Largest number of samples whose class is evaluated again and stored in a file."""
 
 MOST_ENTRIES = 5_000_000
@@ -174,7 +174,7 @@ def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
 
 def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
     """None if the rows give no starting value."""
-    if problem.stated.nonzeros > MOST_ENTRIES or block.samples > MOST_ASKED:
+    if problem.stated.nonzeros > MOST_ENTRIES or block.samples > MOST_CLASSIFIED:
         return None
     values = untouched_inputs(problem, block)
     if np.all(np.isnan(values)):
@@ -203,7 +203,7 @@ def _require_fitting(untouched: Untouched, columns: int) -> None:
         raise ValueError("the samples of a block have different shapes")
     for places in (inputs, outputs):
         if places.size and not 0 <= places.min() <= places.max() < columns:
-            raise ValueError("a block has variables that are not there")
+            raise ValueError("a block refers to variables that the problem does not have")
 
 
 def _runs(array: FloatArray | IntArray) -> list[list[float]]:
@@ -218,7 +218,7 @@ def _runs(array: FloatArray | IntArray) -> list[list[float]]:
 def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
     values, counts = [value for value, _ in runs], [int(count) for _, count in runs]
     if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
-        raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
+        raise ValueError(f"limits of {sum(counts)} columns, but the problem has {columns}")
     return np.repeat(np.array(values, dtype=kind), counts)
 
 

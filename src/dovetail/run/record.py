@@ -19,7 +19,7 @@ import numpy as np
 
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
-LATER = ("precision", "rounding", "column", "part", "evaluations")
+FIELDS_WITH_DEFAULTS = ("precision", "rounding", "column", "part", "evaluations")
 """Fields that files of earlier versions do not have: these keep their defaults."""
 
 
@@ -86,7 +86,7 @@ def _made(what: str, value: Any, kind: Any) -> Any:
         if name not in known:
             raise ValueError(f"{what} has {name!r}, which is not a key of it")
     for name in known:
-        if name not in value and name not in LATER:
+        if name not in value and name not in FIELDS_WITH_DEFAULTS:
             raise ValueError(f"{what} has no {name!r}")
     return kind(**{name: read(f"{what}.{name}", item, known[name]) for name, item in value.items()})
 

@@ -148,7 +148,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-IN_FILES = {"extrapolations": "outside"}
+NAMES_IN_FILES = {"extrapolations": "outside"}
 """Fields with another name in a file."""
 TIMES = ("incumbents", "bounds", "turns")
 """Parts of the trace that are separate lists in a file; earlier versions wrote none of the last."""
@@ -371,7 +371,7 @@ class Result:
     def to_json(self) -> str:
         """The whole result as JSON; `from_json` reads it back."""
         names = [part.name for part in fields(self) if part.name not in APART]
-        record = {"format": 1, **{IN_FILES.get(name, name): getattr(self, name) for name in names}}
+        record = {"format": 1, **{NAMES_IN_FILES.get(name, name): getattr(self, name) for name in names}}
         record |= {"trace": self.trace.rows}
         record |= {name: getattr(self.trace, name) for name in TIMES}
         record["facts"] = None if self.facts is None else self.facts.to_record()
@@ -427,7 +427,7 @@ def _read(record: Any) -> Result:
     if read("format", record["format"], int) != 1:
         raise OptionError(f"result format {record['format']!r} is not known; expected 1.")
     kinds = get_type_hints(Result)
-    names = {part.name: IN_FILES.get(part.name, part.name) for part in fields(Result)}
+    names = {part.name: NAMES_IN_FILES.get(part.name, part.name) for part in fields(Result)}
     given = {
         name: read(key, record[key], kinds[name])
         for name, key in names.items()

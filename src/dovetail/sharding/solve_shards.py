@@ -305,7 +305,7 @@ class Agreement:
                 one, two = getattr(first, side), getattr(other, side)
                 k = int(np.argmin(np.isclose(one, two, rtol=SAME, atol=0.0)))
                 if not np.isclose(one[k], two[k], rtol=SAME, atol=0.0):
-                    about = f"{side} of row {first.rows[k]}, which is that of all shards together,"
+                    about = f"{side} of row {first.rows[k]}, which is the limit for all shards together,"
                     _require_same(about, first, float(one[k]), other, float(two[k]))
         return cls(tuple(facts))
 

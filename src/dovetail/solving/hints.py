@@ -88,7 +88,7 @@ LATE, LONGER = 0.5, 4.0
 
 NO_GAP, SMALL_GAP, ROUNDING = 1e-9, 1e-3, 0.05
 """Gaps that a margin may explain; and the relative distance at which a class counts as at its margin."""
-TELL = "; with data= the result says whether the solution leaves the training data"
+DATA_ADVICE = "; with data= the result says whether the solution leaves the training data"
 """A note for hints if no training data was given."""
 
 
@@ -226,7 +226,7 @@ def _bounds(found: Finding) -> Iterator[str]:
         return
     x = found.x
     named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
-    more = "" if _has_training_data(found, told) else TELL
+    more = "" if _has_training_data(found, told) else DATA_ADVICE
     yield f"bounds for {listed(named)}: only the extrapolation of the networks limits them{more}"
 
 

@@ -27,7 +27,7 @@ from dovetail.run.processes import NotPicklable, WorkerLost, pooled
 from dovetail.solving.options import log_stream
 from dovetail.sweeping.sweep_result import COLUMNS, Case, SweepResult, SweepRow, cases_of, key_of
 
-FIX = (
+IMPORT_ADVICE = (
     "new processes import it by its name, so it has to be a function of a file: def it at the top of a "
     "module or of the program that is run (no lambda, no function in a function, nothing typed into a "
     "notebook)"
@@ -142,9 +142,11 @@ def name_of(build: Any, cases: Sequence[Case]) -> str:
     try:
         pickled = pickle.dumps(build)
     except Exception as reason:
-        raise OptionError(f"build {name!r} cannot be sent to another process ({reason}): {FIX}.") from None
+        raise OptionError(
+            f"build {name!r} cannot be sent to another process ({reason}): {IMPORT_ADVICE}."
+        ) from None
     if b"__main__" in pickled and not _main_is_a_file():
-        raise OptionError(f"build {name!r} is not in a file: {FIX}.")
+        raise OptionError(f"build {name!r} is not in a file: {IMPORT_ADVICE}.")
     _require_accepted(name, build, cases)
     return name
 

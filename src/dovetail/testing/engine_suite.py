@@ -12,7 +12,7 @@ from dovetail.core.mip import Mip
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.engine import MipEngine, MipSession, MipStatus, Quadratic
 
-PLENTY = 60.0
+AMPLE_SECONDS = 60.0
 """Seconds for one small program: an engine that needs them is stuck."""
 
 
@@ -70,7 +70,7 @@ class EngineSuite:
 
     @staticmethod
     def _optimum(session: MipSession, mip: Mip, goal: Quadratic, start: FloatArray | None) -> FloatArray:
-        answer = session.solve(goal, budget=Budget(PLENTY), gap=1e-7, start=start)
+        answer = session.solve(goal, budget=Budget(AMPLE_SECONDS), gap=1e-7, start=start)
         truth = true_minimum(mip, goal)
         assert answer.status is MipStatus.OPTIMAL
         assert answer.x is not None
@@ -86,7 +86,7 @@ class EngineSuite:
         session = self.session(mip, [0, 1])
         for w in (1.0, 3.0, 100.0, 0.01):
             goal = Quadratic(np.zeros(2), 0.0, np.array([1.0, w]), np.zeros(2))
-            x = session.solve(goal, budget=Budget(PLENTY), gap=1e-9).x
+            x = session.solve(goal, budget=Budget(AMPLE_SECONDS), gap=1e-9).x
             assert x == pytest.approx([w / (1 + w), 1 / (1 + w)], abs=1e-3)
 
     def test_bounds_for_one_solve_only(self) -> None:
@@ -95,17 +95,19 @@ class EngineSuite:
         session = self.session(mip, [0])
         goal = Quadratic(np.ones(2), 0.0, np.array([1.0, 0.0]), np.zeros(2))
         fixed = (np.array([2.0, 0.0]), np.array([2.0, 5.0]))
-        assert session.solve(goal, budget=Budget(PLENTY), bounds=fixed).value == pytest.approx(4.0, abs=1e-5)
-        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
+        assert session.solve(goal, budget=Budget(AMPLE_SECONDS), bounds=fixed).value == pytest.approx(
+            4.0, abs=1e-5
+        )
+        assert session.solve(goal, budget=Budget(AMPLE_SECONDS)).value == pytest.approx(1.0, abs=1e-5)
 
     def test_bounds_can_leave_nothing(self) -> None:
         """An answer without a point, and the next solve as if nothing had been."""
         mip = Mip(cost=[1.0, 1.0], A=[[1.0, 1.0]], row_lower=[1.0], row_upper=[np.inf], lower=0.0, upper=5.0)
         session, goal = self.session(mip, []), Quadratic.linear(np.ones(2))
-        nothing = session.solve(goal, budget=Budget(PLENTY), bounds=(np.zeros(2), np.full(2, 0.25)))
+        nothing = session.solve(goal, budget=Budget(AMPLE_SECONDS), bounds=(np.zeros(2), np.full(2, 0.25)))
         assert nothing.status is MipStatus.INFEASIBLE
         assert nothing.x is None
-        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
+        assert session.solve(goal, budget=Budget(AMPLE_SECONDS)).value == pytest.approx(1.0, abs=1e-5)
 
     def test_bounds_hold_for_integers_too(self) -> None:
         """For engines that accept integers."""
@@ -113,9 +115,11 @@ class EngineSuite:
             return
         mip = Mip([1.0, 1.0], [[1.0, 1.0]], [1.5], [9.0], upper=5.0, integer=[True, True])
         session, goal = self.session(mip, []), Quadratic.linear(np.array([1.0, 2.0]))
-        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(2.0, abs=1e-6)
+        assert session.solve(goal, budget=Budget(AMPLE_SECONDS)).value == pytest.approx(2.0, abs=1e-6)
         one = (np.zeros(2), np.array([1.0, 5.0]))
-        assert session.solve(goal, budget=Budget(PLENTY), bounds=one).value == pytest.approx(3.0, abs=1e-6)
+        assert session.solve(goal, budget=Budget(AMPLE_SECONDS), bounds=one).value == pytest.approx(
+            3.0, abs=1e-6
+        )
 
     @pytest.mark.parametrize("kind", ["continuous", "binary", "mixed"])
     def test_a_cutoff_leaves_out_dearer_points_and_nothing_else(self, kind: str) -> None:
@@ -129,11 +133,11 @@ class EngineSuite:
             least = self._optimum(session, mip, goal, None)
             truth = goal.value(least)
             for start in (None, least):
-                answer = session.solve(goal, budget=Budget(PLENTY), cutoff=truth + 1e-3, start=start)
+                answer = session.solve(goal, budget=Budget(AMPLE_SECONDS), cutoff=truth + 1e-3, start=start)
                 assert answer.status is MipStatus.OPTIMAL
                 assert answer.value == pytest.approx(truth, abs=1e-5)
                 assert answer.bound <= truth + 1e-5
-            short = session.solve(goal, budget=Budget(PLENTY), cutoff=truth - 0.1)
+            short = session.solve(goal, budget=Budget(AMPLE_SECONDS), cutoff=truth - 0.1)
             assert short.bound <= truth + 1e-5
             if short.status is MipStatus.INFEASIBLE:
                 assert short.x is None
@@ -151,7 +155,7 @@ class EngineSuite:
         endless = Mip(cost=[0.0, 0.0], A=[[1.0, 0.0]], row_lower=[0.0], row_upper=[10.0], lower=0.0)
         linear = Quadratic.linear(np.array([0.0, -1.0]))
         for mip, status in ((impossible, MipStatus.INFEASIBLE), (endless, MipStatus.UNBOUNDED)):
-            answer = self.session(mip, columns).solve(linear, budget=Budget(PLENTY))
+            answer = self.session(mip, columns).solve(linear, budget=Budget(AMPLE_SECONDS))
             assert answer.status is status
             assert answer.x is None
 
@@ -159,7 +163,7 @@ class EngineSuite:
         """Infinite bounds are no reason to refuse or to guess a box."""
         goal = Quadratic(np.array([4.0, -6.0]), 0.0, np.array([2.0, 2.0]), np.array([1.0, 50.0]))
         session = self.session(Mip(cost=[0.0, 0.0], lower=-np.inf), [0, 1])
-        answer = session.solve(goal, budget=Budget(PLENTY), gap=1e-9)
+        answer = session.solve(goal, budget=Budget(AMPLE_SECONDS), gap=1e-9)
         assert answer.x == pytest.approx([-1.0, 53.0], abs=1e-3)
 
     def test_fixed_columns_and_programs_without_rows(self) -> None:
@@ -168,7 +172,7 @@ class EngineSuite:
         goal = Quadratic(
             np.array([1.0, 1.0, -1.0]), 5.0, np.array([2.0, 2.0, 0.0]), np.array([0.0, 1.0, 0.0])
         )
-        answer = self.session(mip, [0, 1]).solve(goal, budget=Budget(PLENTY), gap=1e-9)
+        answer = self.session(mip, [0, 1]).solve(goal, budget=Budget(AMPLE_SECONDS), gap=1e-9)
         assert answer.x == pytest.approx([1.0, 0.5, 3.0], abs=1e-4)
         assert answer.value == pytest.approx(5 + 1 + 1 + 0.5 + 0.25 - 3, abs=1e-5)
 
@@ -182,7 +186,7 @@ class EngineSuite:
     def test_a_stop_request_ends_a_solve(self) -> None:
         """Ctrl-C and callbacks reach engines through the budget."""
         mip, columns = program("mixed" if "mixed" in self.takes else self.takes[0], np.random.default_rng(0))
-        budget = Budget(PLENTY)
+        budget = Budget(AMPLE_SECONDS)
         budget.stop(StopReason.INTERRUPT)
         goal = objective(mip, columns, np.random.default_rng(1))
         assert self.session(mip, columns.tolist()).solve(goal, budget=budget).status is MipStatus.LIMIT

@@ -25,7 +25,7 @@ CLOSE = 1e-9
 """Relative: a value this close below the claim equals it, computed in another order."""
 BATCH = 256
 """Number of leaves at a time."""
-DEPTH = 6
+MOST_HALVINGS = 6
 """Number of times that an insufficient leaf is halved before it fails, because planes differ slightly."""
 
 
@@ -186,7 +186,7 @@ class Verifier:
 
 
 def looked_at(
-    values: PartValues, boxes: Boxes, leaves: Leaves, target: float, depth: int = DEPTH
+    values: PartValues, boxes: Boxes, leaves: Leaves, target: float, depth: int = MOST_HALVINGS
 ) -> FloatArray:
     """(N,) the value of each leaf; insufficient ones are halved and evaluated again."""
     found = values.values(boxes, leaves)

@@ -51,7 +51,7 @@ MOST_TURNS = 24
 """Largest number of classes that one point tries to change."""
 ENOUGH = 4
 """Number of LPs after the first improvement: a better one is usually among the next few."""
-MOST_KNOWN = 5_000
+MOST_KEPT_POINTS = 5_000
 """Largest number of points kept, by their cells."""
 KICKS = (2, 5)
 """Least and largest number of inputs that a kick moves."""
@@ -59,7 +59,7 @@ KICKS = (2, 5)
 
 MOST_MOVES = 6
 """Largest number of moves of one sample that change a class together."""
-NO_WAY = 1e-3
+LEAST_DISTANCE = 1e-3
 """In widths: added to every distance, so that moves of distance 0 are compared by their gain."""
 WIDEST = 1e4
 """The largest width that counts for cost times width, because free columns may be unbounded."""
@@ -212,7 +212,7 @@ class MoveDescent:
             found = self._program.solve(cells, self.trees.outputs_at(cells), budget)
             if found is None:
                 return None
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MOST_KEPT_POINTS:
                 self._known.clear()
             self._known[key] = found
         return self._known[key]
@@ -359,4 +359,4 @@ def _move_lengths(trees: TreeProblem, profile: MoveProfile, at: CellPoint) -> Fl
     width = np.maximum(host.upper[column] - host.lower[column], np.finfo(float).tiny)
     scale = max(1.0, float(np.max(np.abs(at.reduced), initial=0.0)))
     charged = np.maximum(reduced, 0.0) * up + np.maximum(-reduced, 0.0) * down
-    return np.asarray(NO_WAY + (up + down) / width + charged / scale)
+    return np.asarray(LEAST_DISTANCE + (up + down) / width + charged / scale)

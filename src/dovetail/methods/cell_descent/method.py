@@ -28,7 +28,7 @@ from dovetail.run.engine import MipAnswer, Quadratic
 from dovetail.structure.structure import structure_of
 from dovetail.structure.trees import TreeProblem
 
-RESTART = 20
+KICKS_PER_START = 20
 """Number of kicks of one local optimum without progress before another start."""
 MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 """Time limit of a MIP that chooses integers in the cells of one point, and its share of the time left."""
@@ -56,7 +56,7 @@ class CellDescent:
     rounds: int | None = None
     """Number of starts; None: until the time is over or `patience` starts in a row gained nothing."""
     patience: int = 20
-    kicks: int = RESTART
+    kicks: int = KICKS_PER_START
 
     name = "cell-descent"
 

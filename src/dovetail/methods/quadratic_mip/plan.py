@@ -20,7 +20,7 @@ from dovetail.structure.boxes import tightened_box
 from dovetail.structure.relu_layers import relu_layers
 from dovetail.structure.structure import Structure, structure_of
 
-FACTORED = 1e-13
+FACTOR_TOLERANCE = 1e-13
 """Relative rounding of factors of a matrix: a thousand roundings."""
 
 
@@ -94,4 +94,4 @@ def _mismatch(function: QuadraticFunction, low: np.ndarray, high: np.ndarray) ->
     """The largest difference of a function from its factors."""
     most = np.maximum(np.abs(low), np.abs(high))[function.places] + np.abs(function.centre)
     largest = float(np.max(np.abs(function.Q), initial=0.0))
-    return FACTORED * largest * float(most @ most) if largest > 0.0 else 0.0
+    return FACTOR_TOLERANCE * largest * float(most @ most) if largest > 0.0 else 0.0

@@ -101,7 +101,7 @@ def _parsed(onnx: Any, path: Path, meter: Meter) -> Any:
     structure, listed = measured(content)
     if structure > LARGEST_STRUCTURE:
         raise PredictorError(
-            f"{path.name}: {structure} of its bytes are no weights; at most {LARGEST_STRUCTURE} may be."
+            f"{path.name}: {structure} of its bytes are not weights; the limit is {LARGEST_STRUCTURE}."
         )
     meter.add_elements(8 * listed, "numbers listed one by one take eight times their room:")
     meter.bytes = 0  # from here on the weights are counted as they are made
@@ -115,7 +115,7 @@ def measured(content: bytes) -> tuple[int, int]:
     while ahead:
         start, stop, kind, depth = ahead.pop()
         if depth > DEEPEST_MESSAGE:
-            raise ValueError(f"messages lie more than {DEEPEST_MESSAGE} deep within each other")
+            raise ValueError(f"messages are nested more than {DEEPEST_MESSAGE} deep within each other")
         for field, begin, end in _fields(content, start, stop):
             count += 1
             if count > MOST_FIELDS:

@@ -22,7 +22,7 @@ RESHAPING = ("Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"
 """Operators that keep every number of a row, in its order."""
 LINEAR = ("Gemm", "MatMul", "Conv", "ConvTranspose")
 """Operators after which an output is a logit and not a probability."""
-SHIFTING = ("Add", "Sub")
+SHIFT_OPERATORS = ("Add", "Sub")
 """Operators that may add a bias after those, or move a sigmoid out of [0, 1]."""
 MOST_FEATURES = LARGEST // 16
 """Largest number of features of a sample, so that a small batch stays below the largest tensor."""
@@ -67,8 +67,11 @@ def ends_in_sigmoid(graph: OnnxGraph) -> bool | None:
             return None if shifted else True
         if node.operator in LINEAR and len(data) == 1:
             return False
-        shifted = shifted or node.operator in SHIFTING
-        if node.operator not in (*RESHAPING, "Gather", "Slice", "Transpose", *SHIFTING) or len(data) != 1:
+        shifted = shifted or node.operator in SHIFT_OPERATORS
+        if (
+            node.operator not in (*RESHAPING, "Gather", "Slice", "Transpose", *SHIFT_OPERATORS)
+            or len(data) != 1
+        ):
             return None
         (name,) = data
     return None

@@ -92,7 +92,7 @@ MODE = threading.RLock()
 """Held while a module is in evaluation mode, because another thread might switch it back."""
 
 
-KINKED = (
+WITHOUT_CURVATURE = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
     "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy",
 )  # fmt: skip
@@ -331,7 +331,7 @@ def _set(part: nn.Module, training: bool) -> None:
 
 def is_smooth(outputs: Tensor) -> bool:
     """Whether second derivatives are useful: no operation on the way to `outputs` has a kink."""
-    return not any(node.name().startswith(KINKED) for node in _nodes(outputs))
+    return not any(node.name().startswith(WITHOUT_CURVATURE) for node in _nodes(outputs))
 
 
 def ends_in_sigmoid(outputs: Tensor) -> bool | None:

@@ -84,7 +84,7 @@ class Traced(Tensor):
         rule = HANDLERS.get(name)
         if rule is not None:
             return rule(func, *args, **(kwargs or {}))
-        if name.endswith("_") and name[:-1] in HANDLERS and name[:-1] not in MOVING:
+        if name.endswith("_") and name[:-1] in HANDLERS and name[:-1] not in VIEW_OPERATIONS:
             return changed_in_place(args[0], HANDLERS[name[:-1]](func, *args, **(kwargs or {})))
         return _taken_apart(func, args, kwargs or {})
 
@@ -104,10 +104,14 @@ class Constants(DispatchMode):
         name = func.overloadpacket.__name__
         if name == "empty" and made.is_floating_point():
             made.zero_()
-        return as_traced(made, self._like) if name in NEW and made.is_floating_point() else made
+        return (
+            as_traced(made, self._like)
+            if name in NEW_TENSOR_OPERATIONS and made.is_floating_point()
+            else made
+        )
 
 
-NEW = ("zeros", "ones", "full", "empty")
+NEW_TENSOR_OPERATIONS = ("zeros", "ones", "full", "empty")
 """Operations that make new tensors without inputs."""
 
 Handler = Callable[..., Any]
@@ -116,7 +120,7 @@ HANDLERS: dict[str, Handler] = {}
 underscore."""
 
 
-MOVING = (
+VIEW_OPERATIONS = (
     "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
     "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
     "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
@@ -168,7 +172,7 @@ def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return made
 
 
-@handles(*MOVING)
+@handles(*VIEW_OPERATIONS)
 def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(tensor, Traced):
         raise UnsupportedError(f"{func} selects entries by indices that depend on the inputs")
@@ -258,7 +262,7 @@ def _seen(func: Any, *args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("its code branches on a computed value and may take another path for other inputs")
 
 
-SHARED = 4.0
+SHARED_ROUNDING = 4.0
 """Number of operations in a scale that is itself a root and a quotient of rounded numbers."""
 
 
@@ -408,7 +412,9 @@ def _batch_norm(
     full = tuple(tensor.shape)
     factors = np.broadcast_to(scale.reshape(shape), full).reshape(-1)
     moved = np.broadcast_to((added - taken).reshape(shape), full).reshape(-1)
-    bulk = np.broadcast_to((SHARED * (np.abs(taken) + np.abs(added))).reshape(shape), full).reshape(-1)
+    bulk = np.broadcast_to((SHARED_ROUNDING * (np.abs(taken) + np.abs(added))).reshape(shape), full).reshape(
+        -1
+    )
     size = tensor.numel()
     made = tensor.recording.sums(np.arange(size), tensor.flat, factors, moved, bulk=bulk)
     empty = torch.empty(0)

@@ -265,7 +265,7 @@ def _through(step: Any, given: list[ColumnSource]) -> list[ColumnSource]:
 def _encoded(encoder: Any, given: list[ColumnSource]) -> list[ColumnSource]:
     """One-hot: a column for each category that is not dropped."""
     if any(one.kind is not ColumnKind.AS_IT_IS for one in given):
-        raise UnsupportedError(f"{type(encoder).__name__} behind another step cannot be read before trees.")
+        raise UnsupportedError(f"{type(encoder).__name__} behind another step is not supported before trees.")
     numbers = category_numbers(encoder)
     if is_a(encoder, "OrdinalEncoder"):
         return [ColumnSource(one.feature, ColumnKind.CATEGORY) for one in given]
@@ -280,7 +280,7 @@ def _encoded(encoder: Any, given: list[ColumnSource]) -> list[ColumnSource]:
 
 def _side_by_side(transformer: Any, given: list[ColumnSource]) -> list[ColumnSource]:
     if transformer.transformer_weights:
-        raise UnsupportedError("ColumnTransformer with transformer_weights cannot be read before trees.")
+        raise UnsupportedError("ColumnTransformer with transformer_weights is not supported before trees.")
     found: list[ColumnSource] = []
     for name, inner, _ in transformer.transformers_:
         places = transformer._transformer_to_input_indices[name]

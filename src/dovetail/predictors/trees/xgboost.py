@@ -238,7 +238,7 @@ class _Reader:
         if marker in CONSTANTS:
             return CONSTANTS[marker]
         if depth > DEEPEST:
-            raise ValueError("too many containers within each other")
+            raise ValueError("containers are nested too deeply")
         if marker not in (b"[", b"{"):
             raise ValueError(f"no value begins with {marker!r}")
         return self._container(b"]" if marker == b"[" else b"}", depth + 1)
@@ -255,7 +255,7 @@ class _Reader:
         if kind and count is None:
             raise ValueError("a container with one type for all values must state the number of values")
         if kind in CONSTANTS:
-            raise ValueError("values that take no bytes can be any number of them")
+            raise ValueError("a container of values without bytes may have any length")
         if kind in NUMBERS and end == b"]":
             dtype = NUMBERS[kind]
             numbers = np.frombuffer(self._take((count or 0) * dtype.itemsize), dtype=dtype)

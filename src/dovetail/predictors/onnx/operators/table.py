@@ -64,7 +64,7 @@ def operator_of(node: OnnxNode) -> Operator:
     if node.domain == "ai.onnx.ml":
         hint = "the converted scikit-learn model can be given to dovetail itself, without ONNX."
     elif node.domain:
-        hint = "only standard ONNX operators are; export without operators of your own."
+        hint = "only standard ONNX operators are supported; export without operators of your own."
     elif node.operator.startswith(QUANTISED):
         hint = "a quantised network has no gradient; export the float network."
     elif node.operator in BRANCHING:
