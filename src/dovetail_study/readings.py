@@ -1,4 +1,5 @@
-"""The paper's algorithm, reading by reading: what its text leaves open, tried on other seeds than its own.
+"""The paper's algorithm, reading by reading: the choices that its text leaves open, compared on other seeds
+than its own.
 
 The paper fixes rho, the step, the number of steps and iterations, and the tolerance. Its text leaves open:
 
@@ -29,7 +30,7 @@ from dovetail_study.statistics import Reachable, converged, count_of, mean, pres
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
 NAME = "readings"
 OTHER_SEEDS = (7, 11, 13)
-"""None of the paper's: a reading that is chosen by them is judged on others."""
+"""None of the paper's seeds: a reading that is chosen on these is judged on others."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class PaperReading:
 
     @property
     def name(self) -> str:
-        """What its runs are called."""
+        """The method name of its runs."""
         start = {"copies": "u(k-1)", "mip": "x(k)"}[self.start]
         return f"{self.surrogate} {self.state} {self.iterate} {start} {self.rho}"
 
     def method(self) -> dt.DualDecomposition:
-        """The paper's settings, read so."""
+        """The paper's settings in this reading."""
         paper = dt.DualDecomposition.paper(adaptive=self.rho == "adaptive")
         solver = paper.nn_solver
         assert isinstance(solver, dt.ProjectedGradient)
@@ -58,7 +59,7 @@ class PaperReading:
 
 
 CHOSEN = PaperReading("logit")
-"""What `DualDecomposition.paper()` is: by this table, on these seeds."""
+"""The reading of `DualDecomposition.paper()`, chosen by this table on these seeds."""
 READINGS = dict.fromkeys(
     [
         *[replace(CHOSEN, surrogate=surrogate) for surrogate in get_args(Surrogate)],
@@ -80,7 +81,7 @@ OTHER_LOOPS: dict[str, Callable[[Surrogate], Any]] = {
     "dual-decomposition": lambda surrogate: dt.DualDecomposition(surrogate=surrogate),
     "ssg": lambda surrogate: dt.SingleStepGradient(surrogate=surrogate),
 }
-"""They step through the same surrogate: what stands for a class is tried for them too."""
+"""The methods step through the same surrogate, so the replacements of a class are compared for them too."""
 BY_LOOP = {
     f"{loop} {surrogate}": partial(method, surrogate)
     for loop, method in OTHER_LOOPS.items()
@@ -92,7 +93,7 @@ _MADE: dict[str, Callable[[], Any]] = {
 }
 
 TREES = "E5"
-"""Its networks predict a probability: there is no class, and nothing that stands for one."""
+"""Its networks predict a probability: there is no class to replace."""
 CELLS: dict[str, list[dict[str, Any]]] = {
     **{
         f"E1 and E3, budgets {budgets}": [
@@ -113,7 +114,7 @@ CELLS: dict[str, list[dict[str, Any]]] = {
     },
     TREES: [{"network": "8x32", "grid": 6}],
 }
-"""A few instances of each experiment's kind, by what they are judged for."""
+"""A few instances of each experiment's kind, by the measure that judges them."""
 
 
 def _runs(settings: BenchSettings) -> list[Run]:
@@ -133,7 +134,8 @@ def _execute(run: Run, settings: BenchSettings) -> Record:
 
 
 def tables(rows: Rows) -> list[ResultTable]:
-    """What part of the best known every reading reaches, and how many of its runs end; then other loops."""
+    """The fraction of the best known that every reading reaches, and how many of its runs end; then other
+    loops."""
     water = [name for name in CELLS if name != TREES]
     readings = _table(
         NAME,
@@ -192,7 +194,7 @@ def _cell(rows: Rows, reachable: Reachable) -> str:
 
 
 def draw(rows: Rows) -> Drawing | None:
-    """The table says it."""
+    """The table shows it."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""What the tables of several experiments share: what was reached, and how big-M's runs ended."""
+"""The common parts of several experiments' tables: the points reached, and how big-M's runs ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def reached(cell: Rows, reachable: Reachable) -> list[str]:
 
 
 def best_known(cell: Rows, reachable: Reachable, digits: int = 3) -> str:
-    """The mean of the best known over the instances that have one; in how many, and in how many proved."""
+    """The mean of the best known over the instances that have one, and the numbers of these instances and of
+    proved ones."""
     looked, proved = sum(map(reachable.known, cell)), sum(map(reachable.proved, cell))
     notes = [f"{looked} of {len(cell)}"] * (0 < looked < len(cell)) + [f"{proved} proved"] * (proved > 0)
     if not looked:
@@ -95,7 +96,7 @@ def improved(row: Record) -> bool:
 
 
 def engines(cell: Rows) -> str:
-    """What solved the MIP steps of these runs."""
+    """The engine of these runs' MIP steps."""
     return ", ".join(name for name in distinct(cell, "engine") if name) or "–"
 
 
@@ -146,7 +147,7 @@ def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> ResultTa
 
 
 def _interrupted_runs(rows: Rows) -> str:
-    """Runs whose SCIP was ended from outside: what it would have said is not known."""
+    """Runs whose SCIP was ended from outside, so that its result is unknown."""
     silent = [row for row in rows if end(row) is End.TIME and "scip" in row and row["scip"] is None]
     if not silent:
         return ""

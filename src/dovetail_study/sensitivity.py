@@ -41,7 +41,7 @@ HALF = 0.5
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
-    """Whether it depends, and whether raising rho helps."""
+    """Whether results depend on it, and whether raising rho helps."""
     judged_so = [_dependence(where(rows, method="paper")), _robustness(rows)]
     return [replace(verdict, reading="budgets total") for verdict in judged_so]
 

@@ -5,11 +5,11 @@
 p_lin are the violations of rows without outputs, p_nn of rows and bounds with them. Integers are
 relaxed; no solver is called in the loop.
 
-Idea: the baseline without dual variables, cheap and parallel. Advice: use it to see what the dual
-update is worth. Weakness: with these penalties rows are met only nearly, so almost every point
-depends on the incumbent's completion, an LP, to become feasible.
+Idea: the baseline without dual variables, cheap and parallel. Advice: use it to see the effect of the dual
+update. Weakness: with these penalties rows are met only nearly, so almost every point depends on the
+incumbent's completion, an LP, to become feasible.
 
-Decided where the paper contradicts itself:
+Deviations, because the paper contradicts itself:
 - its text takes Adam steps, its algorithm plain ones: `rule` offers both, Adam is the default (plain
   steps of 0.01 diverge under penalties of 50 as soon as a row has many entries);
 - its algorithm compares c'x alone, without d'f: the incumbent compares the whole objective;
@@ -60,7 +60,7 @@ class SingleStepGradient:
     network_penalty: float = 50.0
     rule: Literal["adam", "gradient"] = "adam"
     surrogate: Surrogate = "logit"
-    """What stands for a class in the objective; constraints always see the scaled probability."""
+    """The function that replaces a class in the objective; constraints always see the scaled probability."""
 
     name = "single-step-gradient"
     has_residuals = True
@@ -132,7 +132,7 @@ class _Penalised:
         self._surrogate = surrogate
 
     def start(self) -> Tensor:
-        """The caller's point, else the best one known (what the host alone would do), else the middle."""
+        """The caller's point, otherwise the best known one (of the host alone), otherwise the middle."""
         return self.project(self._tensor(self._start))
 
     def project(self, x: Tensor) -> Tensor:

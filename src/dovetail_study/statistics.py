@@ -1,14 +1,14 @@
-"""Means over rows, with what is missing left out and counted, never filled in.
+"""Means over rows; missing values are left out and counted, never filled in.
 
 Sums are exact (`math.fsum`): those of Python's own `sum` differ in the last digit before and since 3.12, and
 a mean that lies between two roundings would then make another page of the same file.
 
-What is known to be reachable on an instance: the best verified point of any method.
+The best known value of an instance: the best verified point of any method.
 
-A method is judged against that, not against another method that was stopped half-way. Where no proof
-says that nothing better exists, the best known point can only be beaten: what falls short of it falls
-short of the optimum too, what reaches it may still do so. An instance on which nobody but the contestants
-themselves has been at work says nothing: there the best of them would be called perfect.
+A method is judged against that, not against another method that was stopped half-way. If no proof excludes a
+better point, the best known can only be beaten: a point below it is also below the optimum, a point equal to
+it may be. An instance that only the contestants have solved has no reference: otherwise the best of them
+would count as perfect.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def present(methods: Iterable[str], rows: Iterable[Record]) -> list[str]:
 
 
 def known(rows: Iterable[Record], name: str) -> list[float]:
-    """The numbers of a field that are there."""
+    """The numbers of a field, without missing ones."""
     return [float(row[name]) for row in rows if row.get(name) is not None]
 
 
@@ -97,12 +97,12 @@ def never_improved(row: Record) -> bool:
 
 
 def stopped(row: Record) -> bool:
-    """Whether a run met its time limit: what it would have needed is not known."""
+    """Whether a run ended at its time limit, so that the time it needs is unknown."""
     return row.get("stop") == "time"
 
 
 def count_of(rows: Sequence[Record], holds: Callable[[Record], Any]) -> str:
-    """How many of how many, such as "3 of 5"."""
+    """A count of a total, such as "3 of 5"."""
     return f"{sum(bool(holds(row)) for row in rows)} of {len(rows)}"
 
 
@@ -122,7 +122,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
 
 
 def text(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash where there is none."""
+    """A number for a table; a dash if it is missing."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
@@ -152,7 +152,7 @@ class End(StrEnum):
     REFUSED = "refused"
     OTHER = "other"
     UNKNOWN = "unknown"
-    """The row does not say: lines of old files have no such field."""
+    """The row does not state it: lines of old files have no such field."""
 
 
 WORDS = {
@@ -166,18 +166,18 @@ WORDS = {
     End.OTHER: "other",
     End.UNKNOWN: "not recorded",
 }
-"""As tables and verdicts say it."""
+"""The words of tables and verdicts."""
 DONE = ("optimal", "gaplimit")
-"""SCIP's last words when it has come to its end."""
+"""SCIP's statuses after a complete solve."""
 
 NO_MEMORY = "insufficient memory"
-"""SCIP's words where it asked for memory and got none."""
+"""SCIP's words if memory was refused."""
 ALL_OF_IT = 0.99
-"""SCIP looks at the clock now and then: this part of its limit is all of it."""
+"""SCIP checks the clock only now and then: this fraction of its limit counts as all of it."""
 
 
 def end(row: Record) -> End:
-    """How the run ended, as far as the row says."""
+    """How the run ended, as far as the row states it."""
     said = row.get("end")
     if said == End.OTHER and row.get("status") == "optimal":
         return End.PROVED
@@ -199,7 +199,7 @@ def done(row: Record) -> bool:
 
 
 def searched(row: Record) -> bool:
-    """Whether SCIP had its whole time, or needed less: its seconds can be compared."""
+    """Whether SCIP had its full time, or needed less: its seconds can be compared."""
     return done(row) or end(row) is End.TIME
 
 
@@ -245,12 +245,13 @@ SAME = 1e-6
 
 
 DIGITS = 4
-"""Of a network's spread, by which networks are told apart: training from one seed on two kinds of machine
-gave spreads that differ by 1e-7 of them where the network is the same to rounding, by 1e-3 where not."""
+"""Relative difference of a network's spread by which networks are distinguished: training from one seed on
+two kinds of machine gave spreads that differ by 1e-7 if the networks are equal up to rounding, by 1e-3 if
+not."""
 
 
 def instance(row: Record) -> tuple[Any, ...]:
-    """Which problem a row is about: the fields that choose it, and the network that came of training."""
+    """The key of a row's problem: the fields that choose it, and the trained network."""
     spread = row.get("spread")
     return (*_chosen(row), None if spread is None else round(spread, DIGITS))
 
@@ -277,7 +278,7 @@ def pairs(rows: Sequence[Record], method: str, other: str) -> Pairs:
 
 
 def worth(row: Record) -> float | None:
-    """What the verified point of a run is worth: potable samples on water, else the objective.
+    """The value of a run's verified point: potable samples on water, otherwise the objective.
 
     Larger is better in both problems. None where the method found no point of its own.
     """
@@ -291,20 +292,22 @@ class BestKnown:
 
     value: float
     method: str
-    """Whose it is; the first one's where several have it."""
+    """The method that found it; the first one if there are several."""
     proved: bool
     """Whether a method proved that nothing better exists, and no verified point says otherwise."""
     ahead: bool
-    """Whether a reference's point is better than every contestant's: none of them is judged by itself."""
+    """Whether a reference's point is better than every contestant's, so that no contestant is judged by
+    itself."""
     bound: float
-    """No point is worth more: its own value where that is proved, else the least bound any method proved."""
+    """An upper limit of all points: the own value if it is proved, otherwise the least proved bound of any
+    method."""
 
 
 class Reachable:
     """The best known of every instance in some rows that a reference looked into, or that is proved."""
 
     def __init__(self, rows: Iterable[Record], references: Collection[str] | None = REFERENCES) -> None:
-        """`references=None`: the best of the rows counts wherever it comes from."""
+        """`references=None`: the best of the rows counts, whatever its method."""
         self._best: dict[tuple[Any, ...], BestKnown] = {}
         by_instance: dict[tuple[Any, ...], list[tuple[float, Record]]] = {}
         for row in rows:
@@ -324,11 +327,12 @@ class Reachable:
                 self._best[key] = BestKnown(best[0], best[1]["method"], proved, ahead, bound)
 
     def of(self, row: Record) -> BestKnown | None:
-        """The best known on this row's instance; None where none has a point, or no reference looked."""
+        """The best known on this row's instance; None if none has a point, or there is no reference."""
         return self._best.get(instance(row))
 
     def share(self, row: Record) -> float | None:
-        """What part of the best known a run reached, 0 without a point; None where nothing is reachable."""
+        """The fraction of the best known that a run reached, 0 without a point; None if nothing is
+        reachable."""
         best = self.of(row)
         return (worth(row) or 0.0) / best.value if best is not None and best.value > 0 else None
 
@@ -346,7 +350,7 @@ class Reachable:
         return [best.value for row in rows if (best := self.of(row)) is not None]
 
     def known(self, row: Record) -> bool:
-        """Whether a reference looked into this row's instance, or it is proved."""
+        """Whether a reference solved this row's instance, or it is proved."""
         return self.of(row) is not None
 
     def proved(self, row: Record) -> bool:

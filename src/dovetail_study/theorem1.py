@@ -18,17 +18,18 @@ from dovetail_study.statistics import average, text, where
 ITERATIONS, QUICK_ITERATIONS = 200, 24
 """Four times the paper's 50, so that a rate can be seen."""
 LONG = 1500
-"""Where C binds: u and x that still differ then differ for ever, as far as can be seen."""
+"""If C binds: u and x that still differ after this number of iterations differ for ever, as far as can be
+seen."""
 INSTANCES, QUICK_INSTANCES = 4, 1
 """Problems per family and seed: a share needs more of them than there are seeds."""
 AGREED = 1e-4
 """The paper's tolerance."""
 ROUNDING = 1e-9
-"""Relative to the merit, or to 1: what float64 and two exact steps leave, with room."""
+"""Relative to the merit, or to 1: the rounding of float64 in two exact steps, with a margin."""
 REST = 20
 """Last values of the Lagrangian that are compared, a quarter of a quick run's at most: a cycle is shorter."""
 PATIENCE = 600.0
-"""Seconds, in place of the bench's limit: these runs end after their iterations, whatever the clock says."""
+"""Seconds, in place of the bench's limit: these runs end by their iterations."""
 
 
 def iterations(family: TheoremFamily, quick: bool) -> int:
@@ -61,7 +62,7 @@ def _recorded_curves(trace: dt.Trace, count: int) -> Record:
 
 
 def _merit(trace: dt.Trace, example: Example) -> Record:
-    """Iterations in which the merit behaves otherwise than a lemma says; the first has none before it."""
+    """Iterations in which the merit contradicts a lemma; the first has no predecessor."""
     lagrangian, merit = (np.array(trace.column(name)) for name in ("lagrangian", "merit"))
     apart = (merit - lagrangian) / example.rho  # the dual step adds rho |u - x|^2
     moved = (np.array(trace.column("dual")) / example.rho) ** 2  # largest entry, so at most |u(k) - u(k-1)|^2
@@ -85,7 +86,7 @@ def _prices(step: ExactStep, count: int) -> Record:
 
 
 def _curves(trace: dt.Trace, run: Run) -> Record:
-    """What is drawn: of one problem per family and seed, and no longer than the others."""
+    """The curves to draw: one problem per family and seed, and no longer than the others."""
     if run["instance"] > 0:
         return {}
     return {
@@ -165,7 +166,8 @@ def verdicts(rows: Rows) -> list[Verdict]:
 def _statement(
     claim: str, paper: str, ours: str, assumed: Rows, holds: Callable[[Record], bool], rule: str
 ) -> Verdict:
-    """What the theorem says of every run: one that meets its assumptions and does otherwise refutes it."""
+    """The theorem's statement on every run: a run that meets its assumptions and contradicts it refutes
+    it."""
     return judged(
         claim,
         paper,
@@ -187,7 +189,7 @@ def _count(rows: Rows) -> str:
 
 
 def _outside(rows: Rows, holds: Callable[[Record], bool]) -> str:
-    """Where something does not hold, by what C is."""
+    """The violations, by the kind of C."""
     kinds = {
         "": "C is everything",
         "binding": "C binds",
@@ -289,7 +291,7 @@ FLOOR = 1e-8
 
 
 def tables(rows: Rows) -> list[ResultTable]:
-    """What the theorem concludes, and what its merit does; one row per family each."""
+    """The theorem's conclusions, and the course of its merit; one row per family each."""
     by_family = {family: where(rows, family=family.name) for family in FAMILIES}
     there = {family: mine for family, mine in by_family.items() if mine}
     conclusions, merit = _conclusions(), _merits()
@@ -372,7 +374,7 @@ def _share_optimal(rows: Rows, name: str) -> str:
 
 def _measured(family: TheoremFamily, mine: Rows) -> list[str]:
     names = ("dual_rises", "merit_rises", "short_of_repaired", "short_of_proof", "short_of_printed")
-    # each lemma is only asked where it speaks
+    # each lemma is tested only under its assumptions
     asked = (True, True, family.repaired, family.assumed, family.assumed)
     counts = [
         str(sum(row[name] for row in mine)) if ask else "–" for name, ask in zip(names, asked, strict=True)

@@ -1,4 +1,4 @@
-"""Theorems 1 and 2, on problems that satisfy their assumptions and on some that do not quite."""
+"""Theorems 1 and 2, on problems that satisfy their assumptions and on some that nearly do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dovetail_study.statistics import exponent, text, where
 NETWORKS, QUICK_NETWORKS = ("4x64", "8x128", "16x128", "16x256", "16x512"), ("2x16", "4x32")
 """Parameters from ten thousand to four million."""
 ITERATIONS, SAMPLES, QUICK_SAMPLES = 4, 50, 5
-"""A few: what one iteration costs does not change on the way."""
+"""A few iterations: the cost of an iteration does not change."""
 
 
 def execute(run: Run, settings: BenchSettings) -> Record:
@@ -55,7 +55,7 @@ def tables(rows: Rows) -> list[ResultTable]:
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
-    """One: linear in the parameters, and the MIP step not at all."""
+    """The expected power, one: linear in the parameters; the MIP step does not depend on them."""
     here = [row for row in where(rows, device="cpu") if row["iterations"]]
     power = exponent([(float(row["parameters"]), _each(row, "nn")) for row in here])
     mip = [_each(row, "mip") for row in here]

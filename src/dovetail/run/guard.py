@@ -94,7 +94,7 @@ class _GuardProxy:
         self._behind = predictor
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__.get("_behind"), name)  # a copy has none at first
+        return getattr(self.__dict__.get("_behind"), name)  # unset in a new copy
 
 
 BATCH_EFFORT, ROW_EFFORT = 1e-4, 1.1e-6

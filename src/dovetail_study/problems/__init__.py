@@ -16,7 +16,7 @@ _TEXTS = {
     "heat": "run a heat pump at whole levels through a day (integer and continuous inputs together)",
     "dispatch": "share out jobs so that the least efficient machine does best (many binaries)",
 }
-"""What each is for; its module and its function have its name."""
+"""The purpose of each; its module and its function have its name."""
 
 PROBLEMS: Table[Any] = Table(
     "problem",

@@ -1,11 +1,11 @@
-"""Adversarial example: how far can an image be turned into another class by so much change?
+"""Adversarial example: can an image be moved into another class by a change within a budget, and how far?
 
     max  z_target - z_true
     s.t. x = w + a - b,   sum (a + b) <= budget,   0 <= a <= 1 - w,   0 <= b <= w,   z = f(x)
 
-w is an image of 8 by 8 pixels between 0 and 1, f a classifier's ten logits. Where the optimum is below 0 the
-classifier is proved to prefer the true class to the target for every such change; above 0, x is an image that
-it takes for the target. Many inputs, one network, one row: the budget makes an L1 ball.
+w is an image of 8 by 8 pixels between 0 and 1, f a classifier's ten logits. If the optimum is below 0, the
+classifier provably prefers the true class to the target for every such change; above 0, x is an image that it
+assigns to the target. Many inputs, one network, one row: the budget makes an L1 ball.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dovetail_study.problems.training import Training, train_digits
 SIDE, CLASSES = 8, 10
 PIXELS = SIDE * SIDE
 FILE = "digits.csv"
-"""The public digits of 8 by 8 pixels, as scikit-learn's frame of them is written to CSV."""
+"""The public digits of 8 by 8 pixels, as scikit-learn's frame writes them to CSV."""
 FEATURES = tuple(f"pixel_{i}_{j}" for i in range(SIDE) for j in range(SIDE))
 BRIGHTEST = 16.0
 """Of a pixel in that file."""
@@ -36,17 +36,17 @@ BRIGHTEST = 16.0
 
 @dataclass(frozen=True, eq=False)
 class Adversarial:
-    """One instance: the problem, its network, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     network: nn.Module
     training: Training
     image: FloatArray
-    """(64,) the image as it is."""
+    """(64,) the original image."""
     label: int
-    """What the network takes it for, rightly."""
+    """Its class, which the network recognises."""
     target: int
-    """What it is to be taken for."""
+    """The target class."""
     pixels: IntArray
     """(64,) columns of the changed image."""
     logits: IntArray
@@ -62,7 +62,8 @@ def adversarial(
     data: str | Path | None = None,
     epochs: int = 40,
 ) -> Adversarial:
-    """A trained classifier and one of the held-out images that it tells rightly, from real or made-up digits.
+    """A trained classifier and one of the held-out images that it classifies correctly, from real or made-up
+    digits.
 
     The target is the class that comes second.
     """

@@ -1,4 +1,4 @@
-"""Where the real data is, if it is anywhere: the caller's folder, or the one DOVETAIL_DATA names."""
+"""The folder of the real data, if there is one: the caller's, or the one named by DOVETAIL_DATA."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@
 
 Amounts are in 100 g a day; salt and sugar are fixed because the data holds one value of each.
 
-SurrogateLIB's palatable diet (Maragno et al.'s World Food Programme case). There the training rows are
-shuffled without a seed and features are not scaled; here every draw is seeded, and features are standardised
-for the training, with the scaling folded into the network. Two things are left as they are, since they are
-the problem: x goes to 10 while no food of the data goes past 6 (the fortified ones not past 0.2), so the
-network is asked about diets it has never seen; and the real nutrition table has a slip (the protein of
+SurrogateLIB's palatable diet (Maragno et al.'s World Food Programme case). In the original the training rows
+are shuffled without a seed and features are not scaled; here every draw is seeded, and features are
+standardised for the training, with the scaling folded into the network. Two properties are kept, since they
+are the problem: x goes to 10 while no food of the data goes past 6 (the fortified ones not past 0.2), so the
+network is evaluated on diets it has never seen; and the real nutrition table has a slip (the protein of
 fortified sorghum grits repeats their energy), which makes that food a cheap source of protein.
 
 In the look-alike the nutrition table, the prices and the requirements are made up as well: the requirements
@@ -47,7 +47,7 @@ NUTRIENTS = (
 )  # fmt: skip
 DIETS, TABLES = "WFP/palatable_data.csv", "WFP/instance_data.xlsx"
 SUPPLIER = "Amman S"
-"""Whose prices are paid: one row of the sheet FoodCost."""
+"""The supplier whose prices are used: one row of the sheet FoodCost."""
 FIXED = {"Salt": 0.05, "Sugar": 0.2}
 """The only values that the data holds."""
 MOST = 10.0
@@ -62,7 +62,7 @@ class _FoodGroup:
     total: tuple[float, float]
     """Least and most of the group in a diet."""
     ideal: float
-    """What people like best of it."""
+    """The preferred amount of it."""
     price: float
     nutrition: tuple[float, ...]
     """Of 100 g, in the order of NUTRIENTS."""
@@ -95,7 +95,7 @@ _GROUPS = (
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What foods give and cost, and what a person needs."""
+    """The nutrients and prices of foods, and a person's requirements."""
 
     nutrition: FloatArray
     """(25, 12) of 100 g of each food."""
@@ -107,7 +107,7 @@ class Needs:
 
 @dataclass(frozen=True, eq=False)
 class Diet:
-    """One instance: the problem, its network, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     network: nn.Module
@@ -216,7 +216,7 @@ def _read_needs(path: Path) -> Needs:
 
 
 def _require_no_gap(path: Path, names: Sequence[str], table: FloatArray) -> None:
-    """A diet with a gap can be left out; a table with a gap is of no use."""
+    """A diet with a missing value is left out; a table with a missing value is refused."""
     gaps = np.flatnonzero(np.isnan(np.atleast_2d(table)).any(axis=0))
     if gaps.size:
         raise OptionError(f"{path}: {names[int(gaps[0])]!r} has an empty entry.")

@@ -44,7 +44,7 @@ RECIPE = networks.Recipe(rate=1e-2, decay=1e-5)
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """One instance: the problem, its networks, and where everything is."""
+    """One instance: the problem, its networks, and the columns of its variables."""
 
     problem: Problem
     networks: tuple[nn.Module, ...]

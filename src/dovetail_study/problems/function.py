@@ -1,18 +1,17 @@
 """Function approximation: the least of one learnt function where another one has a given value.
 
-    min  y_1
-    s.t. y_1 = f(x),   y_2 = g(x),   y_2 = the median of what g was trained on,   -20 <= x <= 20
+    min y_1 s.t. y_1 = f(x), y_2 = g(x), y_2 = the median of g's training targets, -20 <= x <= 20
 
 f and g are networks trained on two random quadratics over the same rows, drawn from [-10, 10]^d. The fixed
-y_2 is an equality through a network: the points that satisfy it are a surface, and no row describes it.
+y_2 is an equality through a network: its feasible points form a surface that no row describes.
 
 SurrogateLIB's function problem. Its networks are trained on raw values in the hundreds, and its draws come
 from the generator numpy shares with everyone; here targets are standardised for the training, with the
 scaling folded into the network, and every draw comes from a generator of its own. The library adds 10000 to
-the objective to keep it positive; nothing is added here. One oddity is kept, since it is the problem: `reach`
-is twice as far as the rows go, so that almost all of the box (31 parts of 32 where d is 5) is outside what
-the networks have seen, and the optimum says something of the networks, not of the quadratics. `reach=10.0`
-stays inside.
+the objective to keep it positive; nothing is added here. One property is kept, since it is the problem:
+`reach` is twice as far as the training rows go, so that almost all of the box (31 parts of 32 for d = 5) is
+outside the training data, and the optimum says more about the networks than about the quadratics.
+`reach=10.0` stays inside.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ SEEN = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """One instance: the problem, its networks, and where everything is."""
+    """One instance: the problem, its networks, and the columns of its variables."""
 
     problem: Problem
     networks: tuple[nn.Module, nn.Module]
-    """f, whose value is made small, and g, whose value is given."""
+    """f, whose value is minimised, and g, whose value is given."""
     trainings: tuple[Regression, ...]
     median: float
-    """Of the targets g was trained on: what y_2 must be."""
+    """The required y_2: the median of g's training targets."""
     x: IntArray
     """(d,) columns that both networks read."""
     outputs: IntArray

@@ -6,7 +6,7 @@
          l_h in {0, ..., 4},   f_h between its limits,   t_h given
 
 One network serves all hours; of its three inputs one is an integer, one is continuous and one is a fact of
-the hour. Neither tables (an input is continuous) nor slopes (an integer jumps) do it justice alone. The pump
+the hour. Neither tables (an input is continuous) nor slopes (an integer jumps) are sufficient alone. The pump
 that the network learns is made up: heat grows with the level, less than in proportion, and falls with the
 flow temperature and with cold weather. There is no file.
 """
@@ -28,20 +28,20 @@ from dovetail_study.problems.training import Regression, train_regressor
 
 # Round numbers of a house and its heat pump.
 LEVELS = 4
-"""The highest: few enough to be enumerated for one hour, 5^24 for a day."""
+"""The highest level: few enough to enumerate one hour, 5^24 for a day."""
 FLOW = (38.0, 60.0)
 """Limits of the flow temperature, in degrees: floor heating to radiators."""
 WEATHER = (-10.0, 15.0)
 """Limits of the outdoor temperature, in degrees, within which a house is heated."""
 TANK, FIRST = 12.0, 4.0
-"""What the tank holds, two or three hours of need, and what is in it at first."""
+"""The capacity of the tank, two or three hours of need, and its first content."""
 FLOW_COST = 0.002
-"""Of one degree for one hour: small beside the price of a level."""
+"""The price of one degree for one hour: small beside the price of a level."""
 
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """One instance: the problem, its network, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     network: nn.Module

@@ -70,11 +70,11 @@ class Host:
         return self.variable(name, 0.0, 1.0, cost=cost, integer=True)
 
     def output(self, name: str, lower: float = -np.inf, upper: float = np.inf, *, cost: float = 0.0) -> int:
-        """A new variable that a predictor computes: it has no bounds unless the user wants some."""
+        """A new variable that a predictor computes: it has no bounds unless some are given."""
         return self.variable(name, lower, upper, cost=cost)
 
     def known(self, name: str, value: float) -> int:
-        """A variable with one value: something that a predictor reads and nobody decides."""
+        """A variable with a fixed value, which a predictor reads."""
         return self.variable(name, value, value)
 
     def choice(self, name: str, options: int, *, cost: Sequence[float] | None = None) -> IntArray:

@@ -14,7 +14,7 @@ from dovetail.core.errors import OptionError
 from dovetail.testing.problems import Convolutional, Recurrent, ResidualNetwork, mlp
 
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
-"""What `build` knows, for its message."""
+"""The names of the networks of `build`, for its message."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Scale:
 
     @classmethod
     def of(cls, values: FloatArray) -> Scale:
-        """Of the rows of `values`; a constant column is only shifted, there is nothing to divide by."""
+        """The scale of the rows of `values`; a constant column is only shifted."""
         mean, deviation = values.mean(axis=0), values.std(axis=0)
         constant = deviation <= 1e-9 * np.maximum(1.0, np.abs(mean))
         return cls(np.asarray(mean), np.where(constant, 1.0, deviation))
@@ -71,7 +71,7 @@ class Scale:
 
 
 def ends(network: nn.Module) -> tuple[nn.Linear, nn.Linear]:
-    """The first and the last layer, where both are linear: the two that a scaling can be folded into."""
+    """The first and the last layer, if both are linear: a scaling can be folded into them."""
     first: object = None
     last: object = None
     if isinstance(network, ResidualNetwork):

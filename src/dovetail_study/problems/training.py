@@ -1,4 +1,4 @@
-"""Training the benchmark networks, and saying whether what came out is a network or a constant."""
+"""Trains the benchmark networks, and reports whether the result is constant."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dovetail.core.errors import PredictorError
 from dovetail_study.problems.networks import Recipe, Scale, ends, fold
 
 DEAD = 1e-3
-"""A network whose logits (or standardised values) vary less than this says the same of everything."""
+"""A network whose logits (or standardised values) vary less than this counts as constant."""
 HELD_OUT = 0.2
-"""Share of the rows: the usual one, and of two thousand enough to tell accuracies a few percent apart."""
+"""Share of held-out rows: the usual one, and one of two thousand rows, enough to distinguish accuracies a few
+per cent apart."""
 BATCH = 64
 """Rows per step: dozens of steps an epoch on data of this size."""
 CLASSIFICATION = Recipe()
@@ -25,12 +26,12 @@ REGRESSION = Recipe(rate=5e-3, decay=1e-4)
 
 @dataclass(frozen=True)
 class Training:
-    """What a trained classifier is worth."""
+    """The quality of a trained classifier."""
 
     accuracy: float
     """On rows that were held out."""
     majority: float
-    """Accuracy of always saying the more frequent class, on the same rows."""
+    """Accuracy of the more frequent class, on the same rows."""
     spread: float
     """Standard deviation of the logits over all rows."""
     parameters: int
@@ -44,12 +45,12 @@ class Training:
 
 @dataclass(frozen=True)
 class Regression:
-    """What a trained regressor is worth."""
+    """The quality of a trained regressor."""
 
     r2: float
-    """On rows that were held out; 0 is what predicting their mean would get, 1 is perfect.
+    """R2 on held-out rows; 0 is the prediction of their mean, 1 is perfect.
 
-    The same rows choose the epoch whose weights are kept, so this flatters a little.
+    The same rows choose the epoch whose weights are kept, so this is slightly optimistic.
     """
     error: float
     """Root of the mean squared error on the same rows, in the units of the target."""
@@ -75,7 +76,7 @@ def train_classifier(
     allow_constant: bool = False,
     device: str = "cpu",
 ) -> Training:
-    """Train a network whose single output is a logit; refuse one that came out constant.
+    """Train a network whose single output is a logit; refuse a constant result.
 
     Adam with weight decay on shuffled batches, gradients clipped. The weights with the best
     held-out loss are kept, which stops large networks from learning small data by heart.
@@ -162,7 +163,7 @@ def _fit(
     epochs: int,
     device: str,
 ) -> IntArray:
-    """Train in place on `device`, leave the network on the CPU, and say which rows were held out."""
+    """Train in place on `device`, move the network to the CPU, and return which rows were held out."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     held = order[: int(HELD_OUT * len(X))]

@@ -41,7 +41,7 @@ LIGHT = (0.032, 0.161)
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One instance: the problem, its networks, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     networks: tuple[nn.Module, ...]

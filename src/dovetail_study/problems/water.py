@@ -46,7 +46,7 @@ _MARGINALS = (
 
 @dataclass(frozen=True, eq=False)
 class Water:
-    """One instance: the problem, its network, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     network: nn.Module
@@ -70,13 +70,14 @@ class Water:
 
 @dataclass(frozen=True)
 class Counts:
-    """What every table about water says."""
+    """The counts in every table about water."""
 
     samples: int
     untouched: int
-    """Potable when nothing is done: the network already errs on these undrinkable samples."""
+    """Number of samples that are potable without treatment, because the network errs on these undrinkable
+    samples."""
     potable: int
-    """Potable at the end."""
+    """Number of potable samples at the end."""
     flipped: int
     """Potable at the end and not before."""
 

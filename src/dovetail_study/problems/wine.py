@@ -8,7 +8,7 @@
 SurrogateLIB's wine problem. Its networks are trained on raw features (sulphur dioxide in the hundreds beside
 a density that varies in its third decimal); here they are trained on standardised features, with the scaling
 folded into the network, so that the model keeps its raw units. Every draw is seeded. The library minimises 10
-minus the mean; the mean is maximised here. The host is linear: there is no integer in it.
+minus the mean; the mean is maximised here. The host is linear without integers.
 
 The real file repeats many wines, so that some held-out rows were also trained on; its quality is a taster's
 whole number, of which a third or so can be learnt. Wines are alike: any two may change places.
@@ -52,7 +52,7 @@ _MARGINALS = (
 
 @dataclass(frozen=True, eq=False)
 class Wine:
-    """One instance: the problem, its network, and where everything is."""
+    """One instance: the problem, its network, and the columns of its variables."""
 
     problem: Problem
     network: nn.Module
@@ -68,14 +68,14 @@ class Wine:
 
 @dataclass(frozen=True, eq=False)
 class Market:
-    """What the vineyards offer, and what is asked of a wine."""
+    """The vineyards' supply, and the requirements on a wine."""
 
     features: FloatArray
     """(vineyards, 11) in raw units."""
     limit: FloatArray
     """(vineyards,) how much of each there is, in wines."""
     price: FloatArray
-    """(vineyards,) of one wine made of this vineyard alone."""
+    """(vineyards,) quality of one wine made of this vineyard alone."""
     least: float
     """Quality that every wine needs."""
     lower: FloatArray

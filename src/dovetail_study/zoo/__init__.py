@@ -1,16 +1,16 @@
-"""A zoo of problems: what users might write, one kind beside the other, by size and seed.
+"""A zoo of problems as users might write them, by kind, size and seed.
 
 A kind is a generator. It draws measurements from a law that is plausible for its subject, trains its
 predictors on them (networks, or tree ensembles of scikit-learn), and states the decision as its owner would:
 his variables, his constraints, his predictors. Nothing is shaped for a solver. Every problem is feasible by
-construction, and the docstring of its family says how (that of `studied.py`, what is not guaranteed). Every
-variable that a predictor reads has finite bounds (in water, the study's own, they are rows). The same size
-and seed give the same problem.
+construction, as the docstring of its family explains (that of `studied.py` says what is not guaranteed).
+Every variable that a predictor reads has finite bounds (in water, the study's own, they are rows). The same
+size and seed give the same problem.
 
-A third of the kinds is held out: they are solved and reported, and nothing in dovetail is ever tuned on
-them. They were chosen when the zoo was built, with their hosts, over all that it has: blocks that share a
-constraint, a loop, a class, an LSTM, trees. None of the study's own eight is among them, for dovetail has
-grown up with those.
+A third of the kinds is held out: they are solved and reported, and nothing in dovetail is ever tuned on them.
+They were chosen when the zoo was built and cover all of its features: blocks that share a constraint, a loop,
+a class, an LSTM, trees. None of the study's own eight is among them, because dovetail was developed with
+those.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Kind:
 
     name: str
     summary: str
-    """One plain sentence."""
+    """Its description, one sentence."""
     build: Callable[[int, int], Problem]
     """(size, seed) -> a problem. Size 1 is meant to be proved in a second or two by a good method, size 2 in
     half a minute; size 3 is large."""

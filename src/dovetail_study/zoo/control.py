@@ -20,7 +20,7 @@ from dovetail_study.zoo.learners import by_size, network
 SENSOR = (0.0, 100.0)
 STAGES = 3
 LOW, HIGH, FIRST = 48.0, 56.0, 50.0
-"""Where the temperature should be, and where it is at first."""
+"""The target temperature, and the first one."""
 
 
 def control(size: int, seed: int) -> dt.Problem:

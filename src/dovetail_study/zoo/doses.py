@@ -16,7 +16,7 @@ from dovetail_study.problems.host import Host
 from dovetail_study.zoo.learners import Learner, by_size, network, values
 
 MOST = 5
-"""Doses of one drug."""
+"""The largest number of doses of one drug."""
 
 
 def doses(size: int, seed: int, learner: Learner = network) -> dt.Problem:

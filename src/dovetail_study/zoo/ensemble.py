@@ -5,7 +5,7 @@
          q_k = f_k(counts, settings) for k = 1, ..., 5,   a resource that the counts share
 
 Each predictor learns from rows of its own, drawn again from the same measurements. Feasible: the limit is a
-little more than the disagreement at one measurement that keeps within the resource.
+little above the disagreement at one measurement that keeps within the resource.
 """
 
 from __future__ import annotations

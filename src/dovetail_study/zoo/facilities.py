@@ -17,7 +17,7 @@ from dovetail_study.problems.host import Host
 from dovetail_study.zoo.learners import Learner, by_size, network
 
 MODULES = 4
-"""The largest site."""
+"""The size of the largest site."""
 
 
 def facilities(size: int, seed: int, learner: Learner = network) -> dt.Problem:
@@ -58,7 +58,8 @@ def facilities(size: int, seed: int, learner: Learner = network) -> dt.Problem:
 
 
 def _history(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Large sites cost less a module; land counts for the open ones, and a slope makes all of it dearer."""
+    """Large sites cost less per module; land counts for open sites, and a slope makes all of it more
+    expensive."""
     n = 300
     opened = (rng.random(n) < 0.85).astype(np.float64)
     modules = opened * rng.integers(0, MODULES + 1, n)

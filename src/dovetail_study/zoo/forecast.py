@@ -23,9 +23,9 @@ from dovetail_study.zoo.learners import by_size, minimise
 LEVELS = 3
 """The most advertising of a week."""
 LOT, BATCHES = 4.0, 6
-"""Of a batch, and the most batches of a week: twice what is ever sold."""
+"""The size of a batch, and the largest number of batches per week: twice the largest sales."""
 ROOM, FIRST = 12.0, 3.0
-"""Of the stock, and what is there at first."""
+"""The limit of the stock, and its first value."""
 
 
 def convolution(size: int, seed: int) -> dt.Problem:
@@ -67,7 +67,7 @@ def _plan(size: int, seed: int, window: int, net: nn.Module) -> dt.Problem:
 
 
 def _train(net: nn.Module, window: int, rng: np.random.Generator) -> None:
-    """Advertising is remembered, less every week, and the more of it there is, the less the next adds."""
+    """Advertising is remembered, less every week, with decreasing returns."""
     X = rng.integers(0, LEVELS + 1, (300, window)).astype(np.float64)
     remembered = X @ (0.55 ** np.arange(window)[::-1])
     sales = 4.0 + 6.0 * (1.0 - np.exp(-0.5 * remembered)) + rng.normal(0.0, 0.1, len(X))

@@ -52,7 +52,7 @@ def ladders(size: int, seed: int, learner: Learner = network) -> dt.Problem:
 def _trained(
     products: int, rng: np.random.Generator, size: int, seed: int, learner: Learner
 ) -> tuple[object, list[object]]:
-    """A dear product loses buyers, some of them to the others."""
+    """A high price loses buyers, some of them to the other products."""
     n = 300
     price, visitors = rng.uniform(3.5, 8.5, (n, products)), rng.uniform(0.5, 1.5, n)
     keen = rng.uniform(0.3, 0.5, products)
@@ -64,7 +64,7 @@ def _trained(
 
 
 def _buyers(price: FloatArray, keen: FloatArray) -> FloatArray:
-    """The share of visitors that buys each product: what is cheap beside the others is bought more."""
+    """The share of visitors that buys each product: cheaper products are bought more."""
     liked = np.exp(-keen * (price - 5.0))
     share: FloatArray = liked / (0.5 + liked.sum(axis=1, keepdims=True))
     return share

@@ -23,7 +23,7 @@ Learner = Callable[[FloatArray, FloatArray, int, int], Any]
 """(rows, targets, size, seed) -> a trained predictor."""
 
 STEPS = 40
-"""Of L-BFGS over all rows at once: a tenth of a second, after which R2 is 0.95 or so."""
+"""L-BFGS iterations over all rows at once: a tenth of a second, after which R2 is about 0.95."""
 DECAY = 1e-4
 """Of the weights, so that noise is not learnt by heart."""
 
@@ -65,7 +65,7 @@ def minimise(net: nn.Module, loss: nn.Module, X: FloatArray, goal: FloatArray) -
 
 
 def values(predictor: Any, X: FloatArray) -> FloatArray:
-    """What a trained predictor of one output says of each row."""
+    """The predictions of a trained predictor with one output."""
     said: FloatArray = as_predictor(predictor).predict(np.asarray(X, dtype=np.float64))[:, 0]
     return said
 

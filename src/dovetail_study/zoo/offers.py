@@ -4,7 +4,7 @@
     s.t. at most one offer a customer,   letters only with an offer,   sum of costs <= budget
          response_c = f(voucher_c, bundle_c, gift_c, letters_c, age_c, spending_c)
 
-Feasible: nobody gets anything.
+Feasible: no customer gets an offer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dovetail_study.problems.host import Host
 from dovetail_study.zoo.learners import Learner, by_size, network
 
 OFFERS = {"voucher": 5.0, "bundle": 8.0, "gift": 3.0}
-"""What each costs."""
+"""The cost of each."""
 LETTERS, POSTAGE = 3, 0.8
 
 

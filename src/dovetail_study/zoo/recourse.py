@@ -1,8 +1,7 @@
 """Recourse: the least change of a refused application with which a classifier approves it.
 
-    min  sum of change_i / scale_i
-    s.t. change_i >= |x_i - applicant_i|,   change_i <= range_i moved_i,   sum of moved_i <= so many
-         class(x) = approved,   some x_i whole,   the first x_i as they are
+    min sum of change_i / scale_i s.t. change_i >= |x_i - applicant_i|, change_i <= range_i moved_i, sum of
+    moved_i <= most class(x) = approved, some x_i whole, the first x_i as they are
 
 Feasible: the applicant takes over the values of an approved one, feature by feature, until the classifier
 approves with a margin; as many features may move as that took.
@@ -20,11 +19,12 @@ from dovetail_study.problems.host import Host
 from dovetail_study.zoo.learners import Learner, by_size, classifier, values
 
 KEPT = 1
-"""Features that nobody can change, such as age: the first ones."""
+"""The first features, which cannot change (age, for example)."""
 
 
 def recourse(size: int, seed: int, learner: Learner = classifier, sure: float = 0.3) -> dt.Problem:
-    """One applicant. `sure` is what the classifier says (a logit, a probability) of one clearly approved."""
+    """One applicant. `sure` is the classifier's output (a logit, a probability) for a clearly approved
+    applicant."""
     rng = np.random.default_rng(seed)
     features = by_size(size, 6, 12, 24)
     whole = np.arange(features) % 3 == 1
@@ -51,7 +51,7 @@ def recourse(size: int, seed: int, learner: Learner = classifier, sure: float = 
 
 
 def _applicant(model: Any, X: FloatArray, sure: float) -> tuple[FloatArray, int]:
-    """The clearest refusal, and how many features of the clearest approval make it an approved one."""
+    """The clearest refusal, and the number of features of the clearest approval that make it approved."""
     said = values(model, X)
     applicant, example = X[np.argmin(said)], X[np.argmax(said)]
     mixed = np.array(

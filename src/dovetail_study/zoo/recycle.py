@@ -5,10 +5,10 @@
          rest = purifier(out, steam),   back = rest                        the loop
          product >= what the customers want;   lines share feed and steam
 
-No predictor may read its own output, so the loop is closed by a row: what comes back is a variable
-that the reactor reads. Feasible: with middle settings the purifier returns more than an empty loop
-holds and less than a full one, networks are continuous, and somewhere between the two it returns what went
-in. That point is found by bisection, and the limits are set by it.
+No predictor may read its own output, so the loop is closed by a row: the recycled amount is a variable that
+the reactor reads. Feasible: with middle settings the purifier returns more than an empty loop holds and less
+than a full one, networks are continuous, and somewhere between the two it returns what went in. That point is
+found by bisection, and the limits are set by it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Units:
     purifier: Any
 
     def back(self, before: float) -> tuple[float, float]:
-        """With middle settings: what comes back when `before` came back before, and the product."""
+        """With middle settings: the recycled amount after `before` was recycled, and the product."""
         out = values(self.reactor, np.array([[4.0, before, 2.0]]))[0]
         product = values(self.separator, np.array([[out, 3.0]]))[0]
         return values(self.purifier, np.array([[out, 1.0]]))[0], product
@@ -99,7 +99,7 @@ def _trained(rng: np.random.Generator, size: int, seed: int) -> _Units:
 
 
 def _settled(line: _Units) -> float:
-    """The product where as much comes back as came back before, with middle settings."""
+    """The product at which the recycled amount does not change, with middle settings."""
     low, high = 0.0, FULL
     assert line.back(low)[0] > low, "more comes back than an empty loop holds"
     assert line.back(high)[0] < high, "less comes back than a full loop holds"

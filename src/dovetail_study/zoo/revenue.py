@@ -20,7 +20,7 @@ PRICE = (3.0, 9.0)
 
 
 def revenue(size: int, seed: int, learner: Learner = network) -> dt.Problem:
-    """Products in a ring: each has the next one for its rival. `dt.Product` multiplies price and demand."""
+    """Products in a ring: the rival of each is the next one. `dt.Product` multiplies price and demand."""
     rng = np.random.default_rng(seed)
     products, promotions = by_size(size, (2, 1), (5, 2), (12, 4))
     models = [learner(*_sales(rng), size, seed + p) for p in range(products)]

@@ -42,13 +42,13 @@ class Tie:
 
     @classmethod
     def of(cls, block: Block) -> Tie:
-        """The tie that a block stands for, with the owner's torch module where there is one."""
+        """The connection that a block stands for, with the owner's torch module if there is one."""
         own = getattr(block.predictor, "module", block.predictor)
         threshold = block.threshold if block.classifies and block.outputs.shape[1] == 1 else None
         return cls(own, block.inputs.copy(), block.outputs.copy(), block.classifies, threshold, block.epsilon)
 
     def add_to(self, problem: Problem, inputs: Any, outputs: Any) -> None:
-        """Tie these columns of a problem by the predictor."""
+        """Connect these columns of a problem by the predictor."""
         problem.add_predictor(
             self.predictor,
             inputs,
@@ -102,7 +102,7 @@ class Draft:
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, cost: FloatArray | float = 0.0, integer: bool = False
     ) -> IntArray:
-        """Append columns; their places."""
+        """Append columns; returns their places."""
         more, first = len(lower), self.cost.size
         self.cost = np.append(self.cost, np.broadcast_to(cost, more))
         self.lower, self.upper = np.append(self.lower, lower), np.append(self.upper, upper)
@@ -122,7 +122,7 @@ class Draft:
         return sp.csr_array((data, (np.arange(count), columns)), shape=(count, self.cost.size))
 
     def drop_rows(self, dropped: BoolArray) -> None:
-        """Take rows away."""
+        """Remove rows."""
         self.A = sp.csr_array(self.A[~dropped])
         self.row_lower, self.row_upper = self.row_lower[~dropped], self.row_upper[~dropped]
 
@@ -269,7 +269,7 @@ def columns_in_halves(draft: Draft, rng: Rng) -> bool:
     half = (rng.random(draft.cost.size) < 0.6) & ~draft.written & (draft.upper - draft.lower >= 1.0)
     chosen = np.flatnonzero(half & ~draft.read)
     inputs = np.flatnonzero(half & draft.read)
-    if inputs.size:  # rows use the halves alone, and one row says what the predictor reads
+    if inputs.size:  # rows use the halves alone, and one row defines what the predictor reads
         first = draft.add_columns(draft.lower[inputs], draft.upper[inputs], draft.cost[inputs])
         draft.integer[first] = draft.integer[inputs]
         draft.cost[inputs] = 0.0
@@ -347,7 +347,7 @@ def inputs_through_columns(draft: Draft, rng: Rng) -> bool:
     for tie in draft.ties:
         tie.inputs = place[tie.inputs]
     bare = inputs if rng.random() < 0.5 else copies
-    bare = bare[~draft.integer[bare]]  # the bounds of an integer are part of what it is
+    bare = bare[~draft.integer[bare]]  # the bounds of an integer are part of its definition
     draft.lower[bare], draft.upper[bare] = -np.inf, np.inf
     return bool(inputs.size)
 
@@ -754,7 +754,7 @@ def networks_joined(draft: Draft, rng: Rng) -> bool:
             onto = (starts[:, None] == reads[None, :]).astype(float)
             layers[0] = layers[0][0] @ onto, layers[0][1]
             joined = Tie(sequential(layers), reads[None], ends[None], False, None, first.epsilon)
-            # it stands where the later one stood: an input may be written by a predictor before it
+            # at the place of the later one: an input may be written by a predictor before it
             draft.ties = [tie for place, tie in enumerate(draft.ties) if place not in (one, two)]
             draft.ties.append(joined)
             return True

@@ -19,7 +19,7 @@ from dovetail_study.zoo.learners import by_size, network
 
 CREW = (1, 4)
 LONGEST = 15.0
-"""No job takes longer: it is the big M of the user's own rows."""
+"""The longest duration of a job: the big M of the user's own rows."""
 
 
 def schedule(size: int, seed: int) -> dt.Problem:
@@ -52,7 +52,7 @@ def schedule(size: int, seed: int) -> dt.Problem:
 
 
 def _history(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """More hands help, less and less, and not at all where the work is hard to share."""
+    """More workers help, with decreasing returns, and not at all if the work is hard to share."""
     n = 300
     size, hard, crew = (
         rng.uniform(2.0, 8.0, n),

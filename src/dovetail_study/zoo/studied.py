@@ -1,8 +1,8 @@
-"""The eight problems of the study; `dovetail_study.problems` says what each is and whose it was.
+"""The eight problems of the study; `dovetail_study.problems` describes each and its origin.
 
-Water, adversarial and dispatch are feasible by construction. The others have limits of their study's own,
-which the law of their data leaves room for and nothing guarantees: points were found for seed 0 at every
-size, and for seeds 0 to 5 at size 1.
+Water, adversarial and dispatch are feasible by construction. The others have the limits of the study, which
+their data make likely but do not guarantee: points were found for seed 0 at every size, and for seeds 0 to 5
+at size 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dovetail_study.zoo.learners import by_size
 
 
 def water(size: int, seed: int) -> dt.Problem:
-    """Nothing treated is feasible."""
+    """Without treatment every point is feasible."""
     n, network, epochs = by_size(size, (4, "1x6", 10), (20, "2x16", 40), (100, "2x16", 40))
     return study_water(n, network, seed=seed, epochs=epochs).problem
 
@@ -46,7 +46,7 @@ def diet(size: int, seed: int) -> dt.Problem:
 
 
 def function(size: int, seed: int) -> dt.Problem:
-    """The value that is asked for is the median of what the second network learnt from."""
+    """The required value is the median of the second network's training targets."""
     features, network, epochs = by_size(size, (2, "1x8", 20), (4, "2x12", 60), (10, "3x16", 60))
     return study_function(
         features, network, rows=by_size(size, 400, 2000, 2500), seed=seed, epochs=epochs

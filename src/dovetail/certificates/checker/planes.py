@@ -259,7 +259,7 @@ Bend = Callable[[FloatArray, FloatArray], FloatArray]
 
 STEEP = 1.03
 """The line below a ReLU has slope 1 if the positive part of its range is about as large as the negative one.
-Slightly below 1, because both are often equal and lines should not depend on the last digit."""
+Slightly below 1, because the two parts are often equal and lines should not depend on the last digit."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -255,7 +255,7 @@ class _Reader:
         if kind and count is None:
             raise ValueError("a container with one type for all values must state the number of values")
         if kind in CONSTANTS:
-            raise ValueError("a container of values without bytes may have any length")
+            raise ValueError("a container of empty values does not limit its length")
         if kind in NUMBERS and end == b"]":
             dtype = NUMBERS[kind]
             numbers = np.frombuffer(self._take((count or 0) * dtype.itemsize), dtype=dtype)
