@@ -210,6 +210,10 @@ class ForeignModel(ABC):
 
     tool: str
     """The name of the tool's models in messages."""
+    source: str
+    """What users pass as variables, in messages."""
+    expressions: tuple[type, ...] = ()
+    """Classes of expressions, which may be taken for variables."""
     heavy: tuple[type, ...] = ()
     """Containers that keep the whole model alive; between solves only their contents are kept."""
 
@@ -242,6 +246,19 @@ class ForeignModel(ABC):
         """Make the model's own ways of reading a solution return this one; the program stays unchanged.
         Variables removed since are left out. Without a solution an earlier one is withdrawn if the tool
         allows it. A `ModelError` says what the tool refuses."""
+
+    def no_variable(self, item: Any) -> ModelError:
+        """The error for an item that is no variable of this model."""
+        try:
+            shown = " ".join(str(item).replace("---", "").split())[:80]
+        except Exception:  # a variable of a model that no longer exists
+            shown = f"a {type(item).__name__}"
+        if isinstance(item, self.expressions):
+            return ModelError(
+                f"{shown} is an expression, not a variable; add a variable, a constraint that makes it equal "
+                "to the expression, and pass the variable."
+            )
+        return ModelError(f"{shown!r} is not a variable of this {self.tool}; pass {self.source}.")
 
     def unpack(self, given: Any) -> ObjectArray:
         """The variables and numbers in a container of any kind that users of the tool pass, in its shape."""

@@ -37,6 +37,8 @@ class GurobiModel(ForeignModel):
     """A `gurobipy.Model`; its variables are `Var`, `MVar`, and the containers that gurobipy makes of them."""
 
     tool = "gurobipy model"
+    source = "what its addVar, addVars or addMVar gave you"
+    expressions = (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are identified by their `Var` objects, of which gurobipy keeps one each."""
@@ -79,15 +81,7 @@ class GurobiModel(ForeignModel):
         """The `Var` itself; gurobipy raises an error for a variable of another model or a removed one."""
         if isinstance(variable, gp.Var) and (self._holds(variable) or self._has_waiting(variable)):
             return Identity(variable)
-        if isinstance(variable, (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)):
-            raise ModelError(
-                f"{_shown(variable)} is an expression, not a variable; add a variable, a constraint that "
-                "makes it equal to the expression, and pass the variable."
-            )
-        raise ModelError(
-            f"{_shown(variable)} is not a variable of this gurobipy model (any more); pass what its addVar, "
-            "addVars or addMVar gave you."
-        )
+        raise self.no_variable(variable)
 
     def _holds(self, variable: gp.Var) -> bool:
         try:
@@ -142,14 +136,6 @@ class GurobiModel(ForeignModel):
 
 def _unfold(item: Any) -> Any:
     return item.tolist() if isinstance(item, gp.MVar) else item
-
-
-def _shown(item: Any) -> str:
-    """A variable in messages; variables of deleted models cannot be shown."""
-    try:
-        return repr(item)
-    except Exception:
-        return f"a {type(item).__name__}"
 
 
 def _refuse_what_cannot_be_read(model: gp.Model) -> None:

@@ -23,6 +23,7 @@ class HighsModel(ForeignModel):
     """A `highspy.Highs`; its variables are `highs_var` objects, or names."""
 
     tool = "highspy model"
+    source = "what its addVariable gave you, or the name of a variable"
     heavy = (highspy.HighspyArray,)
 
     def read(self, *, rows: bool = True) -> Reading:
@@ -39,10 +40,7 @@ class HighsModel(ForeignModel):
                 return int(place)
         elif isinstance(variable, highspy.highs.highs_var) and _holder(variable) is self._model:
             return int(variable.index)
-        raise ModelError(
-            f"{variable!r} is not a variable of this highspy model; pass what its addVariable gave you, "
-            "or the name of a variable."
-        )
+        raise self.no_variable(variable)
 
     def watch(self, ties: Ties) -> None:
         """Wrap the methods that solve: all end in `run` of the class above, some after changing the

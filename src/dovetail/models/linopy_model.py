@@ -60,6 +60,8 @@ class LinopyModel(ForeignModel):
     """A `linopy.Model`; its variables are `linopy.Variable` of any dimensions, and scalars of them."""
 
     tool = "linopy model"
+    source = "what its add_variables gave you"
+    expressions = (linopy.LinearExpression, linopy.QuadraticExpression, ScalarLinearExpression)
     heavy = (object,)
 
     def read(self, *, rows: bool = True) -> Reading:
@@ -85,17 +87,7 @@ class LinopyModel(ForeignModel):
                 raise ModelError("a masked entry of a linopy variable was passed; select those that exist.")
             if variable.model() is self._model:
                 return variable.number
-        if isinstance(
-            variable, (linopy.LinearExpression, linopy.QuadraticExpression, ScalarLinearExpression)
-        ):
-            raise ModelError(
-                f"{_in_one_line(variable)} is not a variable; add a variable, a constraint that makes it "
-                "equal to the expression, and pass the variable."
-            )
-        raise ModelError(
-            f"{_in_one_line(variable)} is not a variable of this linopy model; pass what its add_variables "
-            "gave you."
-        )
+        raise self.no_variable(variable)
 
     def watch(self, ties: Ties) -> None:
         """`solve`, and the ways to copy a model."""
@@ -143,11 +135,6 @@ def _unfold(item: Any) -> Any:
             raise ModelError("labels of a linopy variable were passed; pass the variable itself.")
         return item.values
     return item
-
-
-def _in_one_line(item: Any) -> str:
-    """linopy shows an expression in as many lines as it has entries."""
-    return " ".join(str(item).replace("---", "").split())[:80]
 
 
 def _refuse_what_is_not_taken(model: linopy.Model) -> None:

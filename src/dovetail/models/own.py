@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import ObjectArray
-from dovetail.core.errors import ModelError
 from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties, as_array
 from dovetail.core.template import FamilyColumns
 
@@ -32,6 +31,7 @@ class OwnModel(ForeignModel):
     """A `dovetail.Problem`."""
 
     tool = "Problem"
+    source = "its index or its name"
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program of the problem itself."""
@@ -52,7 +52,7 @@ class OwnModel(ForeignModel):
             return variable.index
         if isinstance(variable, str):
             return int(self._model.mip.resolve("variables", np.array(variable)))
-        raise ModelError(f"{variable!r} is no variable of the problem; give its index or its name.")
+        raise self.no_variable(variable)
 
     def watch(self, ties: Ties) -> None:
         """Nothing to do: a problem holds its predictors itself."""

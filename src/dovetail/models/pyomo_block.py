@@ -18,9 +18,11 @@ import scipy.sparse as sp
 from pyomo.common.modeling import unique_component_name
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.base.block import BlockData
+from pyomo.core.base.expression import NamedExpressionData
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
+from pyomo.core.expr.base import ExpressionBase
 from pyomo.core.expr.numeric_expr import AbsExpression
 from pyomo.core.expr.visitor import replace_expressions
 from pyomo.repn import generate_standard_repn
@@ -56,6 +58,8 @@ class PyomoModel(ForeignModel):
     """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
 
     tool = "Pyomo model"
+    source = "variables of the model itself that have not been deleted"
+    expressions = (ExpressionBase, NamedExpressionData)
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are identified by their variable objects."""
@@ -86,19 +90,9 @@ class PyomoModel(ForeignModel):
 
     def key(self, variable: Any) -> Hashable:
         """The variable itself, if it belongs to this model."""
-        if isinstance(variable, VarData):
-            if variable.model() is self._model.model():
-                return Identity(variable)
-            raise ModelError(
-                f"{variable.name} is not a variable of this Pyomo model (any more); pass variables of the "
-                "model itself that have not been deleted."
-            )
-        if getattr(variable, "is_expression_type", bool)():
-            raise ModelError(
-                f"{variable} is an expression, not a variable; add a variable, a constraint that makes it "
-                "equal to the expression, and pass the variable."
-            )
-        raise ModelError(f"{variable!r} is not a variable of this Pyomo model; pass its Var components.")
+        if isinstance(variable, VarData) and variable.model() is self._model.model():
+            return Identity(variable)
+        raise self.no_variable(variable)
 
     def enclosed(self) -> Iterable[Any]:
         """The block and all active blocks in it."""

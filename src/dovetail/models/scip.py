@@ -349,6 +349,8 @@ class ScipModel(ForeignModel):
     """A `pyscipopt.Model`; its `Variable` objects are identified by their addresses in SCIP."""
 
     tool = "PySCIPOpt model"
+    source = "what its addVar or addMatrixVar gave you"
+    expressions = (pyscipopt.Expr,)
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -380,14 +382,7 @@ class ScipModel(ForeignModel):
                 f"{fault} of another model than this {self.tool}; pass variables that its addVar or "
                 "addMatrixVar gave you."
             )
-        if isinstance(variable, pyscipopt.Expr):
-            raise ModelError(
-                f"{str(variable)[:80]} is an expression; add a variable to the {self.tool}, set it equal to "
-                "the expression with addCons, and pass the variable."
-            )
-        raise ModelError(
-            f"{variable!r} is not a variable of this {self.tool}; pass what its addVar or addMatrixVar gave."
-        )
+        raise self.no_variable(variable)
 
     def watch(self, ties: Ties) -> None:
         """Put a `_Refusal` into the model, because PySCIPOpt's classes cannot be changed."""
