@@ -30,7 +30,6 @@ CONSTANTS: dict[str, ModuleType] = {
     "SEARCH_SHARE": auto,
     "FIRST_SEARCH_SHARE": auto,
     "LEAST_WEIGHT": turns,
-    "NEARLY": turns,
     "MISCOUNTED": turns,
     "HEAD_START": auto,
 }

@@ -8,8 +8,7 @@ It is unknown beforehand which computation will end first. So they take turns:
     next    of its class one that leads; else the one that has worked least for its weight, of equals the
             first. Another begins when each of the n at work has worked n times BEGIN for its weight
     slice   as long as it has worked so far, and FIRST at least: turns double
-    leads   at the pace of its last turn the gap is closed before all have worked twice as much as now, and it
-            has done no more than half of all work; or before they have worked a tenth more
+    leads   at the pace of its last turn the gap is closed before all have worked twice as much as now
     weight  1 while it gains; then its work until BEGIN after it last gained, as a part of its work so far:
             what gains nothing for long works less and less, down to LEAST_WEIGHT
 
@@ -58,9 +57,6 @@ LEAST_WEIGHT = 0.25
 """The least weight of a part without gains: without it the part's work would grow only with the square root
 of all work. Over 12 s and 44 problems nothing changes (13.7 %, 34.9 %; 25 proofs instead of 24); after 60 s
 wine_2x32 was at 4.0007 instead of 4.0039 (one run each)."""
-NEARLY = 0.1
-"""Of all work so far: with less to do one goes on. Without this rule function_3x16 waited for 5 of 7 s at a
-gap of 0.02 %, which its next turn closed."""
 MISCOUNTED = 4.0
 """Limit of a slice in processor seconds, as a multiple of its effort: four of five slices take at most three
 times."""
@@ -212,8 +208,7 @@ def next_of(
     mates = [one for one in at_work if one.proves is proves]
 
     def waits(one: Some) -> tuple[bool, float]:
-        leads = one.left <= total if one.clock.used <= 0.5 * total else one.left <= NEARLY * total
-        return not leads, one.due
+        return one.left > total, one.due
 
     one = min(mates, key=waits, default=None)
     if one is not None and proves in waiting and one.due >= BEGIN * len(mates):
