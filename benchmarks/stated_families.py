@@ -1,4 +1,4 @@
-"""Families of stated blocks with other structure than water, and what column generation makes of few.
+"""Families of stated blocks with other structure than water; few of them also one by one.
 
     python -m benchmarks.stated_families --sizes 100 1000 10000 100000
     python -m benchmarks.stated_families --families customers ladder --sizes 2000 --written
@@ -28,6 +28,7 @@ import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
 from dovetail.decomposition import TemplatePricing
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.run.context import Method
 from dovetail_study.experiment import ResultTable
 
@@ -35,9 +36,9 @@ SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0
 """Seconds; template pricing ends by itself."""
 COLUMN_LIMIT = 60.0
-"""Seconds of column generation, which goes on as long as it may."""
+"""Seconds of such prices, which go on as long as they may."""
 MOST_COLUMNS = 1_000
-"""Blocks beyond which column generation, one LP over all of them, is not asked."""
+"""Blocks beyond which single components, one LP over all of them, is not asked."""
 
 
 CHANNEL_COST = np.array([0.3, 0.8, 2.0])
@@ -242,8 +243,8 @@ def answered(asked: Asked) -> Answer:
     problem = FAMILIES[asked.family](asked.n)
     problem = written(problem) if asked.written else problem
     building, begin = time.process_time() - begin, time.process_time()
-    columns = asked.method == "column generation"
-    method: Method = dt.ColumnGeneration() if columns else TemplatePricing()
+    columns = asked.method == "components one by one"
+    method: Method = CertifiedPrices() if columns else TemplatePricing()
     result = dt.solve(problem, method, time_limit=COLUMN_LIMIT if columns else LIMIT, gap=1e-6, log=False)
     solving = time.process_time() - begin
     unit = 1 if sys.platform == "darwin" else 1024
@@ -282,7 +283,7 @@ def run(
     )
     for family in families:
         for n in sizes:
-            for method in ("template pricing", *(["column generation"] if n <= MOST_COLUMNS else [])):
+            for method in ("template pricing", *(["components one by one"] if n <= MOST_COLUMNS else [])):
                 (a,) = each(answered, [Asked(family, n, method, written)], 1)
                 below = f"{100.0 * (a.limit - a.objective) / abs(a.limit):.3f} %"
                 numbers = [f"{a.objective:,.2f}", f"{a.limit:,.2f}", below, a.bound]

@@ -23,6 +23,7 @@ from dovetail.version import __version__
 _PUBLIC = {
     "BalancedPenalty": "dovetail.coupling.penalty",
     "Block": "dovetail.core.block",
+    "BlockPrices": "dovetail.methods.component_prices.prices",
     "Certificate": "dovetail.certificates.certificate",
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
@@ -113,7 +114,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
     from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
-    from dovetail.methods.component_prices.column_generation import ColumnGeneration as ColumnGeneration
+    from dovetail.methods.component_prices.prices import BlockPrices as BlockPrices
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
     from dovetail.methods.integer_search import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood

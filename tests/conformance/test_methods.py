@@ -30,7 +30,7 @@ def endless(name):
     """The method with options under which it ends only when it is told to."""
     if name == "big-m":
         return METHODS.make(name)  # sixty samples keep SCIP busy for longer than anybody waits
-    if name in ("auto", "sequential-linear", "column-generation", "neighbourhood", "integer-search"):
+    if name in ("auto", "sequential-linear", "neighbourhood", "integer-search"):
         return replace(METHODS.make(name), patience=1_000_000)
     method = replace(METHODS.make(name), iterations=1_000_000)
     if isinstance(method, dt.DualDecomposition):
@@ -73,27 +73,23 @@ class TestBigM(MethodSuite):
             dt.solve(bowl(), self.method, log=False)
 
 
-@volume("what a solve promises is seen with three other methods")
+@volume("what a solve promises is seen with other methods")
 class TestSequentialLinear(MethodSuite):
     method, brief, endless = settings("sequential-linear")
 
 
-class TestColumnGeneration(MethodSuite):
-    method, brief, endless = settings("column-generation")
-
-
-@volume("what a solve promises is seen with three other methods")
+@volume("what a solve promises is seen with other methods")
 class TestIntegerSearch(MethodSuite):
     method, brief, endless = settings("integer-search")
     meets_easy_bounds = False  # there is no integer to move in that problem
 
 
-@volume("what a solve promises is seen with three other methods")
+@volume("what a solve promises is seen with other methods")
 class TestNeighbourhood(MethodSuite):
     method, brief, endless = settings("neighbourhood")
 
 
-@volume("what a solve promises is seen with three other methods")
+@volume("what a solve promises is seen with other methods")
 class TestSingleStepGradient(MethodSuite):
     method, brief, endless = settings("single-step-gradient")
     meets_easy_bounds = False  # a hundred short steps do not cross that box

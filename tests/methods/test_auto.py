@@ -326,7 +326,7 @@ def test_classes_under_one_budget_are_a_knapsack(seed):
         if deficit[list(some)].sum() <= budget - 1e-3  # room for the margins
     )
     result = dt.solve(problem, Auto(effort=12, exact=False), log=False)
-    assert "column generation" in result.trace.column("part")
+    assert "block prices" in result.trace.column("part")
     assert result.objective == pytest.approx(truth, abs=1e-6)
 
 
@@ -414,7 +414,7 @@ def test_options_that_make_no_sense_are_refused():
         Auto(effort=0)
 
 
-@pytest.mark.parametrize("off", ["tables", "exact", "column_generation"])
+@pytest.mark.parametrize("off", ["tables", "exact", "block_prices"])
 def test_every_part_can_be_left_out(off):
     problem = coupled_classes(3) if off == "columns" else mixed_integers()
     result = dt.solve(problem, Auto(effort=1, **{off: False}), log=False)

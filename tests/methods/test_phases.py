@@ -15,7 +15,7 @@ from dovetail.methods.phases import (
 
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False,
-    "certified": False, "exact_blocks": 0, "unstable": 10**6, "branched": False,
+    "exact_blocks": 0, "unstable": 10**6, "branched": False,
     "tree_samples": 0, "tree_components": 0, "curves": 0,
 }  # fmt: skip
 
@@ -37,7 +37,7 @@ def names_of(**facts):
         ({"integers": 5, "choices": 5}, ["descents", "integer search", *LAST]),
         (
             {"integers": 9, "components": 9, "priced": True, "unstable": 200},
-            ["descents", "column generation", "exact MIP", *LAST],
+            ["descents", "exact MIP", "block prices", *LAST],
         ),
         ({"integers": MANY_INTEGERS + 1, "branched": True}, ["relaxation", "branching"]),
         ({"unstable": 10, "branched": True}, ["descents", "branching", "exact MIP", *LAST]),
@@ -50,8 +50,8 @@ def names_of(**facts):
         ({"curves": 3}, ["descents", "quadratic MIP", *LAST]),
         ({"trees_beside_others": True, "curves": 3, "branched": True}, ["descents", "branching", *LAST]),
         (
-            {"integers": 9, "components": 9, "priced": True, "certified": True},
-            ["descents", "column generation", "block prices", *LAST],
+            {"integers": 9, "components": 9, "priced": True},
+            ["descents", "block prices", *LAST],
         ),
         (
             {"components": 5, "exact_blocks": 5, "unstable": 200},

@@ -310,7 +310,6 @@ OPTIONS = (
     dt.DualDecomposition,
     dt.SingleStepGradient,
     dt.BigM,
-    dt.ColumnGeneration,
     dt.Neighbourhood,
     dt.SequentialLinear,
     dt.IntegerLocalSearch,

@@ -233,7 +233,7 @@ def test_work_that_has_taken_all_memory_is_waited_for(clock):
 # --- memory, threads, files --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["auto", "column-generation", "dual-decomposition"])
+@pytest.mark.parametrize("name", ["auto", "dual-decomposition"])
 def test_a_solve_s_problem_is_free_when_its_result_is(name):
     """Without the collector of cycles, which may come only after hundreds of solves."""
 

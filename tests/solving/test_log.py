@@ -23,7 +23,6 @@ METHOD_OPTIONS = {
     "paper-adaptive": replace(PAPER, iterations=5, penalty=dt.IncreasingPenalty()),
     "auto": dt.Auto(effort=2),
     "sequential-linear": dt.SequentialLinear(starts=3),
-    "column-generation": dt.ColumnGeneration(rounds=3),
     "integer-search": dt.IntegerLocalSearch(rounds=2),
     "neighbourhood": dt.Neighbourhood(rounds=2),
     "single-step-gradient": dt.SingleStepGradient(iterations=30),

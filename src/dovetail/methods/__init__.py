@@ -46,11 +46,6 @@ METHODS: Table[Method] = Table(
         "trust-region sequential (MI)LP with one-sided cuts, from many starts",
     ),
     Part(
-        "column-generation",
-        "dovetail.methods.component_prices.column_generation:ColumnGeneration",
-        "prices on coupling constraints, columns of every component, combined by a MIP",
-    ),
-    Part(
         "integer-search",
         "dovetail.methods.integer_search:IntegerLocalSearch",
         "local search over integers, neighbours evaluated by the networks in batches",

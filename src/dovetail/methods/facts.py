@@ -14,7 +14,6 @@ from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.component_prices.kinds import component_kinds
-from dovetail.methods.component_prices.prices import applies
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -49,7 +48,7 @@ class AutoOptions:
     proof: int | None = None
     """The number of the only proof to run, among those that suit the problem; None: all."""
     template_pricing: bool = True
-    column_generation: bool = True
+    block_prices: bool = True
     integer_search: bool = True
     bundle: int = 8
     """Number of linearisations that descents keep as cuts (see `SequentialLinear`)."""
@@ -64,7 +63,7 @@ class AutoOptions:
         if self.proof is not None:
             require_count("Auto: proof", self.proof, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
-        flags = "tables", "exact", "template_pricing", "column_generation", "integer_search"
+        flags = "tables", "exact", "template_pricing", "block_prices", "integer_search"
         require_flags("Auto", self, *flags)
 
 
@@ -115,7 +114,7 @@ class Case(NamedTuple):
     def alike(self) -> int:
         """Number of components, if they are of few kinds, each small enough for branch and bound; otherwise
         0."""
-        kinds = self.plan(component_kinds, self.may.exact and self.coupled)
+        kinds = self.plan(component_kinds, self.may.exact and self.may.block_prices and self.coupled)
         return sum(kind.members for kind in kinds or ())
 
     @property
@@ -179,13 +178,11 @@ class Facts:
     """Whether integers and equations determine all inputs of predictors. Then local search over the integers
     is exact and begins before descents; otherwise it needs continuous inputs from them."""
     components = Fact(1, lambda at: at.structure.parts.count)
-    priced = Fact(False, lambda at: at.may.column_generation and at.structure.classes > 0 and at.coupled)
+    priced = Fact(False, lambda at: at.may.block_prices and at.structure.classes > 0 and at.coupled)
     """Classes in several components that share rows."""
     unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
     """Number of neurons that may change sign if all networks are written out; a number above the limit if
     they cannot be."""
-    certified = Fact(False, lambda at: at.may.exact and at.coupled and applies(at.context))
-    """Components that share rows, each a ReLU network over a box, simplex or ball."""
     exact_blocks = Fact(0, lambda at: at.alike)
     """Number of components that share rows, of few kinds, each small enough for branch and bound; otherwise
     0."""
@@ -195,7 +192,7 @@ class Facts:
     """Whether all predictors became tables or rows."""
     trees_beside_others = Fact(False, lambda at: False)
     """Whether tree ensembles stand beside other predictors in the original problem."""
-    tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.column_generation))
+    tree_components = Fact(0, lambda at: at.counted(tree_parts, at.may.block_prices))
     """Number of components of tree ensembles that share rows; otherwise 0."""
     curves = Fact(0, lambda at: len(at.quadratic.curves) if at.quadratic else 0)
     """Number of quadratic functions, if everything else can be written as rows; otherwise 0."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from dovetail.methods.branching import Branching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
-from dovetail.methods.component_prices.column_generation import ColumnGeneration
-from dovetail.methods.component_prices.prices import BlockPrices, CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     MANY_BLOCKS,
@@ -131,15 +130,6 @@ PHASES = (
         "{integers} integers: relax, fix, then neighbourhoods",
     ),
     Phase(
-        "column generation",
-        "classes in several components that share constraints, fewer than 50 of them equal; not if all "
-        "predictors are trees",
-        lambda facts: facts.priced and facts.slopes and not facts.blocks,
-        lambda options: ColumnGeneration(rounds=options.effort),
-        "class outputs, {components} components that share constraints: columns and prices",
-        needs_points=True,
-    ),
-    Phase(
         "cell columns",
         "all predictors are tree ensembles, in components that share constraints",
         lambda facts: facts.tree_components > 0,
@@ -175,12 +165,12 @@ PHASES = (
     ),
     Phase(
         "block prices",
-        "components that share constraints, each a ReLU network over a box, a simplex or a ball; or "
-        "components of few kinds, each small enough for branch and bound",
-        lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.certified)),
-        lambda options: CertifiedPrices(),
-        "{components} components share constraints: prices on these, and the least cost of each component at "
-        "the prices, proved",
+        "components that share constraints, fewer than 50 of them equal: with classes, if not all predictors "
+        "are trees; or of few kinds, each small enough for branch and bound",
+        lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.slopes)),
+        lambda options: BlockPrices(),
+        "{components} components share constraints: columns and prices on these, and the least cost of each "
+        "component at the prices, proved",
         needs_points=True,
         proves=True,
     ),

@@ -8,16 +8,14 @@ from torch import nn
 import dovetail as dt
 from dovetail.bounds.dual_value import next_step, objective_step
 from dovetail.branching.sign_search import SignSearch
-from dovetail.methods.component_prices import coupled_problem
 from dovetail.methods.component_prices import prices as method
-from dovetail.methods.component_prices.column_generation import ColumnGeneration, column_prices
+from dovetail.methods.component_prices.columns import ComponentColumns
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.component_prices.kinds import component_kinds
-from dovetail.methods.component_prices.prices import CertifiedPrices, applies
+from dovetail.methods.component_prices.prices import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import Budget
 from dovetail.structure import structure as structure_file
-from dovetail.structure.move_sets import move_set
 from dovetail.structure.structure import Structure
 from dovetail_study.problems.training import Training
 from dovetail_study.problems.water import formulate
@@ -45,7 +43,6 @@ def test_the_bound_holds_and_is_better_than_the_host_s(seed):
     exact = context_of(problem)
     ExactMip().solve(exact)
     context = context_of(problem)
-    assert applies(context)
     outcome = CertifiedPrices(batch=64).solve(context)
     assert context.incumbent.bound <= -exact.incumbent.objective + 1e-9, outcome.message
     assert context.incumbent.bound >= -4.0 - 1e-9  # what the host knows by itself
@@ -58,8 +55,6 @@ def test_smooth_networks_have_bounds_too():
     with torch.no_grad():
         net[2].bias -= net(torch.as_tensor(samples)).max() + 0.6
     context = context_of(formulate(samples, net, TRAINED).problem)
-    assert applies(context)
-    ColumnGeneration(rounds=12).solve(context)
     outcome = CertifiedPrices(batch=256).solve(context)
     assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
 
@@ -110,16 +105,7 @@ def test_where_it_does_not_apply_it_says_so():
     problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
     problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
     context = context_of(problem, 5.0)
-    assert not applies(context)
     assert "no constraints connect" in CertifiedPrices().solve(context).message
-
-
-def test_whether_it_applies_is_seen_from_the_first_components(monkeypatch):
-    problem = small_water(0, n=12)
-    seen = []
-    monkeypatch.setattr(coupled_problem, "move_set", lambda *given: seen.append(given) or move_set(*given))
-    assert applies(context_of(problem, 5.0))
-    assert len(seen) == coupled_problem.LOOKED_AT
 
 
 def test_too_many_components_for_the_time_are_left_alone(monkeypatch):
@@ -144,14 +130,14 @@ def test_steps_of_objectives():
 def test_prices_have_the_time_of_those_who_ask():
     """The columns are those of a phase whose time is over."""
     context = context_of(small_water(0))
-    context.once(column_prices).context = context.turn(0.0)
+    context.once(ComponentColumns).context = context.turn(0.0)
     assert " pass" in CertifiedPrices(batch=64).solve(context).message
 
 
 def test_a_column_of_a_component_is_one_of_all_that_are_like_it():
     problem = coupled(0, integer=False)
     context = context_of(problem)
-    run = context.once(column_prices)
+    run = context.once(ComponentColumns)
     run.add(problem.predict(np.linspace(0.1, 1.2, 12)))
     pool, alike = run.pool, context.once(component_kinds)[0]
     costs = [set(np.round(pool.cost[pool.owner == c], 9)) for c in alike.owners]

@@ -31,9 +31,6 @@ from dovetail.structure.components import SampleComponent
 from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 from dovetail.structure.structure import Structure
 
-LOOKED_AT = 8
-"""Components that represent all of them until a proof begins: most are similar."""
-
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -83,14 +80,6 @@ class Priced:
         if values is not None:
             least[self.asked] = np.maximum(least[self.asked], values)
         return np.asarray(np.minimum(self.other, self.base + least))
-
-
-def first_ones_fit(structure: Structure, device: str) -> bool:
-    """Whether `groups` would find some, by a few of the components: all of thousands take seconds."""
-    ones, problem, box = structure.one_sample_each, structure.proved, structure.tight_box
-    if ones is None or any(move_set(problem, part, box, 0.0) is None for part in ones[:LOOKED_AT]):
-        return False
-    return all(_planes(structure, block, device) is not None for block in problem.blocks)
 
 
 def groups(structure: Structure, box: Box, room: float, device: str) -> list[Group] | None:

@@ -27,8 +27,8 @@ from dovetail.core.words import several
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.method import template_prices
 from dovetail.decomposition.plan import template_plan
-from dovetail.methods.component_prices.column_generation import column_prices
-from dovetail.methods.component_prices.coupled_problem import CoupledProblem, first_ones_fit
+from dovetail.methods.component_prices.columns import ComponentColumns
+from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.component_prices.kinds import MORE, KindProof, component_kinds
 from dovetail.methods.component_prices.shared_rows import SharedRows
 from dovetail.methods.component_prices.signs import SignOracle, SignProof
@@ -90,22 +90,14 @@ class PriceSource(Protocol):
 
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
     """The problem of a solve as coupled components; made once (see `SolveContext.once`)."""
-    return CoupledProblem.of(context.once(structure_of), context.device or "cpu")
-
-
-def applies(context: SolveContext) -> bool:
-    """Whether components seem to be samples whose least cost can be proved, and rows couple them.
-
-    All of them are examined when a proof begins: thousands take seconds, which the proof may never have.
-    """
     structure = context.once(structure_of)
-    coupled = structure.proved_parts.coupled and structure.proved_parts.count <= MOST_COMPONENTS
-    return coupled and first_ones_fit(structure, context.device or "cpu")
+    few = structure.proved_parts.count <= MOST_COMPONENTS
+    return CoupledProblem.of(structure, context.device or "cpu") if few else None
 
 
 @dataclass(frozen=True)
 class CertifiedPrices:
-    """Proves a bound; cheaper points found on the way become columns."""
+    """Columns and prices of components, choices among the columns, and a bound at the prices."""
 
     batch: int = 1024
     """Nodes bounded at a time, on the CPU."""
@@ -120,11 +112,7 @@ class CertifiedPrices:
         if not structure.proved_parts.coupled:
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no constraints connect components")
         coupled = context.once(coupled_problem)
-        if not (coupled or context.once(component_kinds)):
-            return MethodOutcome(
-                StopReason.STALLED, 0, f"{NAME}: the sets of the components have no closed form"
-            )
-        source = context.once(template_prices) or context.once(column_prices)
+        source = context.once(template_prices) or context.once(ComponentColumns)
         run = _Run(context, coupled, source, self.batch)
         rows, count = run.rows.sides.count, run.rows.parts.count
         context.monitor.say(f"  proof: prices on {rows} constraints, {count} components")
@@ -145,7 +133,21 @@ class CertifiedPrices:
 
 @dataclass(frozen=True)
 class BlockPrices:
-    """Template pricing, then a proof at its prices."""
+    """Prices on shared constraints, good points of each component (columns), choices among them, and the
+    least cost of each component at the prices, proved where it can be. Components that are equal up to their
+    data are priced together (`TemplatePricing`).
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip(  # two samples, one budget; each is worth 1 where its class is 1
+    ...     cost=[0.0, 0.0, -1.0, -1.0], A=[[1.0, 1.0, 0.0, 0.0]], row_lower=[0.0], row_upper=[1.2], upper=1.0
+    ... )
+    >>> problem = dt.Problem(mip)
+    >>> block = problem.add_predictor(
+    ...     lambda X: X - 0.5, inputs=[[0], [1]], outputs=[[2], [3]], output_type="classification"
+    ... )
+    >>> dt.solve(problem, dt.BlockPrices(), log=False).objective
+    -2.0
+    """
 
     pricing: TemplatePricing = field(default_factory=TemplatePricing)
 
@@ -154,8 +156,11 @@ class BlockPrices:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """The proof, if there is time and blocks are not too many."""
-        outcome, plan = self.pricing.solve(context), context.once(template_plan)
-        if context.over or plan is None or plan.count > MOST_CERTIFIED:
+        plan = context.once(template_plan)
+        if plan is None:
+            return CertifiedPrices().solve(context)
+        outcome = self.pricing.solve(context)
+        if context.over or plan.count > MOST_CERTIFIED:
             return outcome
         with expendable(NAME):
             proof = CertifiedPrices().solve(context)
@@ -243,6 +248,9 @@ class _Run:
         self._asked += 1
         if prices is None or prices.size != self._prices.size:
             return "" if going else "there are no prices"
+        if not self._provable:
+            same, self._prices = self._asked > 1 and np.array_equal(prices, self._prices), prices
+            return "the columns are searched, no least costs can be proved" if same else ""
         if going is None and self.passes and np.array_equal(prices, self._prices):
             return self._ended("there are no other prices")
         proof = self._at(prices)
@@ -258,6 +266,11 @@ class _Run:
             prices, proof = (smooth, steady) if self._more(steady) else (prices, proof)
         self._prices, self._proof = prices, proof
         return ""
+
+    @property
+    def _provable(self) -> bool:
+        """Whether anything proves least costs of components."""
+        return self._signs is not None or bool(self._context.once(component_kinds))
 
     def _at(self, prices: FloatArray) -> SignProof | KindProof:
         known = self._source.known_costs(prices)
