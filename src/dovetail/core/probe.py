@@ -60,9 +60,9 @@ def accept(
     _require_independent_rows(name, predictor, description, points, values)
     if classifies and description.is_multilabel:
         raise PredictorError(
-            f"{name}: {description.name} was trained on several labels at once: its probabilities stand each "
-            "for itself, and their largest means nothing. Take them as numbers with "
-            "output_type='regression', and say in constraints of the model what they must be."
+            f"{name}: {description.name} was trained on several labels at once: its probabilities are "
+            "independent, and the largest has no meaning. Take them as numbers with output_type='regression', "
+            "and limit them by constraints of the model."
         )
     one_column = classifies and outputs.shape[1] == 1
     if threshold is not None and not one_column:
