@@ -48,6 +48,8 @@ class Phase:
     """The line of the log when the part begins, with facts to be filled in."""
     needs_points: bool = False
     """Whether it begins with points that earlier parts visited."""
+    needs_solution: bool = False
+    """Whether it begins only when a solution is known."""
     as_given: bool = False
     """Whether it takes tree ensembles as predictors even if they were written as rows for others."""
     as_written: bool = False
@@ -180,6 +182,7 @@ PHASES = (
         lambda facts: not facts.many and facts.slopes,
         lambda options: Neighbourhood(rounds=options.effort, patience=2 * options.patience, relax=False),
         "MILPs in which most integers and signs of neurons are fixed as in the incumbent",
+        needs_solution=True,
     ),
 )
 
