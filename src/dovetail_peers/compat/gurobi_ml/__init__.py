@@ -15,7 +15,7 @@ from typing import Any
 from dovetail.core.errors import OptionError
 from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.version import __version__
-from dovetail_peers.compat.gurobi_ml.constr import AbstractPredictorConstr
+from dovetail_peers.compat.gurobi_ml.constr import GurobiPredictorConstr
 from dovetail_peers.compat.gurobi_ml.table import EXCEPTIONS, GENERAL, PEER
 from dovetail_peers.compat.peer import publish
 
@@ -44,13 +44,12 @@ def _registered(predictor: Any) -> Callable[..., Any] | None:
 def register_predictor_constr(predictor: type | str, predictor_constr: Callable[..., Any]) -> None:
     """Let `predictor_constr(gp_model, predictor, input_vars, output_vars, **options)` take that class.
 
-    It may call any function of these modules, or add variables and rows to the model itself, as classes
-    derived from `AbstractPredictorConstr` do.
+    It may call any function of these modules, or add variables and constraints to the model itself.
     """
     if isinstance(predictor_constr, type) and issubclass(predictor_constr, PredictorConstr):
         raise OptionError(
             f"{predictor_constr.__name__} is what these modules' functions give back; register one of the "
-            "functions, or a class derived from AbstractPredictorConstr that adds its rows itself."
+            "functions, or a function of your own that adds variables and constraints to the model."
         )
     _users[predictor] = predictor_constr
 
@@ -82,7 +81,7 @@ publish(
         },
         "sklearn.predictors_list": {"sklearn_predictors": sklearn_predictors},
         "sklearn.preprocessing": {"sklearn_transformers": sklearn_transformers},
-        "modeling.base_predictor_constr": {"AbstractPredictorConstr": AbstractPredictorConstr},
+        "modeling.base_predictor_constr": {"AbstractPredictorConstr": GurobiPredictorConstr},
         "exceptions": EXCEPTIONS,
     },
 )
