@@ -61,8 +61,8 @@ def accept(
     if classifies and description.is_multilabel:
         raise PredictorError(
             f"{name}: {description.name} was trained on several labels at once: its probabilities are "
-            "independent, and the largest has no meaning. Take them as numbers with output_type='regression', "
-            "and limit them by constraints of the model."
+            "independent, and the largest has no meaning. Take them as numbers with "
+            "output_type='regression', and limit them by constraints of the model."
         )
     one_column = classifies and outputs.shape[1] == 1
     if threshold is not None and not one_column:
