@@ -14,8 +14,8 @@ from tests.decomposition.test_method import treated
     ("moved", "dearer", "trouble"),
     [
         (1.0, 0.0, ""),
-        (1.0, 0.5, "not what it says"),
-        (0.5, 0.0, "not what it says"),
+        (1.0, 0.5, "do not belong"),
+        (0.5, 0.0, "do not belong"),
         (2.0, 0.0, "worse points"),
     ],
 )

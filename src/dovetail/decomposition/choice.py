@@ -230,18 +230,19 @@ def choose(
 ) -> bool:  # fmt: skip
     """Choose a column for each block within the limits, or with the least violation; False if a block has no
     column. Gains of less than `worth` are not searched for; a `rough` choice skips the MIP. `extra` is the
-    part of the budget for the MIP, and for more blocks if rows are violated with few."""
+    part of the budget for the MIP, and of a rough choice for more blocks if rows are violated with few."""
     if shares.begin(prices, lasting=not rough) is None:
         return False
     room = _room(shares.slopes(POLISHED, REACH)) if np.any(shares.steerable) else np.zeros(len(limit))
     most, count, best, moves = max(LP_BLOCKS // max(1, len(limit)), LP_BLOCKS_PER_ROW), 0, np.inf, None
-    while moves is None or (best > 0.0 and not extra.over):
+    more = extra if rough else budget  # for wider LPs
+    while moves is None or (best > 0.0 and not more.over):
         near = _Near(shares.core(most), limit)
         if near.columns.count == count:
             break
         choice = Choice(near.columns, near.first, highest, forgiven(limit), room)
         if near.columns.size:
-            choice.relax(prices, extra if moves else budget)
+            choice.relax(prices, more if moves else budget)
             if not rough or choice.missed() > 0.0:
                 choice.decide(extra, worth)
         if moves is None or choice.missed() < best:

@@ -139,8 +139,8 @@ class Rounds:
         self.prices = self._last = self._usual_prices
         self._ends = False
         """Whether branching ends in time."""
-        self._tried = 0.0
-        """Seconds in which that was found out, in vain."""
+        self._tried = self._pace = 0.0
+        """Seconds in which that was found out, in vain; and of the proof of a block."""
         self._proof: _SampleProof | None = None
         """The proof at the current prices and columns."""
 
@@ -156,7 +156,7 @@ class Rounds:
             self._sample()
         value, quiet, brief = np.inf, 0, self.count > SAMPLE / SAMPLE_PART
         for number in range(most):
-            losses = self._shares.workers.losses
+            losses, begun = self._shares.workers.losses, self._budget.seconds
             noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0)
             which: Which = "undecided" if number > brief else "all"
             self._price(which, noise, self._limit, BRIEF if brief and number == 0 else None)
@@ -166,7 +166,8 @@ class Rounds:
             if losses < self._shares.workers.losses:  # columns were lost and others found instead
                 little = False
             quiet = quiet + 1 if little else 0
-            over = self._search.over
+            little_time = self._little_time(self._budget.seconds - begun)
+            over = self._search.over or (StopReason.TIME if little_time else None)
             last = bool(over) or quiet == 2 or number == most - 1 or self._little_left(value)
             if last and self.count > PRICED:
                 self._price_exactly()
@@ -179,7 +180,9 @@ class Rounds:
         """The bound at the last prices: proved for all blocks if that takes no longer than the search,
         otherwise an estimate from random blocks; None if branching does not end. Better points become
         columns; after a proof of all blocks prices are computed again."""
-        begin, before, proof = self._budget.seconds, self._value(), self._sample_proof(TRIAL_PART)
+        begin, before = self._budget.seconds, self._value()
+        self._try_branching(TRIAL_PART)
+        proof = self._sample_proof()
         if proof is None:
             return None
         blocks = sum(part.blocks for part in proof.found)
@@ -192,29 +195,44 @@ class Rounds:
             self._price_exactly()
         return replace(found, better=self._value() < before)
 
+    def _little_time(self, round_seconds: float) -> bool:
+        """Whether another round would leave no time for the proof of a sample, if branching ends."""
+        if self._search.left < self._budget.seconds:
+            self._try_branching(EARLY_PART)
+        return self._ends and self._search.left < round_seconds + PROVED * self._pace
+
     def _little_left(self, value: float) -> bool:
         """Whether a quick proof of some blocks shows that new columns bring little."""
         if self.count < WORTH_PROVING * PROVED or not np.isfinite(value):
             return False
-        proof = self._sample_proof(EARLY_PART)
+        self._try_branching(EARLY_PART)
+        proof = self._sample_proof()
         if proof is None:
             return False
         about = self._estimated(proof)
         return value - about.value + (about.error or 0.0) < GAINED * self._size(value)
 
-    def _sample_proof(self, part: float) -> _SampleProof | None:
-        """The proof of random blocks at the current prices; None if branching does not end, or takes longer
-        than this part of the search."""
-        if not self._ends:
-            begun = self._budget.seconds
-            left = self._search.part(part * (begun - self._tried) - self._tried)
-            first = self._prove(self._some_of(TRIED), MOST_BOXES, left) or []
-            self._tried += self._budget.seconds - begun
-            self._ends = 2 * sum(part.closed for part in first) >= sum(part.blocks for part in first) > 0
+    def _try_branching(self, part: float) -> None:
+        """Find out by a few blocks whether branching ends, in a part of the time of the search."""
+        if self._ends:
+            return
+        begun = self._budget.seconds
+        left = self._search.part(part * (begun - self._tried) - self._tried)
+        first = self._prove(self._some_of(TRIED), MOST_BOXES, left) or []
+        took, blocks = self._budget.seconds - begun, sum(part.blocks for part in first)
+        self._tried += took
+        self._ends = 2 * sum(part.closed for part in first) >= blocks > 0
+        self._pace = took / max(blocks, 1)
+
+    def _sample_proof(self) -> _SampleProof | None:
+        """The proof of as many random blocks at the current prices as there is time for; None if branching
+        does not end."""
         if self._ends and self._proof is None:
             begun, known = self._budget.seconds, self._value()
-            found = self._prove(self._some_of(PROVED), MOST_BOXES)
-            if found is not None:
+            blocks = min(PROVED, int(self._search.left / max(self._pace, 1e-9)))
+            found = self._prove(self._some_of(max(TRIED, blocks)), MOST_BOXES) or []
+            blocks = sum(part.blocks for part in found)
+            if 2 * sum(part.closed for part in found) >= blocks > 0:  # and time has not ended it
                 self._proof = _SampleProof(found, known, self._budget.seconds - begun)
         return self._proof
 
