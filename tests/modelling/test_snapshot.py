@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
+from dovetail.core.errors import ModelError
 from tests.modelling.tiny import in_gurobi, in_highs, solve, times
 
 
@@ -106,3 +107,21 @@ def test_a_point_is_checked_with_or_without_the_variables_that_dovetail_adds():
     assert not dt.check(model, [1.0, 3.0]).within()
     with pytest.raises(dt.ModelError, match="x has"):
         dt.check(model, [1.0, 3.5, 2.5])
+
+
+def test_a_point_of_a_problem_may_leave_out_fixed_features_and_outputs_made_for_it():
+    problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], upper=[3.0, 9.0], names=["a", "b"]))
+    made = dt.add_predictor_constr(problem, lambda X: X.sum(axis=1), ["a", "b", 0.5])
+    whole = [1.0, 2.0, 3.5, 0.5] if problem.mip.lower[-1] == 0.5 else [1.0, 2.0, 0.5, 3.5]
+    assert made is not None and problem.mip.n_columns == 4
+    assert dt.check(problem, whole).within() and dt.check(problem, [1.0, 2.0]).within()
+    assert not dt.check(problem, [1.0, 12.0]).within()
+    assert dt.solve(problem, start=[1.0, 2.0], time_limit=5, log=False).status == "optimal"
+    with pytest.raises(ModelError, match="x has 1 entr"):
+        dt.check(problem, [1.0])
+
+
+def test_a_number_among_names_is_refused_with_the_call_that_takes_it():
+    problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], upper=[3.0, 9.0], names=["a", "b"]))
+    with pytest.raises(ModelError, match="add_predictor_constr"):
+        problem.add_predictor(lambda X: X.sum(axis=1), ["a", 0.5], ["b"])

@@ -128,6 +128,16 @@ def _whole(what: str, array: NDArray[Any]) -> IntArray:
         raise ModelError(f"{what} names a variable with an index that is too large.") from None
 
 
+FIXED = ", and numbers have no names: dovetail.add_predictor_constr(problem, ...) takes fixed features."
+
+
+def _is_number(name: object) -> bool:
+    try:
+        return bool(np.isfinite(float(str(name))))
+    except ValueError:
+        return False
+
+
 def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) -> IntArray:
     if index is None:
         raise ModelError(f"{what} uses names, but the Mip was built without names=.")
@@ -136,7 +146,7 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
         try:
             resolved[place] = index[name]
         except (KeyError, TypeError):
-            meant = did_you_mean(name, index) or "."
+            meant = did_you_mean(name, index) or (FIXED if _is_number(name) else ".")
             raise ModelError(f"{what}: there is no variable called {str(name)!r}{meant}") from None
     return resolved
 

@@ -69,14 +69,20 @@ class ModelSnapshot:
         return carried
 
     def completed(self, x: ArrayLike) -> ArrayLike:
-        """A point of the model's own variables, with the added variables: fixed numbers, and outputs of added
-        blocks. Any other point is returned as it is."""
-        if self.origin is None:
+        """A point of the variables that the owner wrote, with those that were added after them: fixed
+        numbers, and outputs of blocks. Any other point is returned as it is."""
+        program, given = self.problem.stated, np.shape(x)
+        if len(given) != 1 or given[0] >= program.n_columns:
             return x
-        own, lower = self.origin.reading.mip.n_columns, self.problem.mip.lower
-        if np.shape(x) != (own,) or lower.size == own:
+        mip, own = self.problem.mip, given[0]
+        added = np.arange(own, mip.n_columns)
+        if self.origin is not None:
+            known = own == self.origin.reading.mip.n_columns
+        else:
+            known = np.all((mip.lower == mip.upper)[added] | np.isin(added, self.problem.outputs))
+        if not known:
             return x
-        point = np.concatenate([vector("x", x, own), np.where(np.isfinite(lower), lower, 0.0)[own:]])
+        point = np.concatenate([vector("x", x, own), np.where(np.isfinite(mip.lower), mip.lower, 0.0)[own:]])
         return np.concatenate([point[:own], self.problem.predict(point)[own:]])
 
     def remember(self, result: Result) -> None:
@@ -141,7 +147,7 @@ def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -
     """Check a point (a value for every variable) against a problem, or a model with its predictors.
 
     `x` may be `result.x`, or have the variables of the model alone: variables that dovetail adds for numbers
-    among the inputs and for quadratic terms are then computed.
+    among the inputs, for outputs and for quadratic terms are then computed.
 
     Returns a `Violation`; ``print`` it, or ask ``within()``. No solver is used. With a `certificate` (from
     `Result.certificate` or `read_certificate`) the attribute `verification` says whether the certificate

@@ -400,7 +400,7 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
         return Start(x, start.multipliers)
     if isinstance(start, dict):
         raise OptionError("start is a dictionary; give a value for every variable, in order, or a Result.")
-    x = vector("start", start, program.n_columns, OptionError)
+    x = vector("start", snapshot.completed(start), program.n_columns, OptionError)
     require_finite("start", x, program.column_name, OptionError)
     return Start(x)
 
