@@ -264,15 +264,17 @@ def run(
     ledger = Ledger.open(out, shared=jobs + beside) if resume else None
     old = ledger.header["settings"] if ledger is not None else {}
     quick = quick or bool(old.get("quick"))
-    limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
-    solving = _first(baseline_limit, old.get("baseline_limit"), limit)
+    limit = _first_given(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
+    solving = _first_given(baseline_limit, old.get("baseline_limit"), limit)
     settings = BenchSettings(
         quick=quick,
         data=_folder(data, quick, [tree.FILE] if "e5" in (e.name for e in experiments) else []),
         seeds=_seeds(seeds) if seeds is not None else (QUICK_SEEDS if quick else SEEDS),
         time_limit=_positive("--time-limit", limit),
         baseline_limit=_positive("--baseline-limit", solving),
-        writing_limit=_positive("--writing-limit", _first(writing_limit, old.get("writing_limit"), solving)),
+        writing_limit=_positive(
+            "--writing-limit", _first_given(writing_limit, old.get("writing_limit"), solving)
+        ),
         memory_limit=_memory(memory_limit, jobs),
         methods=_names(methods),
         networks=_names(networks),
@@ -309,7 +311,7 @@ def _console() -> Console:
     return console
 
 
-def _first(*values: float | None) -> float:
+def _first_given(*values: float | None) -> float:
     """The first value that was given."""
     return next(value for value in values if value is not None)
 

@@ -106,7 +106,7 @@ def contest(
         return row | refused | _of_baseline(run, settings, None), None
     if result.stop_reason == "interrupt":
         raise KeyboardInterrupt
-    return row | _kept(result, problem.mip.sign) | _of_baseline(run, settings, result), result
+    return row | _recorded(result, problem.mip.sign) | _of_baseline(run, settings, result), result
 
 
 def seconds(run: Run, settings: BenchSettings) -> float:
@@ -144,7 +144,7 @@ def _device(settings: BenchSettings, method: str) -> str:
     return torch.cuda.get_device_name() if settings.device.startswith("cuda") else settings.device
 
 
-def _kept(result: dt.Result, sign: float) -> Record:
+def _recorded(result: dt.Result, sign: float) -> Record:
     rows = list(result.trace)
     own = [row for row in rows if row.source or math.isfinite(row.objective)]
     raw = [row.lagrangian for row in rows if row.residuals] if result.method == "big-m" else []

@@ -70,12 +70,15 @@ CELLS = len(paper.E1_NETWORKS) * len(paper.E1_SIZES)
 def verdicts(rows: Rows) -> list[Verdict]:
     """Four claims in two readings each, two of them with the paper's MIP solver as well, and the headline."""
     mine = [row for row in rows if row["network"] in paper.E1_NETWORKS and row["n"] in paper.E1_SIZES]
-    return [*in_both(mine, _of), replace(_headline(where(rows, **paper.HEADLINE)), reading="budgets total")]
-
-
-def _of(rows: Rows) -> list[Verdict]:
     return [
-        _beside(rows),
+        *in_both(mine, _verdicts_of),
+        replace(_headline(where(rows, **paper.HEADLINE)), reading="budgets total"),
+    ]
+
+
+def _verdicts_of(rows: Rows) -> list[Verdict]:
+    return [
+        _quality_verdict(rows),
         _quality(rows),
         _seconds(rows, "paper", "E1 time:"),
         judged_speed_up("E1 speed-up of DD over big-M", rows, "paper", paper.E1_RATIOS),
@@ -84,7 +87,7 @@ def _of(rows: Rows) -> list[Verdict]:
     ]
 
 
-def _beside(rows: Rows) -> Verdict:
+def _quality_verdict(rows: Rows) -> Verdict:
     every = pairs(rows, "paper", "big-m")
     points = [(dd, scip) for dd, scip in every if worth(scip)]
     matched = [(dd, scip) for dd, scip in points if done(scip)]

@@ -73,15 +73,15 @@ def verdicts(rows: Rows) -> list[Verdict]:
     mine = where(rows, n=paper.E2_SAMPLES)
     scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
     return [
-        *in_both(mine, _of),
-        _beyond([row for row in scip if row["network"] in paper.BEYOND]),
+        *in_both(mine, _verdicts_of),
+        _beyond_verdict([row for row in scip if row["network"] in paper.BEYOND]),
         _memory(scip),
         _introduction(where(rows, method="big-m", **paper.INTRODUCTION)),
         _size(where(rows, method="size", network=paper.DEEPEST)),
     ]
 
 
-def _of(rows: Rows) -> list[Verdict]:
+def _verdicts_of(rows: Rows) -> list[Verdict]:
     loop = where(rows, method="paper")
     beyond = [row for row in loop if row["network"] in paper.BEYOND]
     return [
@@ -149,7 +149,7 @@ def _growth(rows: Rows) -> Verdict:
     listed = "; ".join(
         f"{', '.join(filter(None, place))}: {text(power)} over "
         f"{', '.join(distinct(places[place], 'network'))} "
-        f"({text(_last(places[place]))} between the two largest)"
+        f"({text(_last_exponent(places[place]))} between the two largest)"
         for place, power in powers.items()
     )
     enough = [p for p in places if len(distinct(places[p], "network")) >= FEWEST_SIZES]
@@ -174,14 +174,14 @@ def _point(row: Record) -> tuple[float, float]:
     return float(row["parameters"]), per_iteration(row)
 
 
-def _last(rows: Rows) -> float:
+def _last_exponent(rows: Rows) -> float:
     """The exponent between the two largest networks."""
     points = list(map(_point, rows))
     sizes = sorted({x for x, _ in points})
     return exponent([point for point in points if point[0] in sizes[-2:]])
 
 
-def _beyond(rows: Rows) -> Verdict:
+def _beyond_verdict(rows: Rows) -> Verdict:
     mine = [row for row in rows if put_to_the_test(row)]
     failed = [row for row in mine if end(row) in (End.TIME, End.MEMORY)]
     reached = [w for w in paper.BEYOND if where(mine, network=w)]
@@ -255,7 +255,7 @@ def _size(rows: Rows) -> Verdict:
     note = "".join(
         f"; by arithmetic {n} samples have {_written(counted[n])} (what the authors counted is not known)"
         for n in counted
-        if n != claimed and _near(counted[n])
+        if n != claimed and _is_near(counted[n])
     )
     columns = row["columns"]
     return judged(
@@ -265,8 +265,8 @@ def _size(rows: Rows) -> Verdict:
         f"variables{note}; the MIP of DD has {columns:,} columns, "
         f"{text(columns / paper.DD_VARIABLES, 2)} times "
         "the paper's",
-        holds=_near(row) and columns == paper.DD_VARIABLES,
-        in_part=_near(row),
+        holds=_is_near(row) and columns == paper.DD_VARIABLES,
+        in_part=_is_near(row),
         rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {paper.DD_VARIABLES} "
         f"columns; in part: "
         "the counts",
@@ -278,7 +278,7 @@ def _written(row: Record) -> str:
     return f"{row['variables'] / 1e6:.1f} M variables, {row['constraints'] / 1e6:.1f} M constraints"
 
 
-def _near(row: Record) -> bool:
+def _is_near(row: Record) -> bool:
     counts = ((row["variables"], paper.WRITTEN_VARIABLES), (row["constraints"], paper.WRITTEN_CONSTRAINTS))
     return all(abs(ours / theirs - 1) <= SIZE_ROOM for ours, theirs in counts)
 
@@ -337,7 +337,7 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
         str(len(cell)),
         *reached(cell, reachable),
         spread_of(cell, "iterations") if loop else "–",
-        spread(_each(cell)) if loop else "–",
+        spread(_per_run(cell)) if loop else "–",
         *ending(cell),
         ", ".join(map(str, distinct(cell, "device"))),
     ]
@@ -395,7 +395,7 @@ def draw(rows: Rows) -> Drawing | None:
         "ticks": {i: network for network, i in place.items()},
     }
     rate = series(lambda cell: share(cell, converged))
-    total, each = series(lambda cell: average(cell, "seconds")), series(lambda cell: mean(_each(cell)))
+    total, each = series(lambda cell: average(cell, "seconds")), series(lambda cell: mean(_per_run(cell)))
     return Drawing(
         "E2: networks of growing depth",
         [
@@ -412,7 +412,7 @@ def _with(rows: Rows) -> str:
     return "".join(f", budgets {budgets}" for budgets in distinct(rows, "budgets"))
 
 
-def _each(cell: Rows) -> list[float]:
+def _per_run(cell: Rows) -> list[float]:
     return [value for row in cell if math.isfinite(value := per_iteration(row))]
 
 

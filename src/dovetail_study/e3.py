@@ -67,15 +67,15 @@ NO_REFERENCE = "not known which part"
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Every claim in both readings of the budgets."""
-    return in_both([row for row in rows if row["n"] in paper.E3_SIZES], _of)
+    return in_both([row for row in rows if row["n"] in paper.E3_SIZES], _verdicts_of)
 
 
-def _of(rows: Rows) -> list[Verdict]:
+def _verdicts_of(rows: Rows) -> list[Verdict]:
     return [
         _ssg_loses(rows),
         _dd_keeps(rows),
-        _without(rows, "paper-no-dual", "E3 removing the dual update alone costs quality"),
-        _without(rows, "ssg", "E3 SSG in place of DD costs quality"),
+        _without_dual_verdict(rows, "paper-no-dual", "E3 removing the dual update alone costs quality"),
+        _without_dual_verdict(rows, "ssg", "E3 SSG in place of DD costs quality"),
         _more_iterations(rows),
         _ssg_iterations(rows),
         _dd_iterations(rows),
@@ -86,13 +86,13 @@ def _of(rows: Rows) -> list[Verdict]:
 
 def _ssg_loses(rows: Rows) -> Verdict:
     reachable = Reachable(rows)
-    ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="ssg"))))
+    ratios = _by_size(lambda n: mean(reachable.shares(where(rows, n=n, method="ssg"))))
     lost = [ratio < LOSES for ratio in ratios.values()]
     near = [abs(ratio - paper.SSG_QUALITY[n]) <= LOSS_ROOM for n, ratio in ratios.items()]
     return judged(
         "E3 SSG loses quality",
         f"{_numbers(paper.SSG_QUALITY)} of SCIP",
-        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; "
+        f"{_told(ratios) or NO_REFERENCE} of the best known potable samples; "
         f"{_proofs(rows, 'ssg', reachable)}",
         holds=all(lost) and all(near) if lost else None,
         in_part=any(lost),
@@ -105,15 +105,15 @@ def _ssg_loses(rows: Rows) -> Verdict:
 
 def _dd_keeps(rows: Rows) -> Verdict:
     reachable = Reachable(rows)
-    ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="paper"))))
-    ours = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="dual-decomposition"))))
+    ratios = _by_size(lambda n: mean(reachable.shares(where(rows, n=n, method="paper"))))
+    ours = _by_size(lambda n: mean(reachable.shares(where(rows, n=n, method="dual-decomposition"))))
     held = [ratio >= KEEPS for ratio in ratios.values()]
     proved = _all_proved(rows, "paper", reachable)
     return judged(
         "E3 DD keeps it",
         f"{_numbers(paper.DD_QUALITY)} of SCIP",
-        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
-        f"{_listed(ours) or 'not run'}; "
+        f"{_told(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
+        f"{_told(ours) or 'not run'}; "
         f"{_proofs(rows, 'paper', reachable)}",
         holds=all(held) and proved if held else None,
         in_part=any(held),
@@ -136,7 +136,7 @@ def _proofs(rows: Rows, method: str, reachable: Reachable) -> str:
     )
 
 
-def _without(rows: Rows, method: str, claim: str) -> Verdict:
+def _without_dual_verdict(rows: Rows, method: str, claim: str) -> Verdict:
     matched = pairs(rows, method, "paper")
 
     def ratio(n: int, name: str) -> float:
@@ -144,14 +144,14 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
         total = math.fsum(known([full for _, full in mine], name))
         return math.fsum(known([without for without, _ in mine], name)) / total if total else math.nan
 
-    ratios, flips = _at(lambda n: ratio(n, "potable")), _at(lambda n: ratio(n, "flipped"))
+    ratios, flips = _by_size(lambda n: ratio(n, "potable")), _by_size(lambda n: ratio(n, "flipped"))
     worst = min(ratios, key=lambda n: ratios[n], default=0)
     loss = 1.0 - ratios.get(worst, math.nan)
     return judged(
         claim,
         f"up to {100 * paper.MOST_LOST:g} %",
         f"at most {text(100 * loss, 2)} % (at n = {worst}) of DD's potable samples are lost{_algebra(rows)}: "
-        f"over those of DD {_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
+        f"over those of DD {_told(ratios)}; newly flipped ones {_told(flips)}, over {len(matched)} pairs",
         holds=loss >= paper.MOST_LOST - LOSS_ROOM if ratios else None,
         in_part=loss > 1.0 - LOSES,
         rule=f"at some size that is lost, give or take {100 * LOSS_ROOM:g} of 100 samples; in part: more "
@@ -170,8 +170,10 @@ def _more_iterations(rows: Rows) -> Verdict:
     used = [row for row in rows if row["method"] in ("ssg", "paper-no-dual", "paper")]
 
     def ratios(method: str) -> dict[int, float]:
-        full = _at(lambda n: average(where(used, n=n, method="paper"), "iterations"))
-        return _at(lambda n: average(where(used, n=n, method=method), "iterations") / full.get(n, math.nan))
+        full = _by_size(lambda n: average(where(used, n=n, method="paper"), "iterations"))
+        return _by_size(
+            lambda n: average(where(used, n=n, method=method), "iterations") / full.get(n, math.nan)
+        )
 
     ssg, plain = ratios("ssg"), ratios("paper-no-dual")
     every = [*ssg.values(), *plain.values()]
@@ -181,8 +183,8 @@ def _more_iterations(rows: Rows) -> Verdict:
         f"{_span(paper.DD_ITERATIONS.values())})",
         f"its own caps, {paper.SSG_CAP} iterations of SSG and {paper.ITERATIONS} of DD, and its own figures "
         f"allow at most {paper.SSG_ITERATIONS[1] / min(paper.DD_ITERATIONS.values()):g} times, by "
-        f"arithmetic; here iterations until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers "
-        f"at zero {_listed(plain) or '–'}",
+        f"arithmetic; here iterations until the end over those of DD: SSG {_told(ssg) or '–'}; multipliers "
+        f"at zero {_told(plain) or '–'}",
         holds=max(every) >= paper.MORE_ITERATIONS if every else None,
         rule=f"at least {paper.MORE_ITERATIONS:g} times at some size",
         rows=used,
@@ -191,12 +193,12 @@ def _more_iterations(rows: Rows) -> Verdict:
 
 def _ssg_iterations(rows: Rows) -> Verdict:
     mine, (low, high) = where(rows, method="ssg"), paper.SSG_ITERATIONS
-    best = _at(lambda n: average(where(mine, n=n), "best_at"))
+    best = _by_size(lambda n: average(where(mine, n=n), "best_at"))
     inside = [low <= value <= high for value in best.values()]
     return judged(
         "E3 iterations of SSG",
         f"{low}–{high}",
-        f"the best point comes at {_listed(best)}{_never_improved_note(mine)}",
+        f"the best point comes at {_told(best)}{_never_improved_note(mine)}",
         holds=all(inside) if best else None,
         in_part=any(inside),
         rule=f"its best point comes between iterations {low} and {high} at every size; in part: at some",
@@ -207,13 +209,13 @@ def _ssg_iterations(rows: Rows) -> Verdict:
 def _dd_iterations(rows: Rows) -> Verdict:
     mine = where(rows, method="paper")
     done = [row for row in mine if converged(row)]
-    loops = _at(lambda n: average(where(done, n=n), "iterations"))
-    ended = _at(lambda n: average(where(mine, n=n), "iterations"))
+    loops = _by_size(lambda n: average(where(done, n=n), "iterations"))
+    ended = _by_size(lambda n: average(where(mine, n=n), "iterations"))
     near = [abs(loops[n] - paper.DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
     return judged(
         "E3 iterations of DD",
         _numbers(paper.DD_ITERATIONS),
-        f"{_listed(ended)} to the end, converged in {converged_in(mine)}",
+        f"{_told(ended)} to the end, converged in {converged_in(mine)}",
         holds=len(done) == len(mine) and all(near) if mine else None,
         in_part=any(near),
         rule=f"every run converges, after the paper's number of iterations, give or take {ITERATIONS_ROOM}",
@@ -234,7 +236,7 @@ def _speeds(rows: Rows, method: str, claim: str, theirs: str, claimed: dict[int,
     def ratios(n: int) -> list[float]:
         return [times_as_long(scip, mine) for mine, scip in matched if mine["n"] == n]
 
-    speed = _at(lambda n: geometric_mean(ratios(n)))
+    speed = _by_size(lambda n: geometric_mean(ratios(n)))
     cut = {scip["n"] for _, scip in matched if not done(scip)}
     settled = {n: as_fast(speed[n], claimed[n], n in cut) for n in claimed if n in speed}
     held = [word for word in settled.values() if word is not None]
@@ -244,7 +246,7 @@ def _speeds(rows: Rows, method: str, claim: str, theirs: str, claimed: dict[int,
     return judged_time(
         claim,
         theirs,
-        f"{_listed(speed) or 'nothing to compare with'}{bounds}; {ratios_said(matched)}, over the "
+        f"{_told(speed) or 'nothing to compare with'}{bounds}; {ratios_said(matched)}, over the "
         f"{len(matched)} of {len(every)} pairs in which SCIP searched; it {said(ours)}",
         fast=fast if settled else None,
         part=any(held),
@@ -265,13 +267,13 @@ def as_fast(ours: float, claimed: float, at_least: bool) -> bool | None:
     return None if at_least else False
 
 
-def _at(value: Callable[[int], float]) -> dict[int, float]:
+def _by_size(value: Callable[[int], float]) -> dict[int, float]:
     """A number for each of the paper's sizes that was run."""
     numbers = {n: value(n) for n in paper.E3_SIZES}
     return {n: number for n, number in numbers.items() if math.isfinite(number)}
 
 
-def _listed(numbers: dict[int, float]) -> str:
+def _told(numbers: dict[int, float]) -> str:
     return ", ".join(f"n={n}: {text(value)}" for n, value in numbers.items())
 
 
@@ -319,7 +321,7 @@ def tables(rows: Rows) -> list[ResultTable]:
             for method in present(CONTESTANTS, mine):
                 cell = where(mine, n=n, method=method)
                 if cell:
-                    beside = _beside(where(mine, n=n), method)
+                    beside = _speed_up_cells(where(mine, n=n), method)
                     table.rows.append([str(n), budgets, *_line(cell, reachable), *beside])
     return [table, *how_big_m_ended("e3", "E3", rows, "n", "budgets")]
 
@@ -337,7 +339,7 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
     ]
 
 
-def _beside(rows: Rows, method: str) -> list[str]:
+def _speed_up_cells(rows: Rows, method: str) -> list[str]:
     """Speed-up over SCIP, and over how many pairs."""
     if method in BASELINES:
         return ["–", "–"]

@@ -56,12 +56,12 @@ def verdicts(rows: Rows) -> list[Verdict]:
     return [
         _accuracy(where(rows, method="paper")),
         _distortion([row for row in rows if row["method"] in ("paper", "dual-decomposition")]),
-        *in_both(rows, _of),
-        _written([row for row in where(rows, method="big-m") if row["network"] in paper.SWAPPED]),
+        *in_both(rows, _verdicts_of),
+        _writing_verdict([row for row in where(rows, method="big-m") if row["network"] in paper.SWAPPED]),
     ]
 
 
-def _of(rows: Rows) -> list[Verdict]:
+def _verdicts_of(rows: Rows) -> list[Verdict]:
     loop = where(rows, method="paper")
     largest = where(loop, n=LARGEST)
     return [
@@ -148,7 +148,7 @@ def _seconds(rows: Rows, every: Rows) -> Verdict:
     )
 
 
-def _written(rows: Rows) -> Verdict:
+def _writing_verdict(rows: Rows) -> Verdict:
     return judged(
         "E4 big-M cannot write Conv1d and LSTM",
         "not supported",

@@ -190,14 +190,14 @@ def _speed(rows: Rows, method: str, words: str) -> Verdict:
     return judged_speed_up(f"E5 speed-up of {words} over SCIP", rows, method, E5_SPEED[method])
 
 
-def _ended(swapped: Pairs) -> Pairs:
+def _pairs_in_time(swapped: Pairs) -> Pairs:
     """The pairs in which not both met the limit: the others' times are not known."""
     return [(b, p) for b, p in timed(swapped) if not (stopped(b) and stopped(p))]
 
 
 def _swap(swapped: Pairs) -> Verdict:
     both = [(b, p) for b, p in swapped if found(b) and found(p) and p["objective"]]
-    ended = _ended(swapped)
+    ended = _pairs_in_time(swapped)
     ratio = geometric_mean([times_as_long(b, p) for b, p in ended])
     apart = [abs(b["objective"] / p["objective"] - 1) for b, p in both]
     equal = [gap <= SAME for gap in apart]
@@ -209,7 +209,7 @@ def _swap(swapped: Pairs) -> Verdict:
         f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
         f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_unmoved_note(swapped)}",
         holds=all(equal) and quick if both else None,
-        in_part=bool(both) and (all(equal) or (quick and _moved(swapped))),
+        in_part=bool(both) and (all(equal) or (quick and _barrier_moved(swapped))),
         rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
         f"in part: one of the two, the second only where {MOVED}",
         rows=[row for pair in swapped for row in pair],
@@ -222,7 +222,7 @@ def _unmoved_note(swapped: Pairs) -> str:
     return f"; the barrier never improved on the start in {count} of {len(swapped)}" if count else ""
 
 
-def _moved(swapped: Pairs) -> bool:
+def _barrier_moved(swapped: Pairs) -> bool:
     """Whether the barrier got anywhere in every pair."""
     return not any(never_improved(barrier) for barrier, _ in swapped)
 
@@ -236,7 +236,7 @@ def _step_ratios(swapped: Pairs) -> list[float]:
 def _slower(swapped: Pairs) -> Verdict:
     low, high = BARRIER_OVER_GRADIENT
     steps = geometric_mean(_step_ratios(swapped))
-    ended = _ended(swapped)
+    ended = _pairs_in_time(swapped)
     total = geometric_mean([times_as_long(b, p) for b, p in ended])
     return judged(
         "E5 barrier over projected gradient",
@@ -263,7 +263,8 @@ def _many_cuts(swapped: Pairs) -> Verdict:
         f"faster in {sum(faster)} of {len(faster)} pairs, its point better in {sum(better)} of {len(better)}"
         f"{_unmoved_note(swapped)}",
         holds=all(faster) and all(better) if ratios and both else None,
-        in_part=bool(ratios) and ((all(faster) and _moved(swapped)) or (bool(better) and all(better))),
+        in_part=bool(ratios)
+        and ((all(faster) and _barrier_moved(swapped)) or (bool(better) and all(better))),
         rule="faster network steps and better points in every pair; in part: one of the two, the first only "
         f"where {MOVED}",
         rows=[row for pair in swapped for row in pair],

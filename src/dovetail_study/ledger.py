@@ -200,16 +200,16 @@ def _version(library: str) -> str:
 
 
 def _line(record: Record) -> str:
-    return json.dumps(_plain(record), allow_nan=False) + "\n"
+    return json.dumps(_json_value(record), allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """JSON has neither NaN nor infinity: such a number is left out."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _json_value(item) for key, item in value.items()}
+    return [_json_value(item) for item in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
         narrower = [row for row in left if row.get(name) in values]
         if len(narrower) < len(left):
             left = narrower
-            parts.append(f"{name} {' or '.join(map(_named, values))}")
+            parts.append(f"{name} {' or '.join(map(_in_words, values))}")
     count = f"{len(used)}" if len(left) == len(used) else f"{len(used)} of {len(left)}"
     lines = "line" if len(left) == 1 else "lines"
     return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count} {lines}", *parts])
@@ -64,7 +64,7 @@ def order(value: object) -> tuple[int, list[Any]]:
     return 2, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", value)]
 
 
-def _named(value: object) -> str:
+def _in_words(value: object) -> str:
     return "absent" if value is None else str(value)
 
 
@@ -75,13 +75,13 @@ def places(rows: Iterable[Record]) -> Counter[str]:
 
 def _place(row: Record) -> str:
     threads, shared = row.get("threads"), row.get("shared")
-    said = f"commit {_commit(row)} on {_where(row)}"
+    said = f"commit {_commit(row)} on {_machine_in_words(row)}"
     if threads is not None:
         said += f", {threads} {'thread' if threads == 1 else 'threads'} a run"
     return said if shared is None else f"{said}, {shared} at a time"
 
 
-def _where(row: Record) -> str:
+def _machine_in_words(row: Record) -> str:
     """The machine, and the accelerator where there is one."""
     machine, device = row.get("machine") or UNSAID, row.get("device")
     return str(machine) if device in (None, "cpu") else f"{device} ({machine})"
@@ -89,7 +89,7 @@ def _where(row: Record) -> str:
 
 def mixture(rows: Iterable[Record]) -> str:
     """A note on a verdict whose rows were made on several machines, with the number on each."""
-    made = Counter(_where(row) for row in rows)
+    made = Counter(_machine_in_words(row) for row in rows)
     return (
         f" [{', '.join(f'{count} lines of {where}' for where, count in made.items())}]"
         if len(made) > 1
@@ -116,14 +116,14 @@ def caption(rows: Sequence[Record]) -> str:
     if len(made) == 1:
         said = f"All of {next(iter(made))}."
     else:
-        mixed = "Rows of several commits" if len(commits(rows)) > 1 else _apart(rows)
+        mixed = "Rows of several commits" if len(commits(rows)) > 1 else _differences(rows)
         said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
     return f"*{len(rows)} {'line' if len(rows) == 1 else 'lines'}. {said}{_seeds(rows)}*"
 
 
-def _apart(rows: Sequence[Record]) -> str:
+def _differences(rows: Sequence[Record]) -> str:
     """The differences between rows of one commit."""
-    machines = {_where(row) for row in rows}
+    machines = {_machine_in_words(row) for row in rows}
     return "Rows of several machines" if len(machines) > 1 else "Rows of one machine, not equally full"
 
 

@@ -105,7 +105,7 @@ def _introduction(ledger: Ledger, claims: Sequence[Sequence[Verdict]]) -> list[s
         f"data; {seeds}; {_kind(ledger)}; one line each in [{NAME}]({NAME}). `dovetail bench` writes this "
         f"page, and its [appendix]({APPENDIX}) with the rules, what each verdict rests on, and every cell.",
         "",
-        *_in_short(ledger),
+        *_first_sentence(ledger),
     ]
 
 
@@ -115,7 +115,7 @@ def _drawn(ledger: Ledger) -> str:
     return f"{drawn} of them on drawn problems, the others on " if drawn else "on "
 
 
-def _in_short(ledger: Ledger) -> list[str]:
+def _first_sentence(ledger: Ledger) -> list[str]:
     """What the paper's loop finds of the best known, with both kinds of budgets: a sentence to begin with."""
     rows = where(ledger.of("e1"), method="paper")
     reachable = Reachable(ledger.of("e1"))
@@ -207,7 +207,7 @@ TRACE = (
 
 def appendix(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     """The whole appendix as Markdown."""
-    parts = [_provenance(ledger), *_methods(ledger, _given), _summary(experiments, ledger)]
+    parts = [_provenance(ledger), *_methods(ledger, _reference_seconds), _summary(experiments, ledger)]
     parts += [_section(experiment, ledger) for experiment in experiments]
     return "\n".join(parts)
 
@@ -232,13 +232,13 @@ def _provenance(ledger: Ledger) -> str:
             "",
             _limits(ledger) + TWO_BUDGETS,
             "",
-            TRACE + _divided(ledger),
+            TRACE + _divided_instances(ledger),
             "",
         ]
     )
 
 
-def _divided(ledger: Ledger) -> str:
+def _divided_instances(ledger: Ledger) -> str:
     """Instances whose runs are not all compared."""
     count = divided(ledger.records)
     return f" So it is with {count} of the instances here: runs on one network are compared." if count else ""
@@ -298,7 +298,7 @@ def _place(row: Record) -> str:
     return " ".join(filter(None, named))
 
 
-def _given(name: str, ledger: Ledger) -> str:
+def _reference_seconds(name: str, ledger: Ledger) -> str:
     """The seconds of the reference, beside those of the methods compared with it."""
     limits = sorted(set(known(where(ledger.records, method=name), "limit"))) if name == AUTO else []
     theirs = ledger.header["settings"]["time_limit"]
@@ -311,13 +311,13 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     others = [(verdict, rows) for verdict, rows in judged if not verdict.counted]
     counts = ", ".join(f"{sum(verdict.word is word for verdict, _ in claims)} {word.value}" for word in Word)
     said = f"{len(claims)} verdicts: {counts}. {READINGS} {POINTS} {converging(ledger.records)}".rstrip()
-    parts = ["## Every claim in one table", "", said, "", *_judged(claims), ""]
+    parts = ["## Every claim in one table", "", said, "", *_verdict_lines(claims), ""]
     if others:
-        parts += ["## Shown apart", "", APART, "", *_judged(others), ""]
+        parts += ["## Shown apart", "", APART, "", *_verdict_lines(others), ""]
     return "\n".join(parts)
 
 
-def _judged(verdicts: Sequence[tuple[Verdict, Sequence[Record]]]) -> list[str]:
+def _verdict_lines(verdicts: Sequence[tuple[Verdict, Sequence[Record]]]) -> list[str]:
     return markdown_table(
         ("claim", "paper", "here", "verdict", "it holds if", "lines"),
         [
@@ -352,11 +352,11 @@ def _not_run(missing: Sequence[Run]) -> str:
         mine = [run for run in missing if run.method == method]
         cells = [dict(run.cell) for run in mine]
         named = [
-            f"{name} {_listed(cell.get(name) for cell in cells)}" for name in ("network", "n", "budgets")
+            f"{name} {_values(cell.get(name) for cell in cells)}" for name in ("network", "n", "budgets")
         ]
         where_to = [part for part in named if not part.endswith(" ")]
         parts.append(
-            f"{method} {len(mine)} ({'; '.join([*where_to, f'seeds {_listed(run.seed for run in mine)}'])})"
+            f"{method} {len(mine)} ({'; '.join([*where_to, f'seeds {_values(run.seed for run in mine)}'])})"
         )
     return (
         f"Planned with these and not run, for want of machine time alone: {len(missing)} more, "
@@ -364,7 +364,7 @@ def _not_run(missing: Sequence[Run]) -> str:
     )
 
 
-def _listed(values: Iterable[object]) -> str:
+def _values(values: Iterable[object]) -> str:
     """The different values of a field, without the runs that have none."""
     return ", ".join(map(str, sorted({value for value in values if value is not None}, key=order)))
 

@@ -176,12 +176,12 @@ def _table(
     )
     for method in present(methods, mine):
         own = where(mine, method=method)
-        cells = [_cell(_of(own, CELLS[group]), reachable) for group in groups]
+        cells = [_cell(_rows_of(own, CELLS[group]), reachable) for group in groups]
         table.rows.append([method, str(len(own)), *cells])
     return table
 
 
-def _of(rows: Rows, group: Sequence[dict[str, Any]]) -> list[Record]:
+def _rows_of(rows: Rows, group: Sequence[dict[str, Any]]) -> list[Record]:
     return [row for cell in group for row in where(rows, **cell)]
 
 

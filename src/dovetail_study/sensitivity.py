@@ -48,9 +48,9 @@ def verdicts(rows: Rows) -> list[Verdict]:
 
 def _dependence(rows: Rows) -> Verdict:
     by_rho, by_step = (
-        _over(rows, "residual", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))
+        _mean_by_value(rows, "residual", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))
     )
-    flips = [_over(rows, "flipped", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))]
+    flips = [_mean_by_value(rows, "flipped", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))]
     rates = [share(where(rows, rho=rho, step=STEP), converged) for rho in by_rho]
     return judged(
         "Convergence depends on rho and step size",
@@ -68,7 +68,10 @@ def _dependence(rows: Rows) -> Verdict:
 
 
 def _robustness(rows: Rows) -> Verdict:
-    over = {m: _over(where(rows, method=m), "flipped", "rho", "step", STEP) for m in distinct(rows, "method")}
+    over = {
+        m: _mean_by_value(where(rows, method=m), "flipped", "rho", "step", STEP)
+        for m in distinct(rows, "method")
+    }
     fixed, raised = over.get("paper", {}), over.get("paper-adaptive", {})
     others = {m: numbers for m, numbers in over.items() if m not in ("paper", "paper-adaptive")}
     listed = "".join(f"; {m} {_range(numbers)}" for m, numbers in others.items())
@@ -90,7 +93,7 @@ def _robustness(rows: Rows) -> Verdict:
     )
 
 
-def _over(rows: Rows, measured: str, name: str, fixed: str, at: float) -> dict[float, float]:
+def _mean_by_value(rows: Rows, measured: str, name: str, fixed: str, at: float) -> dict[float, float]:
     """The mean of a field for each value of one setting, the other at the paper's."""
     mine = where(rows, **{fixed: at})
     means = {value: average(where(mine, **{name: value}), measured) for value in sorted(distinct(mine, name))}

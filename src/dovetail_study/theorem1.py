@@ -139,7 +139,7 @@ def verdicts(rows: Rows) -> list[Verdict]:
             "most half of what they added over the second, or 1 % (growth like a logarithm would pass)",
         ),
         _agreement(rows, assumed),
-        _worth([row for row in assumed if row["kkt"] is not None]),
+        _worth_verdict([row for row in assumed if row["kkt"] is not None]),
         _statement(
             "Theorem 1: residuals fall like O(1/k)",
             "proved",
@@ -173,13 +173,13 @@ def _statement(
         paper,
         ours,
         holds=all(map(holds, assumed)) if assumed else None,
-        in_part=all(map(holds, _of(assumed, ""))),
+        in_part=all(map(holds, _where(assumed, ""))),
         rule=f"{rule}; in every run under the assumptions; in part: in every one where C is everything",
         rows=assumed,
     )
 
 
-def _of(rows: Rows, limit: str) -> Rows:
+def _where(rows: Rows, limit: str) -> Rows:
     """The rows whose C is of that kind."""
     return [row for row in rows if BY_NAME[row["family"]].limit == limit]
 
@@ -198,30 +198,30 @@ def _outside(rows: Rows, holds: Callable[[Record], bool]) -> str:
     }
     parts = []
     for limit, words in kinds.items():
-        mine = _of(rows, limit)
+        mine = _where(rows, limit)
         parts.append(f"{sum(not holds(row) for row in mine)} of {len(mine)} where {words}")
     return ", ".join(parts)
 
 
 def _agreement(rows: Rows, assumed: Rows) -> Verdict:
     small = [row for row in rows if row["rho"] < row["L"]]
-    binding = _of(assumed, "binding")
+    binding = _where(assumed, "binding")
     iterations = max((row["steps"] + 1 for row in binding), default=0)
     return _statement(
         "Theorem 1: every limit is a KKT point (u = x)",
         "proved",
-        f"u = x at the end in {_count(_of(assumed, ''))} runs where C is everything; "
+        f"u = x at the end in {_count(_where(assumed, ''))} runs where C is everything; "
         f"{_count(binding)} where C binds and shares points with X, after up to {iterations:,} iterations "
         f"(in {sum(row['kkt'] == 0 for row in binding)} none of those points is a KKT point); "
-        f"{_count(_of(assumed, 'apart'))} where they share none, {_count(_of(assumed, 'separated'))} where a "
-        f"plane is between them; {_count(small)} with rho < L",
+        f"{_count(_where(assumed, 'apart'))} where they share none, "
+        f"{_count(_where(assumed, 'separated'))} where a plane is between them; {_count(small)} with rho < L",
         assumed,
         agrees,
         "the last residual is at most 1e-4",
     )
 
 
-def _worth(whole: Rows) -> Verdict:
+def _worth_verdict(whole: Rows) -> Verdict:
     agreed = [row for row in whole if agrees(row)]
     best = sum(optimal(row, "last_objective") for row in agreed)
     return judged(
@@ -239,7 +239,7 @@ def _worth(whole: Rows) -> Verdict:
 
 
 def _lemma(assumed: Rows) -> Verdict:
-    free, limited = _of(assumed, ""), [row for row in assumed if BY_NAME[row["family"]].limit]
+    free, limited = _where(assumed, ""), [row for row in assumed if BY_NAME[row["family"]].limit]
     proof, printed, steps = (
         sum(row[name] for row in free) for name in ("short_of_proof", "short_of_printed", "steps")
     )
@@ -346,7 +346,7 @@ def _merits() -> ResultTable:
     )  # fmt: skip
 
 
-def _whose(family: TheoremFamily) -> str:
+def _family_kind(family: TheoremFamily) -> str:
     return {(True, True): "both", (True, False): "paper's", (False, True): "repaired"}.get(
         (family.assumed, family.repaired), "none"
     )
@@ -356,7 +356,7 @@ def _concluded(family: TheoremFamily, mine: Rows) -> list[str]:
     held = [str(sum(map(holds, mine))) for holds in (rate_holds, settles, bounded)]
     return [
         family.name,
-        _whose(family),
+        _family_kind(family),
         str(len(mine)),
         str(sum(map(agrees, mine))),
         text(average(mine, "last_residual"), 2),

@@ -35,7 +35,7 @@ def execute(run: Run, settings: BenchSettings) -> Record:
     return on_water(run, settings, replace(dt.DualDecomposition.paper(), iterations=ITERATIONS))
 
 
-def _each(row: Record, step: str) -> float:
+def _seconds_per_step(row: Record, step: str) -> float:
     """Seconds of one step, per iteration; NaN where the time was over before the first."""
     return float(row[f"{step}_seconds"] / row["iterations"]) if row["iterations"] else math.nan
 
@@ -49,7 +49,7 @@ def tables(rows: Rows) -> list[ResultTable]:
         records=rows,
     )
     for row in rows:
-        steps = [text(1e3 * _each(row, step)) for step in ("mip", "nn")]
+        steps = [text(1e3 * _seconds_per_step(row, step)) for step in ("mip", "nn")]
         table.rows.append([row["network"], f"{row['parameters']:,}", *steps])
     return [table] if table.rows else []
 
@@ -57,8 +57,8 @@ def tables(rows: Rows) -> list[ResultTable]:
 def verdicts(rows: Rows) -> list[Verdict]:
     """The expected power, one: linear in the parameters; the MIP step does not depend on them."""
     here = [row for row in where(rows, device="cpu") if row["iterations"]]
-    power = exponent([(float(row["parameters"]), _each(row, "nn")) for row in here])
-    mip = [_each(row, "mip") for row in here]
+    power = exponent([(float(row["parameters"]), _seconds_per_step(row, "nn")) for row in here])
+    mip = [_seconds_per_step(row, "mip") for row in here]
     return [
         judged(
             "Theorem 2: cost per iteration is linear in the parameters, the MIP step's is constant",
@@ -78,7 +78,7 @@ def panels(rows: Rows) -> list[LinesPanel]:
     if not rows:
         return []
     points = {
-        name: [(float(row["parameters"]), _each(row, step)) for row in rows]
+        name: [(float(row["parameters"]), _seconds_per_step(row, step)) for row in rows]
         for name, step in (("network step", "nn"), ("MIP step", "mip"))
     }
     return [LinesPanel("cost of an iteration", "parameters", "seconds", points, log_x=True, log_y=True)]

@@ -81,7 +81,7 @@ def test_solves_what_it_read(lp_file):
             "c is semi-continuous",
         ),
         (LP.replace("cap: a + b + c", "cap: a + [ b * b ]"), "cannot be read"),
-        ("this is not a model", "no section"),
+        ("this is not a model", "a section must begin"),
     ],
 )
 def test_refuses_what_is_not_linear(tmp_path, text, culprit):

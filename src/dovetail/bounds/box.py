@@ -110,7 +110,7 @@ def propagate(mip: Mip) -> Box:
         rows.pass_on(-rows.a, -row_lower[rows.number], ends, lower, upper)
         empty = tidy(mip, lower, upper) or empty
         moved = (before[0] != lower) | (before[1] != upper)
-        if not _far(before, (lower, upper), np.flatnonzero(moved)):
+        if not _has_moved(before, (lower, upper), np.flatnonzero(moved)):
             break
         rows = whole.touching(moved)
     return Box(lower, upper, empty=empty)
@@ -300,11 +300,13 @@ class RowEntries(NamedTuple):
         above = a > 0.0
         most = np.where(known, limit + room, np.inf)[..., above]
         least = np.where(known, limit - room, -np.inf)[..., ~above]
-        _each(np.minimum, upper, column[above], most)
-        _each(np.maximum, lower, column[~above], least)
+        _best_per_column(np.minimum, upper, column[above], most)
+        _best_per_column(np.maximum, lower, column[~above], least)
 
 
-def _each(least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: FloatArray) -> None:
+def _best_per_column(
+    least_or_most: np.ufunc, bounds: FloatArray, column: IntArray, found: FloatArray
+) -> None:
     """The least or the largest of bounds and of entries' results by column, in place."""
     if column.size:
         order = np.argsort(column, kind="stable")
@@ -339,7 +341,7 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> CrossedBounds | None
     return empty
 
 
-def _far(
+def _has_moved(
     before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
 ) -> bool:
     """Whether a bound moved by more than justifies another pass."""

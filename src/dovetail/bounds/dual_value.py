@@ -153,7 +153,7 @@ def _solved(by_column: sp.csc_array, missing: Numbers, y: FloatArray) -> Numbers
     solved: list[tuple[int, dict[int, Fraction], Fraction]] = []
     for row, side in equations:
         for pivot, known, value in solved:
-            row, side = _without(row, side, pivot, known, value)
+            row, side = _eliminated(row, side, pivot, known, value)
         if not row:
             if side:
                 return None
@@ -167,7 +167,7 @@ def _solved(by_column: sp.csc_array, missing: Numbers, y: FloatArray) -> Numbers
     return changes
 
 
-def _without(
+def _eliminated(
     row: dict[int, Fraction], side: Fraction, pivot: int, known: dict[int, Fraction], value: Fraction
 ) -> tuple[dict[int, Fraction], Fraction]:
     """The equation minus a multiple of a solved one that eliminates its pivot."""

@@ -93,7 +93,7 @@ class SafeLp:
         value = dual_value(self._mip, cost, offset, y, lower, upper)
         reached = float(cost @ x) + offset
         if value < reached - LOOSE_BOUND * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
-            value = max(value, self._below(reached, cost, offset, y, lower, upper))
+            value = max(value, self._bound_below_ceiling(reached, cost, offset, y, lower, upper))
         return LpAnswer(status, np.clip(x, lower, upper), value, y)
 
     def extreme(
@@ -115,7 +115,7 @@ class SafeLp:
             return answer.status, -sign * math.inf
         return answer.status, sign * (answer.bound - room * max(1.0, abs(answer.bound)))
 
-    def _below(
+    def _bound_below_ceiling(
         self,
         value: float,
         cost: FloatArray,

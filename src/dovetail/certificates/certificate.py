@@ -61,7 +61,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> Path:
         """Write a file for `dovetail.read_certificate`."""
-        return _written(self, Path(path))
+        return _write_file(self, Path(path))
 
     def __repr__(self) -> str:
         return (
@@ -96,7 +96,7 @@ def read_certificate(path: str | Path) -> Certificate:
         raise OptionError(f"{path} is not a certificate that was saved with save() ({reason}).") from None
 
 
-def _written(certificate: Certificate, path: Path) -> Path:
+def _write_file(certificate: Certificate, path: Path) -> Path:
     header = {
         "format": FORMAT, "kind": certificate.kind.value, "problem": certificate.problem,
         "bound": certificate.bound.hex(), "source": certificate.source, "parts": len(certificate.parts),

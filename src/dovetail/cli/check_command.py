@@ -53,7 +53,7 @@ def check(
     holds = violation.within() & _objective_holds(ready, claimed)
     against = _contradiction(ready, claimed)
     if against:
-        _tell(False, "bound", against)
+        _print_check(False, "bound", against)
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)
     elif claimed.bound is not None and not against:
@@ -73,7 +73,7 @@ def _point(problem: Problem, claimed: Result) -> Violation:
     violation = dovetail.check(problem, claimed.x)
     for kind, words in KINDS.items():
         worst = getattr(violation, kind)
-        _tell(worst.amount <= TOLERANCE, words, f"largest violation {worst}")
+        _print_check(worst.amount <= TOLERANCE, words, f"largest violation {worst}")
     if not violation.steady() and violation.within():
         _print_finding("  - ", "rounding", f"on another processor {violation.rounding} may be violated")
     return violation
@@ -88,7 +88,9 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
         return True
     objective = problem.mip.objective(claimed.x)
     holds = abs(objective - claimed.objective) <= TOLERANCE * max(1.0, abs(objective))
-    _tell(holds, "objective", f"{objective:.10g}" + ("" if holds else f", not {claimed.objective:.10g}"))
+    _print_check(
+        holds, "objective", f"{objective:.10g}" + ("" if holds else f", not {claimed.objective:.10g}")
+    )
     return holds
 
 
@@ -138,11 +140,11 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
         elif short > HAIR:
             text += ", of constraints relaxed as in the check; "
             text += f"the file claims {claimed.bound:.10g} of the constraints as written"
-    _tell(holds, "bound", text)
+    _print_check(holds, "bound", text)
     return holds
 
 
-def _tell(holds: bool, what: str, text: str) -> None:
+def _print_check(holds: bool, what: str, text: str) -> None:
     _print_finding("  ok" if holds else "  NO", what, text)
 
 

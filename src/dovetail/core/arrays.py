@@ -108,7 +108,7 @@ def resolve(
     """Column indices for an array of indices or names, keeping its shape; `index` makes columns by name."""
     array = as_array(what, references)
     if array.dtype == object and all(isinstance(entry, Integral) for entry in array.flat):
-        array = _whole(what, array)
+        array = _as_integers(what, array)
     if array.dtype.kind in "US" or array.dtype == object:
         return _by_name(what, array, index())
     if array.dtype.kind not in "iu":
@@ -121,7 +121,7 @@ def resolve(
     return array.astype(np.int64)
 
 
-def _whole(what: str, array: NDArray[Any]) -> IntArray:
+def _as_integers(what: str, array: NDArray[Any]) -> IntArray:
     try:
         return array.astype(np.int64)
     except OverflowError:

@@ -228,7 +228,7 @@ class BlockAnswers:
         block = self.block
         if not self._finite:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
-        faults = [worst_in_pieces(self._apart, self._shape, self._named)]
+        faults = [worst_in_pieces(self._apart, self._shape, self._place_name)]
         for other, words in ((self._double, "between its own dtype and float64"), (self._alone, ALONE)):
             if block.classifies and other is not None and self._changes_class(other):
                 faults.append(Worst(1.0, f"{block.name}: class differs {words}"))
@@ -242,7 +242,7 @@ class BlockAnswers:
             apart = np.maximum(apart - self.batch_rounding[some], 0.0)
         return np.asarray(apart / np.maximum(1.0, np.abs(truth)))
 
-    def _named(self, place: int) -> str:
+    def _place_name(self, place: int) -> str:
         sample, output = divmod(place, self._shape[1])
         return f"{self.block.name}, sample {sample}, output {output}"
 
@@ -272,7 +272,7 @@ class BlockAnswers:
                 np.abs(self._values[some] - double[some]) / np.maximum(1.0, np.abs(double[some]))
             )
 
-        return worst_in_pieces(apart, self._shape, self._named)
+        return worst_in_pieces(apart, self._shape, self._place_name)
 
     @property
     def turning(self) -> Worst:

@@ -201,7 +201,7 @@ def require_numbers(what: str, array: FloatArray) -> None:
     """Refuse NaN and infinity."""
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
-        raise ModelError(f"{what} is {array[tuple(bad[0])]}{_at(bad[0])}; give a finite number.")
+        raise ModelError(f"{what} is {array[tuple(bad[0])]}{_place(bad[0])}; give a finite number.")
 
 
 def _entries(what: str, values: Any, count: int, width: int) -> FloatArray:
@@ -213,7 +213,7 @@ def _entries(what: str, values: Any, count: int, width: int) -> FloatArray:
     bad = np.argwhere((size > 0.0) & ((size < SMALLEST) | (size > LARGEST)))
     if len(bad):
         raise ModelError(
-            f"{what} is {array[tuple(bad[0])]}{_at(bad[0])}; give 0 or a size between {SMALLEST:g} and "
+            f"{what} is {array[tuple(bad[0])]}{_place(bad[0])}; give 0 or a size between {SMALLEST:g} and "
             f"{LARGEST:g} (solvers drop or refuse others): rescale the constraint."
         )
     return array
@@ -228,7 +228,7 @@ def _limits(what: str, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray
         low, high = np.broadcast_arrays(lower, upper)
         place = tuple(bad[0])
         raise ModelError(
-            f"{what} is [{low[place]}, {high[place]}]{_at(bad[0])}; "
+            f"{what} is [{low[place]}, {high[place]}]{_place(bad[0])}; "
             "give lower <= upper, neither NaN, with -inf or inf for no limit."
         )
     return _unlimited(lower), _unlimited(upper)
@@ -246,6 +246,6 @@ def _width(label: str, said: int | None, arrays: Mapping[str, FloatArray]) -> in
     return max(array.shape[1] if array.ndim else 1 for array in arrays.values())
 
 
-def _at(place: Any) -> str:
+def _place(place: Any) -> str:
     """The place in an array, for messages; empty for a number."""
     return f" at block {place[0]}, column {place[1]}" if len(place) else ""

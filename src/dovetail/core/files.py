@@ -145,7 +145,7 @@ def require_writable(path: str | Path) -> None:
         if place.exists() and not os.access(place, os.W_OK):
             raise PermissionError(0, "the file is write-protected")
         if not place.exists() or place.is_file():
-            _beside(place, b"").unlink()
+            _temporary_file(place, b"").unlink()
     except OSError as reason:
         raise _unwritable(path, reason) from None
 
@@ -154,7 +154,7 @@ def _write(place: Path, whole: bytes) -> None:
     if place.exists() and not place.is_file():  # a pipe or a device cannot be replaced by a new file
         place.write_bytes(whole)
         return
-    beside = _beside(place, whole)
+    beside = _temporary_file(place, whole)
     try:
         if place.exists():
             os.chmod(beside, stat.S_IMODE(place.stat().st_mode))
@@ -164,7 +164,7 @@ def _write(place: Path, whole: bytes) -> None:
         raise
 
 
-def _beside(place: Path, whole: bytes) -> Path:
+def _temporary_file(place: Path, whole: bytes) -> Path:
     """A new file in the same folder, complete and on the disk, to be renamed."""
     beside = place.with_name(f".dovetail-{uuid4().hex}.part")
     number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # reduced by the umask

@@ -48,7 +48,7 @@ def as_array(given: Any, unfold: Callable[[Any], Any]) -> ObjectArray:
 def _leaves(item: Any, unfold: Callable[[Any], Any]) -> tuple[tuple[int, ...], list[Any]]:
     item = unfold(item)
     if isinstance(item, dict):
-        item = _in_order(item)
+        item = _dictionary_values(item)
     elif hasattr(type(item), "to_numpy"):  # a frame or series of pandas, an array of xarray
         item = item.to_numpy()
     if isinstance(item, np.ndarray) and item.dtype != object:
@@ -90,7 +90,7 @@ def frame_of(given: Any, values: FloatArray) -> Any:
     return type(row)(values, index=[0 if given.name is None else given.name], columns=row.columns)
 
 
-def _in_order(items: dict[Any, Any]) -> Any:
+def _dictionary_values(items: dict[Any, Any]) -> Any:
     """The values of a dictionary; a table of them if its keys are all combinations of some indices."""
     keys, shape = _table(items)
     result = np.empty(len(items), dtype=object)

@@ -135,7 +135,7 @@ def _fitting(
 
 
 def _describe(name: str, predictor: Predictor, points: FloatArray, inputs: IntArray) -> Description:
-    with _named(name, points):
+    with _errors_name_block(name, points):
         description = predictor.describe(points)
     if description.features not in (None, inputs.shape[1]):
         raise PredictorError(
@@ -173,7 +173,7 @@ def within_reach(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
 
 
 @contextmanager
-def _named(name: str, points: FloatArray) -> Iterator[None]:
+def _errors_name_block(name: str, points: FloatArray) -> Iterator[None]:
     """Errors raised inside name the block."""
     try:
         yield
@@ -194,7 +194,7 @@ def _advice(reason: Exception) -> str:
 
 
 def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray:
-    with _named(name, points):
+    with _errors_name_block(name, points):
         values = predictor.predict(points)
     bad = np.argwhere(~np.isfinite(values))
     if bad.size:

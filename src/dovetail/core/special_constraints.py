@@ -52,7 +52,7 @@ class SpecialConstraints:
             chosen.append(self._binary(name))
             self._add_indicator(name, chosen[-1], 1, [result], [sign], sign * constant)
         self._row(name, chosen, np.ones(len(chosen)).tolist(), 1.0, 1.0)
-        most = max(self._most(column, sign) for column in columns) if columns else -np.inf
+        most = max(self._largest_value(column, sign) for column in columns) if columns else -np.inf
         self._limit(name, result, sign, max(most, sign * constant if np.isfinite(constant) else -np.inf))
 
     def absolute(self, name: str, result: int, column: int) -> None:
@@ -61,7 +61,9 @@ class SpecialConstraints:
         for active, sign in ((1, 1.0), (0, -1.0)):
             self._row(name, [result, column], [1.0, -sign], 0.0, np.inf)
             self._add_indicator(name, positive, active, [result, column], [1.0, -sign], 0.0)
-        self._limit(name, result, 1.0, max(self._most(column, 1.0), self._most(column, -1.0)))
+        self._limit(
+            name, result, 1.0, max(self._largest_value(column, 1.0), self._largest_value(column, -1.0))
+        )
 
     def sum_of_sizes(self, name: str, result: int, columns: Columns) -> None:
         """result = sum of |column|."""
@@ -75,7 +77,9 @@ class SpecialConstraints:
     def _sizes(self, name: str, columns: Columns) -> list[int]:
         sizes = []
         for column in columns:
-            sizes.append(self._column(name, max(self._most(column, 1.0), self._most(column, -1.0))))
+            sizes.append(
+                self._column(name, max(self._largest_value(column, 1.0), self._largest_value(column, -1.0)))
+            )
             self.absolute(name, sizes[-1], column)
         return sizes
 
@@ -111,7 +115,9 @@ class SpecialConstraints:
             return
         self._row(name, pairs, [1.0] * len(pairs), -np.inf, 1.0)
         for k, column in enumerate(columns):
-            self._row(name, *_within(self._used(name, column), pairs[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
+            self._row(
+                name, *_bound_rows(self._used(name, column), pairs[max(k - 1, 0) : k + 1]), -np.inf, 0.0
+            )
 
     def piecewise(self, name: str, x: int, y: int, points: FloatArray, values: FloatArray) -> None:
         """y is the piecewise-linear function of x through the points; the first and last pieces extend
@@ -125,7 +131,7 @@ class SpecialConstraints:
         for column, numbers in ((x, points), (y, values)):
             self._row(name, [column, *weights], [-1.0, *numbers.tolist()], 0.0, 0.0)
         for k, weight in enumerate(weights):
-            self._row(name, *_within(weight, pieces[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
+            self._row(name, *_bound_rows(weight, pieces[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
 
     def piecewise_cost(self, name: str, x: int, points: FloatArray, values: FloatArray) -> None:
         """The objective has the piecewise-linear function of x that goes through the points."""
@@ -160,7 +166,7 @@ class SpecialConstraints:
             points = np.concatenate([points, [high]])
         return points, values
 
-    def _most(self, column: int, sign: float) -> float:
+    def _largest_value(self, column: int, sign: float) -> float:
         k = column - self.mip.n_columns
         lower, upper = (self.mip.lower, self.mip.upper) if k < 0 else (self._lower, self._upper)
         at = column if k < 0 else k
@@ -168,7 +174,7 @@ class SpecialConstraints:
 
     def _limit(self, name: str, column: int, sign: float, most: float) -> None:
         """A bound that follows from the others, stated as a row so that the result gets a finite big M."""
-        if np.isfinite(most) and self._most(column, sign) > most:
+        if np.isfinite(most) and self._largest_value(column, sign) > most:
             self._row(name, [column], [sign], -np.inf, most)
 
     def _used(self, name: str, column: int) -> int:
@@ -231,7 +237,7 @@ def logic_rows(
     yield [result, *parts], [-sign] + [sign] * len(parts), len(parts) - 1.0 if sign > 0 else 0.0
 
 
-def _within(column: int, some: list[int]) -> tuple[list[int], list[float]]:
+def _bound_rows(column: int, some: list[int]) -> tuple[list[int], list[float]]:
     return [column, *some], [1.0] + [-1.0] * len(some)
 
 

@@ -61,7 +61,7 @@ class RowPart(ABC):
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
         """The largest violation and its row."""
-        return _most(self.beyond(x))
+        return _largest(self.beyond(x))
 
 
 class HostRows(RowPart):
@@ -156,7 +156,7 @@ class PrivateRows(_TemplateRows):
         def most(some: slice) -> tuple[slice, float, int]:
             found = np.empty((some.stop - some.start, shape[1]))
             self._beyond(values, some, found)
-            return some, *_most(found.ravel())
+            return some, *_largest(found.ravel())
 
         some, amount, at = max(each_piece(most, *shape), key=lambda one: one[1])
         return amount, some.start * shape[1] + at
@@ -199,7 +199,7 @@ def column_sums(values: FloatArray) -> FloatArray:
     return np.asarray(np.concatenate(sums).sum(axis=0) + rest if sums else rest)
 
 
-def _most(amounts: FloatArray) -> tuple[float, int]:
+def _largest(amounts: FloatArray) -> tuple[float, int]:
     """The largest value and its place; negative if there is none. NaN counts as the largest."""
     if not amounts.size:
         return -np.inf, 0

@@ -298,7 +298,7 @@ def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp
 
 
 def _private(template: Template, row: RowArrays) -> Entries:
-    names = _in_order(template, row)
+    names = _column_order(template, row)
     sizes = [template.families[name].width if row.summed else 1 for name in names]
     shape = (template.count, row.width, sum(sizes))
     indices, numbers = np.empty(shape, dtype=np.int64), np.empty(shape)
@@ -316,14 +316,14 @@ def _coupling(template: Template, row: RowArrays) -> Entries:
     host = sorted(row.host)
     indices = [np.broadcast_to(np.array(host, dtype=np.int64), (row.width, len(host)))]
     numbers = [np.broadcast_to(row.host[column], (1, row.width)).T for column in host]
-    for name in _in_order(template, row):
+    for name in _column_order(template, row):
         at, entries = _spread(template, row, name)
         indices.append(at.reshape(1, -1) if row.summed else at.T)
         numbers.append(entries.reshape(1, -1) if row.summed else entries.T)
     return np.concatenate(indices, axis=1), np.concatenate(numbers, axis=1)
 
 
-def _in_order(template: Template, row: RowArrays) -> list[str]:
+def _column_order(template: Template, row: RowArrays) -> list[str]:
     return sorted(row.coefficients, key=lambda name: template.families[name].first)
 
 
@@ -339,7 +339,7 @@ def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, Fl
 
 def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
     """An entry for each column."""
-    given = [] if host is None else _given(host.names, "x", host.n_columns)
+    given = [] if host is None else _mip_names(host.names, "x", host.n_columns)
     return LazyNames(
         *given,
         *(
@@ -352,7 +352,7 @@ def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
 
 def row_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
     """An entry for each row."""
-    given = [] if host is None else _given(host.row_names, "row", host.n_rows)
+    given = [] if host is None else _mip_names(host.row_names, "row", host.n_rows)
     return LazyNames(*given, *(part for template in templates for part in _names_of_rows(template)))
 
 
@@ -363,7 +363,7 @@ def _names_of_rows(template: Template) -> Iterator[NumberedNames]:
         yield NumberedNames(row.label, (row.width,) if row.width > 1 else ())
 
 
-def _given(names: Sequence[str] | None, label: str, size: int) -> list[NumberedNames | tuple[str, ...]]:
+def _mip_names(names: Sequence[str] | None, label: str, size: int) -> list[NumberedNames | tuple[str, ...]]:
     """The names of the `Mip`; default names if it has none."""
     if names is None:
         return [NumberedNames(label, (size,))]

@@ -39,12 +39,12 @@ class Widening:
 
 def widenings(mip: Mip, x: FloatArray) -> tuple[Widening, ...]:
     """Every limit of rows and columns that `x` violates, the smallest violation first."""
-    rows = _missed("row", mip.A @ x, mip.row_lower, mip.row_upper, mip.row_name)
-    columns = _missed("column", x, mip.lower, mip.upper, mip.column_name)
+    rows = _violated_limits("row", mip.A @ x, mip.row_lower, mip.row_upper, mip.row_name)
+    columns = _violated_limits("column", x, mip.lower, mip.upper, mip.column_name)
     return tuple(sorted((*rows, *columns), key=lambda one: one.amount))
 
 
-def _missed(
+def _violated_limits(
     kind: str, value: FloatArray, lower: FloatArray, upper: FloatArray, name_of: NameOf
 ) -> list[Widening]:
     found = []

@@ -54,7 +54,7 @@ def network_block(
     forwards = [network_forward(member.block, own_device) for member in part.members]
     network = NetworkBlock(
         name=part.name,
-        forward=_joined(part, forwards, own_device),
+        forward=_joint_forward(part, forwards, own_device),
         smooth=all(member.block.description.smooth for member in part.members),
         classifies=block.classifies,
         probability=ends_in_probability(block),
@@ -75,7 +75,7 @@ def network_block(
     return replace(network, spread=torch.cat(spreads))
 
 
-def _joined(part: CoupledBatch, forwards: Sequence[Forward], device: str) -> Forward:
+def _joint_forward(part: CoupledBatch, forwards: Sequence[Forward], device: str) -> Forward:
     """Maps a sample's copies to its members' values, one after the other; one call per member."""
     if part.is_alone:
         return forwards[0]

@@ -92,7 +92,7 @@ def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float 
     Infinity if no such point is found: `x` may be the only point, within tolerance. None without an answer in
     time.
     """
-    host, missed = problem.mip.minimised(), _missed(problem, x)
+    host, missed = problem.mip.minimised(), _largest_violation(problem, x)
     z, left = x, missed
     for _ in range(REPAIRS):
         if left <= REPAIRED * missed:
@@ -118,13 +118,13 @@ def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float 
         if d is None:
             return np.inf if status is MipStatus.INFEASIBLE else None
         z = problem.predict(z + left * (d[: host.n_columns] - d[host.n_columns :]))
-        left = _missed(problem, z) if np.all(np.isfinite(z)) else np.inf
+        left = _largest_violation(problem, z) if np.all(np.isfinite(z)) else np.inf
     if left > 0.5 * missed:
         return np.inf
     return max(0.0, float(host.cost @ (z - x))) * missed / (missed - left) if missed else 0.0
 
 
-def _missed(problem: Problem, x: FloatArray) -> float:
+def _largest_violation(problem: Problem, x: FloatArray) -> float:
     """The largest violation at `x`."""
     host = problem.mip.minimised()
     return float(

@@ -47,12 +47,12 @@ def clear(context: SolveContext, incumbent: Incumbent) -> None:
     change, lead = incumbent.rounding(incumbent.x)
     if not has_room(context.problem, change):
         return
-    point = _near(context, incumbent.x, cleared(context.problem, change, lead))
+    point = _descent_near(context, incumbent.x, cleared(context.problem, change, lead))
     if point is not None:
         incumbent.accept_steadier(point, WORTH)
 
 
-def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray | None:
+def _descent_near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray | None:
     """The best point near `x` that a short descent finds in the tightened problem, or None."""
     budget = Budget(SECONDS)
     inner = Incumbent(

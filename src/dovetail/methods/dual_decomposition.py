@@ -243,10 +243,10 @@ class DualDecomposition:
         augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch, engine.name)
         for label, text in _introduction(engine.name, self, couplings):
             context.monitor.fact(label, text)
-        augmented.begin(self._first(context, parts.mip, session, ranges), start.multipliers)
+        augmented.begin(self._first_copies(context, parts.mip, session, ranges), start.multipliers)
         return augmented
 
-    def _first(
+    def _first_copies(
         self, context: SolveContext, mip: Mip, session: MipSession, ranges: TypicalRanges
     ) -> FloatArray:
         """u(0): the user's start, or a default."""

@@ -299,7 +299,7 @@ class _WholeMip:
         said: dict[str, Asked] = {}
 
         def ask(engine: str, budget: Budget) -> bool:
-            said[engine] = answer, _ = self._ask(engine, written, budget, cutoff, heard)
+            said[engine] = answer, _ = self._engine_answer(engine, written, budget, cutoff, heard)
             return answer is not None and answer.status in DECIDED and _answer_counts(engine, answer)
 
         race([partial(ask, engine) for engine in installed()], budget, bool)
@@ -307,7 +307,9 @@ class _WholeMip:
         troubles = [trouble for _, trouble in said.values() if trouble]
         return _better(answers.get("highs"), answers.get("scip")), "; ".join(troubles)
 
-    def _ask(self, engine: str, written: Reformulated, budget: Budget, cutoff: float, heard: Heard) -> Asked:
+    def _engine_answer(
+        self, engine: str, written: Reformulated, budget: Budget, cutoff: float, heard: Heard
+    ) -> Asked:
         """One engine's answer, or why there is none."""
         context, known, key = self.context, self.context.incumbent.x, (engine, id(written))
 

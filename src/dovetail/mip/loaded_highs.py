@@ -106,7 +106,7 @@ class _Callback:
 
     def in_turns(self, mailbox: Mailbox) -> TurnTaker:
         """Let others have a turn while the thread waits for the run."""
-        self._rests = TurnTaker(mailbox, self._rest)
+        self._rests = TurnTaker(mailbox, self._report_and_pause)
         return self._rests
 
     def count(self) -> None:
@@ -130,7 +130,7 @@ class _Callback:
         """Note a better point."""
         self._point = np.array(event.data_out.mip_solution, dtype=np.float64)
 
-    def _rest(self) -> None:
+    def _report_and_pause(self) -> None:
         """On the waiting thread: report news, and let others work."""
         point, self._point = self._point, None
         self._heard(point, self._bound)

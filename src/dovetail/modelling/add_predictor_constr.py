@@ -207,7 +207,7 @@ class Trial:
 
     def attach(self, new: Attachment) -> None:
         """Accept the attachment, or raise an error."""
-        inputs, outputs = self._found(new, sample_places)
+        inputs, outputs = self._find_columns(new, sample_places)
         read, written = self.keys_of(new)
         involved = self._registry.involves(read, written)
         problem, columns = self._problem(inputs, self._registry.attachments if involved else ())
@@ -215,23 +215,25 @@ class Trial:
 
     def has_continuous_outputs(self, new: Attachment) -> bool:
         """Whether any output column is continuous."""
-        _, outputs = self._found(new, sample_places)
+        _, outputs = self._find_columns(new, sample_places)
         return not bool(np.all(self._reading.mip.integer[outputs.column]))
 
     def described(self, new: Attachment) -> Description:
         """The predictor's description, before outputs are chosen."""
-        problem, columns = self._problem(self._found(new, input_places), ())
+        problem, columns = self._problem(self._find_columns(new, input_places), ())
         return probe.described(new.name, new.predictor, problem.mip, columns)
 
     def attach_with_fresh_outputs(self, new: Attachment, outputs_per_sample: int) -> tuple[int, int]:
         """Accept the attachment with new columns as outputs; returns their shape."""
-        problem, columns = self._problem(self._found(new, input_places), ())
+        problem, columns = self._problem(self._find_columns(new, input_places), ())
         shape = len(columns), outputs_per_sample
         outputs = OwnModel(problem).create(shape, binary=new.output_type == "classification", name=new.name)
         new.add_to(problem, columns, outputs)
         return shape
 
-    def _found(self, new: Attachment, find: Callable[[ForeignModel, Reading, Attachment], Found]) -> Found:
+    def _find_columns(
+        self, new: Attachment, find: Callable[[ForeignModel, Reading, Attachment], Found]
+    ) -> Found:
         """The result of `find` among the model's columns, or among columns that only rows know."""
         try:
             return find(self._foreign, self._reading, new)

@@ -98,13 +98,13 @@ def take_snapshot(model: Any, budget: Budget | None = None) -> ModelSnapshot:
     """The problem that `model` and its attachments state now. Every predictor is described again while the
     budget lasts; without a budget there is no limit."""
     budget = Budget() if budget is None else budget
-    read = _own(model) if isinstance(model, Problem) else _read(model, budget)
+    read = _own_problem(model) if isinstance(model, Problem) else _read(model, budget)
     begin = perf_counter()
     problem = read.problem.renewed(lambda: budget.over)
     return replace(read, problem=problem, asking_seconds=perf_counter() - begin)
 
 
-def _own(problem: Problem) -> ModelSnapshot:
+def _own_problem(problem: Problem) -> ModelSnapshot:
     own = [(attached, attached.places) for attached in attached_to(problem)]
     return ModelSnapshot(problem, None, tuple((attached, *places) for attached, places in own if places))
 

@@ -79,11 +79,11 @@ class GurobiModel(ForeignModel):
 
     def key(self, variable: Any) -> Hashable:
         """The `Var` itself; gurobipy raises an error for a variable of another model or a removed one."""
-        if isinstance(variable, gp.Var) and (self._holds(variable) or self._has_waiting(variable)):
+        if isinstance(variable, gp.Var) and (self._holds_variable(variable) or self._has_waiting(variable)):
             return Identity(variable)
         raise self.no_variable(variable)
 
-    def _holds(self, variable: gp.Var) -> bool:
+    def _holds_variable(self, variable: gp.Var) -> bool:
         try:
             self._model.getAttr("LB", [variable])
         except (gp.GurobiError, AttributeError):  # a key whose model no longer exists
@@ -93,7 +93,7 @@ class GurobiModel(ForeignModel):
     def _has_waiting(self, variable: gp.Var) -> bool:
         """Whether the variable was just added, and is waiting for an update."""
         self._model.update()
-        return self._holds(variable)
+        return self._holds_variable(variable)
 
     def watch(self, ties: Ties) -> None:
         """Wrap all methods that solve or copy a model."""

@@ -317,7 +317,7 @@ class _Parser:
         token = self._tokens.take()
         if token.kind != "name" or token.word.lower() in RESERVED or token.word[:1] == b".":
             raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        return self._known(token.word)
+        return self._known_column(token.word)
 
     def _names(self) -> set[bytes]:
         """Names of known columns: a misspelt name would become a new column."""
@@ -347,7 +347,7 @@ class _Parser:
             raise self._tokens.wrong(token, "begins a second row; give each a line of its own")
         if token.word.lower() in RESERVED:
             raise self._tokens.wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        return self._known(token.word)
+        return self._known_column(token.word)
 
     def _limit(self) -> float:
         """The number beside a comparison, which may be infinite."""
@@ -421,7 +421,7 @@ class _Parser:
             raise self._tokens.wrong(token, f"has {shown(token.word)}, which is too large for a number")
         return value
 
-    def _known(self, name: bytes) -> bytes:
+    def _known_column(self, name: bytes) -> bytes:
         if name not in self._program.columns:
             self._meter.add_elements(NAME, "the file names or numbers")
             self._program.columns[name] = None

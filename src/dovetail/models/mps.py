@@ -113,7 +113,7 @@ class _Scan:
             try:
                 words = fields(line)
             except ValueError as reason:
-                raise self._wrong(str(reason)) from None
+                raise self._wrong_line(str(reason)) from None
             if words:
                 self._reader(words)
                 count += len(words)
@@ -123,7 +123,7 @@ class _Scan:
         self._meter.add_elements(count, "the file names or numbers")
         for name in NEEDED:
             if name not in self._seen:
-                raise self._wrong(f"is the last, and there is no {name.decode()}: the file is cut short")
+                raise self._wrong_line(f"is the last, and there is no {name.decode()}: the file is cut short")
         return self._found
 
     def _section_line(self, line: bytes) -> None:
@@ -132,25 +132,25 @@ class _Scan:
             self._section(line.split())
 
     def _no_section(self, words: list[bytes]) -> None:
-        raise self._wrong("stands in no section")
+        raise self._wrong_line("stands in no section")
 
     def _section(self, words: list[bytes]) -> None:
         name = words[0]
         if name not in ORDER:
-            raise self._wrong(
+            raise self._wrong_line(
                 f"begins {shown(name)}, which is no section of a linear program (quadratic terms, SOS and "
                 "indicators are not supported)"
             )
         if name in self._seen:
-            raise self._wrong(f"begins {name.decode()} a second time")
+            raise self._wrong_line(f"begins {name.decode()} a second time")
         if self._seen and (self._seen[-1] == b"ENDATA" or ORDER.index(name) < self._section_index()):
-            raise self._wrong(f"begins {name.decode()} behind {self._seen[-1].decode()}")
+            raise self._wrong_line(f"begins {name.decode()} behind {self._seen[-1].decode()}")
         if self._integer:
-            raise self._wrong("ends the columns, but an INTORG has no INTEND")
+            raise self._wrong_line("ends the columns, but an INTORG has no INTEND")
         if name == b"OBJSENSE" and len(words) > 1:
             self._sense(words[1:])
         elif name != b"NAME" and len(words) > 1:
-            raise self._wrong(f"has words behind {name.decode()}")
+            raise self._wrong_line(f"has words behind {name.decode()}")
         self._seen.append(name)
         self._set, self._given = None, set()
         self._reader = {
@@ -165,13 +165,13 @@ class _Scan:
 
     def _sense(self, words: list[bytes]) -> None:
         if len(words) != 1 or words[0].upper() not in SENSES:
-            raise self._wrong("is no MAX or MIN")
+            raise self._wrong_line("is no MAX or MIN")
 
     def _row(self, words: list[bytes]) -> None:
         if len(words) != 2 or words[0] not in (b"N", b"L", b"G", b"E"):
-            raise self._wrong("is no N, L, G or E and a name")
+            raise self._wrong_line("is no N, L, G or E and a name")
         if words[1] in self._found.rows:
-            raise self._wrong(f"has row {shown(words[1])} a second time")
+            raise self._wrong_line(f"has row {shown(words[1])} a second time")
         self._found.rows[words[1]] = words[0]
         self._meter.add_elements(NAME, "the file names or numbers")
 
@@ -180,7 +180,7 @@ class _Scan:
         if count == 3 and words[1] == b"'MARKER'":
             return self._marker(words[2])
         if count not in (3, 5):
-            raise self._wrong("is no column with one or two rows and numbers")
+            raise self._wrong_line("is no column with one or two rows and numbers")
         if words[0] != self._name:
             self._begin(words[0])
         self._coefficient(words[1], words[2])
@@ -190,7 +190,7 @@ class _Scan:
 
     def _begin(self, name: bytes) -> None:
         if name in self._known:
-            raise self._wrong(f"has column {shown(name)} in a second place")
+            raise self._wrong_line(f"has column {shown(name)} in a second place")
         self._meter.add_elements(NAME, "the file names or numbers")
         self._known.add(name)
         self._found.columns.append(name)
@@ -199,25 +199,25 @@ class _Scan:
     def _coefficient(self, row: bytes, value: bytes) -> None:
         kind = self._kind(row)
         if row in self._column:
-            raise self._wrong(f"gives column {shown(self._name)} a second entry in {shown(row)}")
+            raise self._wrong_line(f"gives column {shown(self._name)} a second entry in {shown(row)}")
         self._column.add(row)
         if self._number(value) != 0.0 and kind != b"N":
             self._found.entries += 1
 
     def _marker(self, word: bytes) -> None:
         if word not in (b"'INTORG'", b"'INTEND'") or self._integer == (word == b"'INTORG'"):
-            raise self._wrong(f"has the marker {shown(word)} where it cannot be")
+            raise self._wrong_line(f"has the marker {shown(word)} where it cannot be")
         self._integer = not self._integer
 
     def _right(self, words: list[bytes]) -> None:
         """A line of RHS or RANGES; the name of the set may be left out."""
         if len(words) not in (2, 3, 4, 5):
-            raise self._wrong("is no set with one or two rows and numbers")
+            raise self._wrong_line("is no set with one or two rows and numbers")
         self._require_one_set(words.pop(0) if len(words) % 2 else b"")
         for row, value in zip(words[::2], words[1::2], strict=True):
             self._kind(row)
             if row in self._given:
-                raise self._wrong(f"gives {shown(row)} a second number")
+                raise self._wrong_line(f"gives {shown(row)} a second number")
             self._given.add(row)
             self._number(value, infinite=self._seen[-1] == b"RHS")
 
@@ -229,22 +229,22 @@ class _Scan:
         elif kind in BOUNDS_WITHOUT_NUMBER and len(rest) in (1, 2, 3):
             value = rest.pop() if len(rest) == 3 else None  # some programs write a name here nevertheless
         else:
-            raise self._wrong("is no kind of bound with a column, and a number where it takes one")
+            raise self._wrong_line("is no kind of bound with a column, and a number where it takes one")
         self._require_one_set(rest[0] if len(rest) == 2 else b"")
         if rest[-1] not in self._known:
-            raise self._wrong(f"names {shown(rest[-1])}, which is no column")
+            raise self._wrong_line(f"names {shown(rest[-1])}, which is no column")
         if value is not None:
             self._number(value, infinite=True)
 
     def _require_one_set(self, name: bytes) -> None:
         if self._set not in (None, name):
-            raise self._wrong(f"begins a second set {shown(name)}; one file is one model")
+            raise self._wrong_line(f"begins a second set {shown(name)}; one file is one model")
         self._set = name
 
     def _kind(self, row: bytes) -> bytes:
         kind = self._found.rows.get(row)
         if kind is None:
-            raise self._wrong(f"names {shown(row)}, which is no row")
+            raise self._wrong_line(f"names {shown(row)}, which is no row")
         return kind
 
     def _number(self, word: bytes, *, infinite: bool = False) -> float:
@@ -254,7 +254,7 @@ class _Scan:
                 return value
         elif infinite and INFINITE.fullmatch(word):
             return float(word)
-        raise self._wrong(f"has {shown(word)} where a number must be")
+        raise self._wrong_line(f"has {shown(word)} where a number must be")
 
-    def _wrong(self, what: str) -> ModelError:
+    def _wrong_line(self, what: str) -> ModelError:
         return ModelError(f"{self._meter.name} cannot be read as an MPS file: line {self._line} {what}.")

@@ -56,7 +56,7 @@ class StackedGraphs:
             for place in range(len(vectors) - 1, 0, -1):
                 slope = of[place]
                 if slope is not None:
-                    self._back(place, slope, vectors, of)
+                    self._pass_back(place, slope, vectors, of)
         found = of[0]
         return vectors[-1], np.zeros((many, points, q, X.shape[2])) if found is None else found
 
@@ -75,7 +75,7 @@ class StackedGraphs:
                 vectors.append(read[0] * read[1])
         return vectors
 
-    def _back(
+    def _pass_back(
         self, place: int, slope: FloatArray, vectors: list[FloatArray], of: list[FloatArray | None]
     ) -> None:
         """The derivatives passed back through a step."""

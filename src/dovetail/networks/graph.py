@@ -184,7 +184,7 @@ class GraphBuilder:
         place, size = self.affine(outputs), len(outputs.constant)
         if not place:  # the inputs are passed on
             return Graph(self._inputs, (GraphStep(Affine((np.eye(size),), np.zeros(size)), (0,), size),))
-        return Graph(self._inputs, tuple(_needed(self._steps[:place])))
+        return Graph(self._inputs, tuple(_needed_steps(self._steps[:place])))
 
     def _new_affine(self, wanted: Expressions) -> int:
         columns = wanted.matrix.tocsc()
@@ -222,7 +222,7 @@ def is_identity(weight: FloatArray) -> bool:
     return weight.shape[0] == weight.shape[1] and bool(np.array_equal(weight, np.eye(len(weight))))
 
 
-def _needed(steps: list[GraphStep]) -> list[GraphStep]:
+def _needed_steps(steps: list[GraphStep]) -> list[GraphStep]:
     wanted = {len(steps)}
     for place in range(len(steps), 0, -1):
         if place in wanted:

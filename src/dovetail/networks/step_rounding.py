@@ -49,9 +49,9 @@ def step_rounding(program: Program, graph: Graph) -> StepRounding | None:
     more = [np.full(graph.inputs, arithmetic.smallest)]
     operations = program.operations
     for number, step in enumerate(graph.steps):
-        found = _handed_on(step) if number == len(operations) else None
+        found = _identity_error(step) if number == len(operations) else None
         if number < len(operations) and step.sources == (number,):
-            found = _own(operations[number], arithmetic, step)
+            found = _own_error(operations[number], arithmetic, step)
         if found is None:
             return None
         rate.append(found[0])
@@ -61,7 +61,9 @@ def step_rounding(program: Program, graph: Graph) -> StepRounding | None:
     return StepRounding(tuple(rate), tuple(more), arithmetic.largest)
 
 
-def _own(one: Operation, arithmetic: Arithmetic, step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
+def _own_error(
+    one: Operation, arithmetic: Arithmetic, step: GraphStep
+) -> tuple[FloatArray, FloatArray] | None:
     nothing = np.zeros(step.size)
     if isinstance(one, Functions):
         if step.operation != Elementwise(one.kind) or not (one.function.bounded or one.kind == "relu"):
@@ -79,7 +81,7 @@ def _own(one: Operation, arithmetic: Arithmetic, step: GraphStep) -> tuple[Float
     return rate, rate * beyond + count * arithmetic.smallest
 
 
-def _handed_on(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
+def _identity_error(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
     """An identity step without any computation."""
     operation = step.operation
     if not isinstance(operation, Affine) or len(operation.weights) > 1:

@@ -40,11 +40,11 @@ class Sums(Operation):
 
     def values(self, v: FloatArray) -> FloatArray:
         """In float64."""
-        return np.asarray(self._taken(v) @ self.weight.T + self.bias)
+        return np.asarray(self._selected(v) @ self.weight.T + self.bias)
 
     def range(self, low: FloatArray, high: FloatArray) -> Between:
         """From centres and widths."""
-        low, high = self._taken(low), self._taken(high)
+        low, high = self._selected(low), self._selected(high)
         centre = 0.5 * (low + high) @ self.weight.T + self.bias
         reach = 0.5 * (high - low) @ abs(self.weight).T
         return centre - reach, centre + reach
@@ -53,8 +53,8 @@ class Sums(Operation):
         self, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
     ) -> FloatArray:
         """The error of a sum in any order, with or without fused operations."""
-        error = self._taken(error)
-        size = np.maximum(np.abs(self._taken(low)), np.abs(self._taken(high))) + error
+        error = self._selected(error)
+        size = np.maximum(np.abs(self._selected(low)), np.abs(self._selected(high))) + error
         total = self._spread(size) + np.abs(self.bias) + self.bulk
         off = self._spread(error)
         if self.exact:  # constants are cast to the format, and may be numbers that it cannot hold
@@ -73,7 +73,7 @@ class Sums(Operation):
             return np.asarray(np.count_nonzero(self.weight, axis=1))
         return np.asarray(np.diff(self.weight.indptr))
 
-    def _taken(self, v: FloatArray) -> FloatArray:
+    def _selected(self, v: FloatArray) -> FloatArray:
         if self.read.size and self.read[-1] - self.read[0] + 1 == self.read.size:
             return v[:, self.read[0] : self.read[-1] + 1]
         return v[:, self.read]

@@ -39,7 +39,7 @@ class DerivedOutputs(ABC):
         self._keep: bool = keep
 
     @abstractmethod
-    def _made(self, X: Any, Y: Any) -> Any:
+    def _new_columns(self, X: Any, Y: Any) -> Any:
         """The new columns, from arrays of numpy or tensors of torch."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class DerivedOutputs(ABC):
         """The new columns as functions of the inputs alone, if they are."""
 
     @abstractmethod
-    def _named(self, inner: str) -> str:
+    def _message_name(self, inner: str) -> str:
         """The name in messages."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class DerivedOutputs(ABC):
     def predict(self, X: FloatArray) -> FloatArray:
         """The predictor's answers and the new columns, in float64."""
         Y = X if self.inner is None else self.inner.predict(X[:, : X.shape[1] - self._extra])
-        made = self._made(X, Y)
+        made = self._new_columns(X, Y)
         return np.asarray(np.concatenate([Y, made], axis=1) if self._keep else made)
 
     def snapshot(self, device: str) -> Callable[[Any], Any]:
@@ -80,7 +80,7 @@ class DerivedOutputs(ABC):
 
         def derived(U: Any) -> Any:
             Y = forward(U[:, : U.shape[1] - self._extra])
-            made = self._made(U, Y)
+            made = self._new_columns(U, Y)
             return torch.cat([Y, made], dim=1) if self._keep else made
 
         return derived
@@ -90,7 +90,7 @@ class DerivedOutputs(ABC):
         own = X[:, : X.shape[1] - self._extra]
         known = Description("inputs", smooth=True) if self.inner is None else self.inner.describe(own)
         features = None if known.features is None else known.features + self._extra
-        name = self._named(known.name)
+        name = self._message_name(known.name)
         if features not in (None, X.shape[1]):
             return replace(known, name=name, features=features, other_forms=())
         outputs = own.shape[1] if self.inner is None else self.inner.predict(own[:1]).shape[1]
@@ -201,7 +201,7 @@ class Product(DerivedOutputs):
             )
         self._left, self._right = left, right
 
-    def _made(self, X: Any, Y: Any) -> Any:
+    def _new_columns(self, X: Any, Y: Any) -> Any:
         if not self._left.size:  # the owner calls this before the predictor is described
             self.describe(np.zeros((1, X.shape[1])))
         return Y[:, self._left] * X[:, self._right]
@@ -217,7 +217,7 @@ class Product(DerivedOutputs):
         pairs = zip(self._left.tolist(), self._right.tolist(), strict=True)
         return tuple(QuadraticFunction.product(left, right) for left, right in pairs)
 
-    def _named(self, inner: str) -> str:
+    def _message_name(self, inner: str) -> str:
         return f"{inner} times an input"
 
 
@@ -252,7 +252,7 @@ class Square(DerivedOutputs):
                 f"Square: centre has {self._centre.size} numbers for {self._read.size} squares; give as many."
             )
 
-    def _made(self, X: Any, Y: Any) -> Any:
+    def _new_columns(self, X: Any, Y: Any) -> Any:
         if not self._read.size:  # the owner calls this before the predictor is described
             self.describe(np.zeros((1, X.shape[1])))
         centre = self._centre if isinstance(Y, np.ndarray) else Y.new_tensor(self._centre)
@@ -272,5 +272,5 @@ class Square(DerivedOutputs):
         squares = zip(self._read.tolist(), centre.tolist(), strict=True)
         return tuple(QuadraticFunction.square(place, middle) for place, middle in squares)
 
-    def _named(self, inner: str) -> str:
+    def _message_name(self, inner: str) -> str:
         return f"square of {inner}"

@@ -64,7 +64,7 @@ def load_predictor(
     file = _path(path)
     found = _contents(file, trust, limits)
     if module is not None or isinstance(found, Mapping):
-        return _filled(file, module, found)
+        return _with_weights(file, module, found)
     return found
 
 
@@ -135,7 +135,7 @@ def _untrusted(file: Path, because: str = "") -> PredictorError:
 # --- weights ----------------------------------------------------------------------------------------
 
 
-def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
+def _with_weights(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
     """The module with the weights loaded; on an error it is unchanged."""
     weights = _weights(file, found)
     if module is None:

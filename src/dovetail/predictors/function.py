@@ -241,7 +241,7 @@ class Function(CallablePredictor):
         batch = self.predict(X)
         if not self._memory.tried:
             self._try_again(self._rounded(X[:1]), batch[:1])
-        return replace(self._described(), whole_features=tuple(map(int, self._whole(X.shape[1]))))
+        return replace(self._described(), whole_features=tuple(map(int, self._integer_features(X.shape[1]))))
 
     def _try_again(self, row: FloatArray, before: FloatArray) -> None:
         """Evaluate a row again, because memory would hide randomness and dependence between rows."""
@@ -279,11 +279,11 @@ class Function(CallablePredictor):
     def _rounded(self, X: FloatArray) -> FloatArray:
         """Rows with integer features rounded; never -0."""
         rows = np.array(X, dtype=np.float64)
-        whole = self._whole(rows.shape[1])
+        whole = self._integer_features(rows.shape[1])
         rows[:, whole] = np.round(rows[:, whole])
         return rows + 0.0
 
-    def _whole(self, features: int) -> IntArray:
+    def _integer_features(self, features: int) -> IntArray:
         if self._integer_only is True:
             return np.arange(features)
         chosen = np.array(self._integer_only or (), dtype=np.int64)
@@ -298,7 +298,7 @@ class Function(CallablePredictor):
         one-sided at its ends, because the function may be undefined outside."""
         rows, memory = self._rounded(X), self._memory
         steps = (STEP if self._dtype == "float64" else COARSE_STEP) * np.maximum(1.0, np.abs(rows))
-        steps[:, self._whole(rows.shape[1])] = 1.0
+        steps[:, self._integer_features(rows.shape[1])] = 1.0
         low, high = rows - steps, rows + steps
         if memory.low is not None and memory.high is not None:
             low = np.minimum(np.maximum(low, memory.low), rows)

@@ -87,7 +87,7 @@ class FileDescription:
         """The method with its options."""
         table = self.document.content.get("method", {})
         known = {name: part.load for name, part in METHODS.items()}
-        method: Method = _made(self.document, ("method",), table, "auto", known)
+        method: Method = _object_of(self.document, ("method",), table, "auto", known)
         return method
 
     def require_options(self) -> None:
@@ -158,7 +158,7 @@ Makers = Mapping[str, Callable[[], Callable[..., Any]]]
 """Functions that import a class or function, by the name that users write."""
 
 
-def _made(
+def _object_of(
     document: Document,
     place: Place,
     table: Mapping[str, Any],
@@ -168,7 +168,7 @@ def _made(
     """An object with options, which may be objects with options themselves."""
     name = table.get("name", usual)
     with document.at((*place, "name")):
-        make = _known(name, known)
+        make = _known_class(name, known)
     options = {key: value for key, value in table.items() if key != "name"}
     fields = inspect.signature(make).parameters
     for key, value in options.items():
@@ -177,14 +177,14 @@ def _made(
             meant = did_you_mean(key, fields) or choice
             raise document.wrong((*place, key), f"{name} has no option {key!r}{meant}")
         if isinstance(value, dict):
-            options[key] = _made(document, (*place, key), value, "", _parts())
+            options[key] = _object_of(document, (*place, key), value, "", _parts())
     try:
         return _call(make, options)
     except DovetailError as reason:
         raise document.wrong(_invalid_option_place(make, options, place), str(reason)) from reason
 
 
-def _known(name: Any, known: Makers) -> Callable[..., Any]:
+def _known_class(name: Any, known: Makers) -> Callable[..., Any]:
     if not isinstance(name, str) or name not in known:
         meant = did_you_mean(name, known) or f"; choose {', '.join(known)}."
         raise OptionError(f"name is {name!r}{meant}")

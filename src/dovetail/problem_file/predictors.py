@@ -167,7 +167,7 @@ def dense_network(file: Path, activation: str) -> nn.Module:
     """The chain of dense layers whose weights a `.pt`, `.pth` or `.safetensors` file holds."""
     weights = load_weights(file)
     layers: list[nn.Module] = []
-    for name in _in_order(file, [key for key in weights if key.endswith("weight")]):
+    for name in _weights_in_order(file, [key for key in weights if key.endswith("weight")]):
         weight, bias = weights[name], weights.get(f"{name.removesuffix('weight')}bias")
         before = layers[-1].out_features if layers else None
         if weight.ndim != 2 or before not in (None, weight.shape[1]):
@@ -189,7 +189,7 @@ def _dense(file: Path, name: str, weight: torch.Tensor, bias: torch.Tensor | Non
     return layer
 
 
-def _in_order(file: Path, names: list[str]) -> list[str]:
+def _weights_in_order(file: Path, names: list[str]) -> list[str]:
     """The weights from the first layer to the last: a state dict keeps this order, `.safetensors` sorts by
     name, so that numbers in the names are needed."""
     if file.suffix.lower() != ".safetensors" or len(names) < 2:

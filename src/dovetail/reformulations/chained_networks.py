@@ -68,7 +68,9 @@ class ChainedNetworks:
             return x
 
         into = picked(kept, gone.size)
-        return Reformulated(_without(problem, blocks, gone), given, into=into, back=back, note=note)
+        return Reformulated(
+            _without_unused_columns(problem, blocks, gone), given, into=into, back=back, note=note
+        )
 
 
 def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block, Block] | None:
@@ -83,7 +85,7 @@ def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block,
         after = behind.get(before.outputs[0, 0])
         if after is None or not np.array_equal(after.inputs, before.outputs):
             continue
-        whole = _whole(before, after, box) if _unlimited(mip, before, box) else None
+        whole = _joined_block(before, after, box) if _unlimited(mip, before, box) else None
         if whole is not None:
             return before, after, whole
     return None
@@ -100,7 +102,7 @@ def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
     return bool(np.all((lower == -np.inf) | (lower <= low)) and np.all((upper == np.inf) | (high <= upper)))
 
 
-def _whole(before: Block, after: Block, box: Box) -> Block | None:
+def _joined_block(before: Block, after: Block, box: Box) -> Block | None:
     """Both networks as one, if the layers of each are known."""
     one, two = before.predictor, after.predictor
     if not isinstance(one, ModulePredictor) or not isinstance(two, ModulePredictor):
@@ -112,7 +114,11 @@ def _whole(before: Block, after: Block, box: Box) -> Block | None:
         layers = [read() for b in (before, after) if (read := b.description.layers) is not None]
         predictor = as_predictor(nn.Sequential(one.module, two.module))
         known = predictor.describe(0.5 * (lower + upper)[before.inputs])
-        if len(layers) != 2 or known.layers is None or not _same((*layers[0], *layers[1]), known.layers()):
+        if (
+            len(layers) != 2
+            or known.layers is None
+            or not _same_columns((*layers[0], *layers[1]), known.layers())
+        ):
             return None
     except DovetailError:
         return None
@@ -126,7 +132,7 @@ def _whole(before: Block, after: Block, box: Box) -> Block | None:
     )
 
 
-def _same(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
+def _same_columns(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
     def alike(a: Layer, b: Layer) -> bool:
         if isinstance(a, Dense) and isinstance(b, Dense):
             return np.array_equal(a.weight, b.weight) and np.array_equal(a.bias, b.bias)
@@ -135,7 +141,7 @@ def _same(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
     return len(one) == len(other) and all(map(alike, one, other))
 
 
-def _without(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Problem:
+def _without_unused_columns(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Problem:
     """The problem with these blocks, without columns that are in no row."""
     mip, place = problem.mip, np.cumsum(~gone) - 1
     host = Mip(
@@ -159,7 +165,7 @@ class TakenApart:
         blocks, made = list[Block](), list[_SplitBlock]()
         first = problem.mip.n_columns
         for block in problem.blocks:
-            one = _made(block, box, first)
+            one = _split_block(block, box, first)
             if one is None:
                 blocks.append(block)
                 continue
@@ -195,7 +201,7 @@ class _SplitBlock:
         return self.inner.predictor.predict(self.inner.read(z)).ravel()
 
 
-def _made(block: Block, box: Box, first: int) -> _SplitBlock | None:
+def _split_block(block: Block, box: Box, first: int) -> _SplitBlock | None:
     """The split block, with new columns from `first` on; None for other blocks."""
     apart = block.predictor.apart() if isinstance(block.predictor, ComposedPredictor) else None
     if apart is None or block.classifies:

@@ -349,8 +349,8 @@ class _Switches:
                 a, b = pair.terms[x], pair.terms[p]
                 for row in by_columns.get((p, x, a > 0), ()):
                     scale = a / row.h[x]
-                    most = scale * (row.limit + self._most({z: -g for z, g in row.g.items()}))
-                    if _within(scale * row.off, pair.limit) and _within(most, pair.limit - b):
+                    most = scale * (row.limit + self._largest_activity({z: -g for z, g in row.g.items()}))
+                    if _is_within(scale * row.off, pair.limit) and _is_within(most, pair.limit - b):
                         places.append(pair.place)
         return np.array(places, dtype=np.int64)
 
@@ -415,12 +415,12 @@ class _Switches:
         for p in [j for j in row.terms if self._binary[j] and j in terms]:
             g = {z: a for z, a in terms.items() if z in choices and z != p}
             h = {x: a for x, a in terms.items() if x not in choices and x != p}
-            most = self._most(h, {x: off[p, x] for x in h if (p, x) in off})
-            if np.isfinite(most) and _within(most + self._most(g), limit):
+            most = self._largest_activity(h, {x: off[p, x] for x in h if (p, x) in off})
+            if np.isfinite(most) and _is_within(most + self._largest_activity(g), limit):
                 return _Switched(row.place, p, h, g, limit - terms[p], most)
         return None
 
-    def _most(self, terms: Terms, within: dict[int, tuple[float, float]] | None = None) -> float:
+    def _largest_activity(self, terms: Terms, within: dict[int, tuple[float, float]] | None = None) -> float:
         """The largest terms'x between bounds, and `within` if given."""
         total = 0.0
         for x, a in terms.items():
@@ -506,5 +506,5 @@ def _binary(mip: Mip) -> BoolArray:
     return np.asarray(mip.integer & (mip.lower == 0.0) & (mip.upper == 1.0))
 
 
-def _within(value: float, limit: float) -> bool:
+def _is_within(value: float, limit: float) -> bool:
     return value <= limit + SLACK * max(1.0, abs(limit))

@@ -72,8 +72,8 @@ class LogitRows:
         parts = [part for block in given.problem.blocks if (part := _part(given, asked, block)) is not None]
         if not parts:
             return None
-        relaxed = _written(given, parts, [part.for_bounds for part in parts])
-        points = _written(given, parts, [part.for_points for part in parts])
+        relaxed = _with_logit_rows(given, parts, [part.for_bounds for part in parts])
+        points = _with_logit_rows(given, parts, [part.for_points for part in parts])
         count = sum(part.block.outputs.size for part in parts)
         note = f"{several(count, 'probability', 'probabilities')}, limited by constraints on their logits"
         return replace(points, relaxed=relaxed, note=note)
@@ -196,7 +196,9 @@ def _rounding(logits: FloatArray) -> FloatArray:
     return OUTWARD * (1.0 + np.abs(np.where(np.isfinite(logits), logits, 0.0)))
 
 
-def _written(given: Reformulated, parts: Sequence[_LogitBlock], sides: Sequence[Limits]) -> Reformulated:
+def _with_logit_rows(
+    given: Reformulated, parts: Sequence[_LogitBlock], sides: Sequence[Limits]
+) -> Reformulated:
     """The problem with limits on its logits as rows, because bounds must be equal for both uses."""
     problem, mip = given.problem, given.problem.mip
     free = np.concatenate([part.block.outputs.ravel() for part in parts])

@@ -54,7 +54,7 @@ class OneOrder:
         problem = given.problem
         if not problem.blocks:
             return None
-        blocks = tuple(_joined(problem.blocks))
+        blocks = tuple(_joined_blocks(problem.blocks))
         order = _order(problem.mip, blocks)
         there = np.argsort(order.columns)
         placed = tuple(
@@ -65,7 +65,7 @@ class OneOrder:
         return Reformulated(ordered, given, into=into, back=lambda z: z[there])
 
 
-def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
+def _joined_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
     """Blocks of one predictor joined; blocks of one shape follow each other."""
     alike: dict[object, list[Block]] = {}
     for block in blocks:
@@ -155,10 +155,10 @@ def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
         one = order[tied[:1]]
         column[one] = mixed(column[one] + ODD)
     columns = np.lexsort((column, share, first, near))  # a predictor's own before those that stand beside
-    return _Order(columns, np.lexsort((row, rank)), _turned(A, np.argsort(columns)))
+    return _Order(columns, np.lexsort((row, rank)), _row_signs(A, np.argsort(columns)))
 
 
-def _turned(A: sp.csr_array, there: IntArray) -> FloatArray:
+def _row_signs(A: sp.csr_array, there: IntArray) -> FloatArray:
     """(rows,) -1 for rows whose first entry is negative in the new order."""
     at, sign = row_of_entries(A), np.ones(A.shape[0])
     entries = np.lexsort((there[A.indices], at))[A.indptr[:-1][np.diff(A.indptr) > 0]]

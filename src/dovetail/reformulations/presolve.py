@@ -210,7 +210,7 @@ class _Form:
     def _single_entries(self) -> bool:
         """Rows with one entry beside fixed columns become bounds; rows without any are removed. A fixed
         output counts too, because its network is checked in any case."""
-        decided = (self.lower == self.upper) & ~self._known()[1]
+        decided = (self.lower == self.upper) & ~self._read_and_written()[1]
         rows, columns = row_of_entries(self.A), self.A.indices
         sizes = np.bincount(rows, ~decided[columns], self.A.shape[0])
         short = sizes <= 1
@@ -280,7 +280,7 @@ class _Form:
         """Turn a row into an equation if it is the only row that bounds a column from below and smaller
         values never hurt. The column has a nonnegative cost, no predictor uses it, and every other row allows
         smaller values. Then some optimal point satisfies the row with equality."""
-        read, written = self._known()
+        read, written = self._read_and_written()
         free = ~(read | written | self.integer) & (self.sign * self.cost >= 0.0)
         rows, columns, a = row_of_entries(self.A), self.A.indices, self.A.data
         low, high = np.isfinite(self.row_lower)[rows], np.isfinite(self.row_upper)[rows]
@@ -305,7 +305,7 @@ class _Form:
     def _limited(self) -> bool:
         """Bound columns without a bound of which a smaller or larger value is never worse (see
         `needed_ends`)."""
-        read, written = self._known()
+        read, written = self._read_and_written()
         free = ~(read | written | self.integer)
         program = self.A, (self.row_lower, self.row_upper), self.sign * self.cost
         single = needed_ends(*program, free, self.lower, self.upper)
@@ -318,7 +318,7 @@ class _Form:
 
     # ---- columns
 
-    def _known(self) -> tuple[BoolArray, BoolArray]:
+    def _read_and_written(self) -> tuple[BoolArray, BoolArray]:
         """(columns,) which columns predictors read, and which they write."""
         read, written = np.zeros((2, self.cost.size), dtype=bool)
         for inputs, outputs in zip(self.inputs, self.outputs, strict=True):
@@ -379,7 +379,7 @@ class _Form:
 
     def _joined(self) -> bool:
         """Join columns with proportional entries if this is exact."""
-        read, written = self._known()
+        read, written = self._read_and_written()
         free = ~(read | written)
         joins = duplicate_columns(self.A, self.cost, free, (self.lower, self.upper), self.integer)
         if not joins:
@@ -393,10 +393,10 @@ class _Form:
         into = sp.csr_array((by, (place[part_of], np.arange(n))), shape=(n - len(joins), n))
         onto = sp.csr_array(picked(np.flatnonzero(~gone), n).T)
         self._substitute(_Step(onto, np.zeros(n), into, tuple(joins)), ~gone)
-        self._narrow(np.unique(place[part_of[gone]]))
+        self._bound_binaries(np.unique(place[part_of[gone]]))
         return True
 
-    def _narrow(self, sums: IntArray) -> None:
+    def _bound_binaries(self, sums: IntArray) -> None:
         """Bound integers among these columns by rows: the sum of binaries of which one is 1 is a binary."""
         rows = row_of_entries(self.A)
         for k in np.flatnonzero(np.isin(self.A.indices, sums[self.integer[sums]])).tolist():
@@ -412,7 +412,7 @@ class _Form:
 
     def _regrouped(self) -> bool:
         """Give binaries of which one is 1, or that are ordered, one form (see `states`)."""
-        read, written = self._known()
+        read, written = self._read_and_written()
         binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0) & ~(read | written)
         found = regrouped(self.A, self.cost, (self.row_lower, self.row_upper), binary)
         if not found:
@@ -449,7 +449,7 @@ class _Form:
 
     def _implied_integers(self) -> bool:
         """Mark continuous columns as integers if an equation over integers makes them whole."""
-        _, written = self._known()
+        _, written = self._read_and_written()
         rows = row_of_entries(self.A)
         broken = np.bincount(rows, ~self.integer[self.A.indices], self.A.shape[0])
         found = False
@@ -488,7 +488,7 @@ class _Definitions:
 
     def __init__(self, form: _Form) -> None:
         self._form = form
-        self._read, self._written = form._known()
+        self._read, self._written = form._read_and_written()
         self._rows_of = np.bincount(form.A.indices, minlength=form.cost.size)
         self._gone = np.zeros(form.cost.size, dtype=bool)
         """Columns that are replaced in this round."""

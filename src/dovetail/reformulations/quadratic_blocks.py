@@ -108,23 +108,23 @@ class _QuadraticForms:
             up, down = factors(Q)
             if not (len(up) and len(down)):
                 unit = (1.0 if len(up) else -1.0) * float(np.max(np.abs(Q)))
-                self._put(row, Q / unit, columns.tolist(), unit)
+                self._add_form(row, Q / unit, columns.tolist(), unit)
                 return
         entries = upper.tocoo()
         for i, j, weight in zip(entries.row, entries.col, entries.data, strict=True):
             if i == j:
                 self._put_square(row, int(columns[i]), float(weight))
             else:
-                self._put(row, PRODUCT, columns[[i, j]].tolist(), float(weight))
+                self._add_form(row, PRODUCT, columns[[i, j]].tolist(), float(weight))
 
     def _put_square(self, row: int | None, column: int, weight: float) -> None:
         mip = self.mip
         if mip.integer[column] and mip.lower[column] >= 0.0 and mip.upper[column] <= 1.0:
             self.entries.append((row, column, weight))
         else:
-            self._put(row, SQUARE, [column], weight)
+            self._add_form(row, SQUARE, [column], weight)
 
-    def _put(self, row: int | None, Q: FloatArray, columns: list[int], weight: float) -> None:
+    def _add_form(self, row: int | None, Q: FloatArray, columns: list[int], weight: float) -> None:
         """Weight times the form of these columns; in the objective, including the linear terms in them."""
         centre = np.zeros(len(Q))
         if row is None and Q is not PRODUCT:

@@ -85,10 +85,10 @@ class Reformulated:
         """A point of the original as one of this problem."""
         if self.previous is None:
             return x
-        z = self._first(self.previous.lift(x))
+        z = self._first_columns(self.previous.lift(x))
         return np.concatenate([z, *(fill(z) for fill in self.fills)])
 
-    def _first(self, values: FloatArray) -> FloatArray:
+    def _first_columns(self, values: FloatArray) -> FloatArray:
         """The first columns here for an earlier point."""
         return values if self.into is None else np.asarray(self.into @ values)
 

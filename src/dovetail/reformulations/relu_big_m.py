@@ -163,14 +163,14 @@ class ReluBigM:
         layers = self.layers or relu_layers(given.problem, given.box)
         if layers is None:
             return None
-        apart = _apart(layers, given.problem) or given.relaxed is not None
+        apart = _needs_point_rows(layers, given.problem) or given.relaxed is not None
         if layers.proves and not apart:
             return written_out(layers, given)
         bounds = written_out(layers, given) if layers.proves else None
         return replace(written_out(layers, given, margin=True), relaxed=bounds, proves=layers.proves)
 
 
-def _apart(layers: ReluLayers, problem: Problem) -> bool:
+def _needs_point_rows(layers: ReluLayers, problem: Problem) -> bool:
     """Whether points need rows of their own, because rows for a bound allow violations."""
     read = read_elsewhere(problem)
     return any(

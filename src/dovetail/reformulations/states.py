@@ -75,7 +75,7 @@ def regrouped(
             continue
         columns = A.tocsc() if columns is None else columns
         added = _added(group, columns, cost)
-        made = None if added is None else _counted(group, added) or _one_of(group, added)
+        made = None if added is None else _as_integer(group, added) or _one_of(group, added)
         if made is not None:
             taken[group.members] = True
             found.append(made)
@@ -139,7 +139,7 @@ def _added(group: _StateGroup, columns: sp.csc_array, cost: FloatArray) -> Float
     return added
 
 
-def _counted(group: _StateGroup, added: FloatArray) -> Regrouped | None:
+def _as_integer(group: _StateGroup, added: FloatArray) -> Regrouped | None:
     """An integer for the group; None if its states are not equally spaced."""
     of_state = added @ group.states.T
     size = np.abs(of_state).max(axis=1, keepdims=True)

@@ -157,7 +157,7 @@ class Tables:
         kept, blocks = self._tabulated(given.problem, given.box)
         if not kept:
             return None
-        return _written(given, kept, blocks)
+        return _with_tables(given, kept, blocks)
 
     def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
         """The tables of a problem with the answers of its predictors, and the remaining blocks."""
@@ -187,7 +187,7 @@ class Tables:
             if chosen:
                 kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
             if len(chosen) < block.samples:
-                blocks.append(_without(block, rows))
+                blocks.append(_without_samples(block, rows))
         return kept, tuple(blocks)
 
     def _fitting(self, block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
@@ -257,7 +257,7 @@ def _outcomes(
     seen = block.decode(values)
     if not block.classifies:
         return values - spread, seen, values + spread
-    room = _room(block, X)
+    room = _answer_spread(block, X)
     if values.shape[1] == 1:
         room = np.maximum(room.max(axis=1, keepdims=True), spread)
         return block.decode(values - room), seen, block.decode(values + room)
@@ -267,7 +267,7 @@ def _outcomes(
     return alone.astype(np.float64), seen, may_win.astype(np.float64)
 
 
-def _room(block: Block, X: FloatArray) -> FloatArray:
+def _answer_spread(block: Block, X: FloatArray) -> FloatArray:
     """How far apart two answers for one row may be where a class is decided, shaped as `slack_of` says.
 
     Each may be off by the slack of the network's arithmetic, to either side. What is dropped after the logits
@@ -278,7 +278,7 @@ def _room(block: Block, X: FloatArray) -> FloatArray:
     return 2.0 * slack if np.any(np.isfinite(slack)) else np.zeros(slack.shape)
 
 
-def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
+def _with_tables(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
     """The problem with the tables written, and a relaxed one if answers may change."""
     problem = given.problem
     writer = Writer(problem.mip.n_columns)
@@ -330,7 +330,7 @@ def _writable(table: _Table, values: FloatArray) -> bool:
     return bool(np.isfinite(largest) and max(largest, reach) <= LARGEST)
 
 
-def _without(block: Block, written: IntArray) -> Block:
+def _without_samples(block: Block, written: IntArray) -> Block:
     if written.size == 0:
         return block
     left = np.delete(np.arange(block.samples), written)
@@ -443,7 +443,7 @@ def batch_spread(
     if description.is_float64 and (known or not _is_float32(values)):
         return np.asarray(DOUBLE * np.maximum(1.0, largest))
     floor = _last_digit(description, values) * largest
-    return np.asarray(floor + _seen(predictor, X, values))
+    return np.asarray(floor + _measured_spread(predictor, X, values))
 
 
 def _last_digit(description: Description, values: FloatArray) -> float:
@@ -461,7 +461,7 @@ def _is_float32(values: FloatArray) -> bool:
         return bool(np.all(values.astype(np.float32) == values))
 
 
-def _seen(predictor: Predictor, X: FloatArray, values: FloatArray) -> FloatArray:
+def _measured_spread(predictor: Predictor, X: FloatArray, values: FloatArray) -> FloatArray:
     begin = time.perf_counter()
     half = slice(0, None, 2)
     worst = np.max(np.abs(predictor.predict(X[half]) - values[half]), axis=0, initial=0.0)

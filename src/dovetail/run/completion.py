@@ -209,10 +209,10 @@ class Completion:
         within the predictors' rounding."""
         if not near_equations(self._host, x, self._loose, self._closed_rows):
             return None
-        moved = onto_rows(self._host, x, self._room(x), self._closed_rows)
+        moved = onto_rows(self._host, x, self._output_room(x), self._closed_rows)
         return moved if moved is not None and self._settled(moved) else None
 
-    def _room(self, x: FloatArray) -> FloatArray:
+    def _output_room(self, x: FloatArray) -> FloatArray:
         """(columns,) by how much each output at a point may change: the rounding of its predictor."""
         return np.where(self._loose, self._checker.allowance(x)[0], 0.0)
 
@@ -226,7 +226,7 @@ class Completion:
             return None
         session, kept, seconds, _ = self._repairs[0]
         part = self._budget.part(min(seconds, self._budget.left))
-        resolved = self._resolve(session, kept, part, x, self._room(x))
+        resolved = self._resolve(session, kept, part, x, self._output_room(x))
         if resolved is None:
             return None
         after = self._violation_of(resolved)

@@ -138,11 +138,11 @@ class Guard:
             return self._with_guards(predictor, _GuardProxy(predictor), _GuardProxy(predictor), predictor)
 
     def _with_guards(self, plain: Any, copied: Any, twin: Any, predictor: Predictor) -> Predictor:
-        copied.predict = twin.predict = self._counted(self._guarded(plain.predict))
+        copied.predict = twin.predict = self._counting(self._guarded(plain.predict))
         if isinstance(plain, OnDevice):
-            copied.predict_tensor = twin.predict_tensor = self._counted(self._guarded(plain.predict_tensor))
+            copied.predict_tensor = twin.predict_tensor = self._counting(self._guarded(plain.predict_tensor))
         snapshot = self._guarded(copied.snapshot, self._copying)
-        twin.snapshot = cache(lambda device: self._counted(self._guarded(snapshot(device))))
+        twin.snapshot = cache(lambda device: self._counting(self._guarded(snapshot(device))))
         setattr(twin, COUNT_ATTRIBUTE, predictor)
         setattr(twin, COUNT, self._count)
         guarded: Predictor = twin
@@ -153,7 +153,7 @@ class Guard:
         calls = {name: getattr(description, name) for name in COMPUTED}
         return {name: _cached(self._watched(call)) for name, call in calls.items() if call is not None}
 
-    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _counting(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, counted by its rows. A copy that calls the predictor itself, as those of plain functions
         do, is not counted again."""
 

@@ -224,7 +224,7 @@ class Incumbent:
             objective = self._program.objective(x)
             better = self._improves(objective, moved)
             turns = better and not self._steady and self._classes_may_turn  # steady: asked alone already
-            alone = self._alone(x) if turns else violation
+            alone = self._violation_one_by_one(x) if turns else violation
             if not alone.within():
                 if self._is_nearer(alone):
                     self.nearest, self.nearest_x = alone, x
@@ -251,7 +251,7 @@ class Incumbent:
         few = 0 < sum(block.samples for block in blocks) <= FEW_SAMPLES
         return few and self._alone_seconds <= ALONE_SHARE * self._budget.seconds + ALONE_SECONDS
 
-    def _alone(self, x: FloatArray) -> Violation:
+    def _violation_one_by_one(self, x: FloatArray) -> Violation:
         """The violation with samples evaluated one by one too."""
         begin = perf_counter()
         try:

@@ -263,7 +263,10 @@ class Monitor:
                 return
             state, seen = self._state(), self._seen
             # a proof raises its bound a little in every round
-            creeps = _same(state.incumbent, seen.incumbent) and None not in (state.bound, seen.bound)
+            creeps = _prints_the_same(state.incumbent, seen.incumbent) and None not in (
+                state.bound,
+                seen.bound,
+            )
             creeps = creeps and state.rows_only == seen.rows_only
             pace = next((seconds for rows, seconds in PACES if self._rows < rows and not creeps), PACE)
             if self._rows == 0 or state.elapsed - self._row_at >= pace:
@@ -279,8 +282,8 @@ class Monitor:
     def _show_change(self, state: State) -> None:
         """Print a line if it says anything new."""
         seen = self._seen
-        bound_is_known = _same(state.bound, seen.bound) and state.rows_only == seen.rows_only
-        if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
+        bound_is_known = _prints_the_same(state.bound, seen.bound) and state.rows_only == seen.rows_only
+        if not (_prints_the_same(state.incumbent, seen.incumbent) and bound_is_known):
             self._print(state)
 
     def _catch_up(self) -> None:
@@ -328,7 +331,7 @@ class Monitor:
                 self._row_at, self._silence = state.elapsed, min(2.0 * self._silence, MOST_SILENCE)
 
 
-def _same(one: float | None, other: float | None) -> bool:
+def _prints_the_same(one: float | None, other: float | None) -> bool:
     """Whether two numbers are printed the same."""
     return number(one) == number(other)
 

@@ -73,13 +73,13 @@ def read(what: str, value: Any, kind: Any) -> Any:
             read(what, key, inner[0]): read(f"{what} of {key}", item, inner[1]) for key, item in value.items()
         }
     if is_dataclass(kind):
-        return _made(what, value, kind)
+        return _dataclass_of(what, value, kind)
     if issubclass(kind, Enum):
         return kind(value)
     return _number(what, value) if kind is float else _required(what, value, kind)
 
 
-def _made(what: str, value: Any, kind: Any) -> Any:
+def _dataclass_of(what: str, value: Any, kind: Any) -> Any:
     """The dataclass, if the record has its fields, and no others."""
     known = _hints(kind)
     for name in _required(what, value, dict):

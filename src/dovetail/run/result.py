@@ -97,7 +97,7 @@ class Settings:
     @classmethod
     def of(cls, method: object, options: Mapping[str, object]) -> Settings:
         """The settings of a call made now."""
-        said = {name: _written(value) for name, value in options.items()}
+        said = {name: _as_code(value) for name, value in options.items()}
         machine = f"{platform.machine()}, {platform.system()}, {cores()} cores"
         return cls(_call(method), _options_of(method), said, _versions(), machine)
 
@@ -109,7 +109,7 @@ class Settings:
 
 
 def _options_of(method: object) -> dict[str, str]:
-    return {part.name: _written(getattr(method, part.name)) for part in _parts(method)}
+    return {part.name: _as_code(getattr(method, part.name)) for part in _parts(method)}
 
 
 def _call(method: object) -> str:
@@ -119,7 +119,7 @@ def _call(method: object) -> str:
         for part in _parts(method)
     }
     said = [
-        f"{name}={value}" for name, value in _options_of(method).items() if value != _written(default[name])
+        f"{name}={value}" for name, value in _options_of(method).items() if value != _as_code(default[name])
     ]
     kind = type(method)
     ours = "dt." if kind.__module__.startswith("dovetail.") else ""
@@ -130,7 +130,7 @@ def _parts(method: object) -> tuple[Field[Any], ...]:
     return fields(method) if is_dataclass(method) else ()
 
 
-def _written(value: object) -> str:
+def _as_code(value: object) -> str:
     """The value as Python code, without addresses, which differ from run to run."""
     if is_dataclass(value) and type(value).__module__.startswith("dovetail."):
         return _call(value)

@@ -232,7 +232,7 @@ def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callabl
             one = next_of(at_work, [False] * len(waiting))
             if one is None:
                 clock = Clock()
-                one = Computation(partial(_alone, waiting.pop(0), budget.in_turns(clock)), clock)
+                one = Computation(partial(_without_turns, waiting.pop(0), budget.in_turns(clock)), clock)
                 at_work.append(one)
             answer = one.turn(min(one.slice, 1e6 * budget.slice))
             if answer is not None:
@@ -249,7 +249,7 @@ def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callabl
             one.close(at_once=True)
 
 
-def _alone(run: Callable[[Budget], T], budget: Budget) -> tuple[T, ...]:
+def _without_turns(run: Callable[[Budget], T], budget: Budget) -> tuple[T, ...]:
     """The result of the computation; none if the time was over in the middle of a step."""
     try:
         return (run(budget),)

@@ -192,7 +192,7 @@ class OwnShare:
         )
         first = problem.stated.n_rows - len(lower)  # the coupling rows are the last rows of a template
         return ShardFacts(
-            self._source.name, self._plan.count, _stated(problem),
+            self._source.name, self._plan.count, _described(problem),
             tuple(problem.stated.row_name(first + k) for k in range(len(lower))),
             lower, upper, sides.sign, tuple((sides.row - first).tolist()), sides.limit,
         )  # fmt: skip
@@ -218,7 +218,7 @@ class OwnShare:
         write_file(path, letter.getvalue())
 
 
-def _stated(problem: Problem) -> dict[str, str]:
+def _described(problem: Problem) -> dict[str, str]:
     """A description of each aspect that must be equal in all shards."""
     template = problem.templates[0]
     families = [
@@ -399,7 +399,7 @@ def solve_shards(
     >>> result.violation.within(), sorted(result.activity), result.values(1)["offer"].shape
     (True, ['budget'], (60, 1))
     """
-    sources = [ShardSource.of(build, item, number) for number, item in enumerate(_listed(shards))]
+    sources = [ShardSource.of(build, item, number) for number, item in enumerate(_shard_list(shards))]
     if not callable(build):
         raise OptionError(f"build is {build!r}; give a function that returns the problem of a shard.")
     seconds = time_limit_of(time_limit)
@@ -426,7 +426,7 @@ class _Solve:
         self, sources: list[ShardSource], workers: Workers, budget: Budget, monitor: Monitor, seed: int
     ) -> None:
         self._sources, self._workers, self._budget, self._monitor = sources, workers, budget, monitor
-        self._agreed = Agreement.of(self._ask("facts"))
+        self._agreed = Agreement.of(self._call_workers("facts"))
         shares = Shares(workers, len(sources), Budget(FOREVER))
         sides, totals = self._agreed.sides, self._agreed.totals
         self._rounds = Rounds(shares, sides, totals, budget, Stopwatch(), seed)
@@ -435,7 +435,7 @@ class _Solve:
             f"{several(workers.count, 'worker')}, {several(sides.count, 'side')} of coupling constraints"
         )
 
-    def _ask(self, call: str, *arguments: object) -> list[Any]:
+    def _call_workers(self, call: str, *arguments: object) -> list[Any]:
         return self._workers.ask(call, [arguments] * len(self._sources), Budget(FOREVER))
 
     def run(self, most: int, folder: Path) -> ShardedResult:
@@ -454,7 +454,7 @@ class _Solve:
             objective = float(np.sum([answer.objective for answer in answers]))
             files = [folder / f"shard-{number:05d}.npz" for number in range(len(answers))]
             self._workers.ask("write", [(file,) for file in files], Budget(FOREVER))
-        self._monitor.say(_ending(objective, violation, folder))
+        self._monitor.say(_closing_line(objective, violation, folder))
         traffic, activity = self._workers.traffic, self._agreed.activity(answers or [])
         return ShardedResult(
             objective, sign * done.value, violation, activity, tuple(files), reason,
@@ -463,7 +463,7 @@ class _Solve:
         )  # fmt: skip
 
     def _answers(self) -> list[ShardAnswer] | None:
-        return self._ask("answer") if self._rounds.choose(last=True) else None
+        return self._call_workers("answer") if self._rounds.choose(last=True) else None
 
 
 @contextmanager
@@ -487,7 +487,7 @@ def _hired(
         workers.close()
 
 
-def _listed(shards: Any) -> list[Any]:
+def _shard_list(shards: Any) -> list[Any]:
     if isinstance(shards, (str, bytes, os.PathLike)) or not isinstance(shards, Iterable):
         raise OptionError(f"shards is {shards!r}; give a list of paths, or range(count).")
     items = list(shards)
@@ -507,7 +507,7 @@ def _folder(out: Any) -> Path:
     return folder
 
 
-def _ending(objective: float | None, violation: Violation | None, folder: Path) -> str:
+def _closing_line(objective: float | None, violation: Violation | None, folder: Path) -> str:
     if violation is None:
         return "  no solution: the predictor of a block confirms none of its columns"
     if objective is None:

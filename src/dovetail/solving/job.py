@@ -63,7 +63,7 @@ def search(
 ) -> MethodOutcome:
     """Search; the best solution is kept however the search ends."""
     try:
-        outcome = _ended(method, context, host)
+        outcome = _run_to_the_end(method, context, host)
         if not isinstance(outcome, MethodOutcome):
             raise OptionError(
                 f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
@@ -91,7 +91,7 @@ def _is_users(method: Method, failure: Exception) -> bool:
     return own or isinstance(failure, (OptionError, UnsupportedError, MissingDependencyError))
 
 
-def _ended(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
+def _run_to_the_end(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
     """The outcome of the method, which may have been stopped in the middle of a step."""
     budget = context.budget
     try:
@@ -285,9 +285,9 @@ class Job:
         begin = perf_counter()
         violation = self._checked_again()
         quick = violation is not None and perf_counter() - begin <= UNNOTICED
-        return self._told(self._packed(outcome, violation, ask=quick), interrupts)
+        return self._deliver(self._packed(outcome, violation, ask=quick), interrupts)
 
-    def _told(self, result: Result, interrupts: Interrupts) -> Result:
+    def _deliver(self, result: Result, interrupts: Interrupts) -> Result:
         """Write the result to the model, the log and the caller; raise again what a callback or predictor
         raised."""
         monitor = self.context.monitor

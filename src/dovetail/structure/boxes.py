@@ -89,7 +89,7 @@ def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int =
     if open_inputs.size == 0 or mip.n_rows == 0:
         return box
     lp = _relaxation(mip, box, seed, threads)
-    return _asked(mip, box, lp, open_inputs, budget.part(LP_SHARE * budget.left), finite=False)
+    return _lp_ranges(mip, box, lp, open_inputs, budget.part(LP_SHARE * budget.left), finite=False)
 
 
 def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
@@ -104,14 +104,14 @@ def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: i
     if 2.0 * least_seconds(mip) > FIRST_SHARE * part.left:
         return box
     order = np.random.default_rng(seed).permutation(loose)
-    return _asked(mip, box, _relaxation(mip, box, seed, threads), order, part, finite=True)
+    return _lp_ranges(mip, box, _relaxation(mip, box, seed, threads), order, part, finite=True)
 
 
 def _relaxation(mip: Mip, box: Box, seed: int, threads: int) -> SafeLp:
     return SafeLp(replace(mip.as_checked(), lower=box.lower, upper=box.upper), seed=seed, threads=threads)
 
 
-def _asked(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, finite: bool) -> Box:
+def _lp_ranges(mip: Mip, box: Box, lp: SafeLp, inputs: IntArray, budget: Budget, *, finite: bool) -> Box:
     """Proved ranges of inputs over the LP relaxation: for unbounded sides, or for `finite` ones as long as
     this pays."""
     lower, upper, complete = box.lower.copy(), box.upper.copy(), box.complete

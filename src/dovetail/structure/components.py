@@ -245,13 +245,15 @@ def _seeds(problem: Problem) -> tuple[IntArray, int]:
     movable[problem.outputs] = True  # every output has an owner, even a fixed output
     kept = movable[columns]
     samples, columns = samples[kept], columns[kept]
-    used, component = np.unique(_joined(samples, columns, first, mip.n_columns), return_inverse=True)
+    used, component = np.unique(
+        _first_tied_sample(samples, columns, first, mip.n_columns), return_inverse=True
+    )
     owner = np.full(mip.n_columns, NOBODY, dtype=np.int64)
     owner[columns] = component[samples]
     return owner, int(used.size)
 
 
-def _joined(samples: IntArray, columns: IntArray, count: int, width: int) -> IntArray:
+def _first_tied_sample(samples: IntArray, columns: IntArray, count: int, width: int) -> IntArray:
     """(count,) for each sample the first sample that it is tied to, through columns that both touch."""
     label = np.arange(count)
     while True:

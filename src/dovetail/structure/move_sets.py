@@ -75,7 +75,9 @@ class MoveSet:
         named = (rows, mip.row_names, "row"), (bounds, mip.names, "column"), (integers, mip.names, "column")
         kinds = "{}", "the bounds of {}", "the integrality of {}"
         return ", ".join(
-            kind.format(_listed(*about)) for kind, about in zip(kinds, named, strict=True) if about[0].size
+            kind.format(_names_or_number(*about))
+            for kind, about in zip(kinds, named, strict=True)
+            if about[0].size
         )
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
@@ -107,7 +109,7 @@ def moves_of(sets: Sequence[MoveSet], device: str = "cpu") -> Moves:
     return Moves.of(*(torch.as_tensor(array, dtype=torch.float64, device=device) for array in arrays))
 
 
-def _listed(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
+def _names_or_number(places: IntArray, names: Sequence[str] | None, noun: str) -> str:
     """A few names, or their number."""
     if names is None:
         return several(places.size, noun)

@@ -507,10 +507,10 @@ class _TemplateBody:
 
     def _row_sides(self) -> tuple[FloatArray, FloatArray]:
         """Limits of private rows; one array for equations given as one."""
-        lower = self._beside([column_of(row.lower, k) for row, k, _ in self._private])
+        lower = self._side_by_side([column_of(row.lower, k) for row, k, _ in self._private])
         if all(_one_array(row.lower, row.upper) for row, _, _ in self._private):
             return lower, lower
-        return lower, self._beside([column_of(row.upper, k) for row, k, _ in self._private])
+        return lower, self._side_by_side([column_of(row.upper, k) for row, k, _ in self._private])
 
     def _places(self, places: list[Place]) -> Strided:
         """Places of local columns among all columns."""
@@ -521,12 +521,12 @@ class _TemplateBody:
 
     def _spread(self, places: list[Place], part: str, sign: float = 1.0) -> FloatArray:
         families = self.template.families
-        return self._beside([sign * column_of(getattr(families[name], part), k) for name, k in places])
+        return self._side_by_side([sign * column_of(getattr(families[name], part), k) for name, k in places])
 
     def _network(self, number: int, into: FamilyColumns, out: FamilyColumns) -> TemplateNetwork:
         reads = places_of(into)
         local = np.array([self._local.get(place, FIXED) for place in reads])
-        data = self._beside(
+        data = self._side_by_side(
             [
                 column_of(self.template.families[name].lower, k) if (name, k) in self._data else np.zeros(1)
                 for name, k in reads
@@ -553,9 +553,9 @@ class _TemplateBody:
             for place, numbers in sorted(mine.items(), key=lambda item: self._local[item[0]])
         ]
         row, column = (np.array([entry[k] for entry in entries], dtype=np.int64) for k in (0, 1))
-        return Pattern(row, column, self._beside([numbers for _, _, numbers in entries]))
+        return Pattern(row, column, self._side_by_side([numbers for _, _, numbers in entries]))
 
-    def _beside(self, columns: list[FloatArray]) -> FloatArray:
+    def _side_by_side(self, columns: list[FloatArray]) -> FloatArray:
         """(N, k) numbers of columns side by side, the same for all blocks or one for each; a view if
         possible."""
         shape = (self.template.count, len(columns))

@@ -214,7 +214,7 @@ def _product(grid: Mapping[Any, Any]) -> list[Case]:
 def _case(what: str, case: Any) -> Case:
     if not isinstance(case, Mapping):
         raise OptionError(f"{what} is {case!r}; {GRID}.")
-    plain = {_name(what, name): _plain(f"{what}: {name}", value) for name, value in case.items()}
+    plain = {_name(what, name): _as_json(f"{what}: {name}", value) for name, value in case.items()}
     read: Case = json.loads(json.dumps(plain))  # an enum is a string or a number from here on
     return read
 
@@ -225,7 +225,7 @@ def _name(what: str, name: Any) -> str:
     return str(name)
 
 
-def _plain(what: str, value: Any) -> Any:
+def _as_json(what: str, value: Any) -> Any:
     """The value as in JSON: numpy's numbers and arrays as Python's, tuples as lists."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
@@ -234,9 +234,9 @@ def _plain(what: str, value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, (list, tuple)):
-        return [_plain(what, item) for item in value]
+        return [_as_json(what, item) for item in value]
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: _plain(what, item) for name, item in value.items()}
+        return {name: _as_json(what, item) for name, item in value.items()}
     raise OptionError(
         f"{what} is {value!r}, which JSON has no word for; give finite numbers, strings, True, False, None, "
         "or lists and mappings of them, and let build make what it needs of them."

@@ -84,7 +84,7 @@ class Bindings:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     yield from _pairs(target, node.value)
-                    yield from ((f"{_key(target)}[]", each) for each in _held(node.value))
+                    yield from ((f"{_key(target)}[]", each) for each in _entries(node.value))
                     if last_name(node.value) == "SolverFactory":
                         self._note(f"{_key(target)}()", {SOLVER})
             elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
@@ -92,7 +92,7 @@ class Bindings:
             elif isinstance(node, ast.withitem) and node.optional_vars is not None:
                 yield node.optional_vars, node.context_expr
             elif isinstance(node, (ast.For, ast.comprehension)):
-                yield from ((node.target, each) for each in _held(node.iter))
+                yield from ((node.target, each) for each in _entries(node.iter))
             elif isinstance(node, ast.Call):
                 yield from self._arguments(node)
 
@@ -122,7 +122,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.ex
         yield target, value
 
 
-def _held(node: ast.expr) -> list[ast.expr]:
+def _entries(node: ast.expr) -> list[ast.expr]:
     """The entries of a list or dictionary display."""
     return list(getattr(node, "elts", getattr(node, "values", [])) if isinstance(node, _CONTAINERS) else [])
 

@@ -95,8 +95,8 @@ class SolverSettings:
             for each in self._all
             if (only or not each.holder) and each.holder != holder and self._is_seen(each, call)
         ]
-        elsewhere = [each for each in self._of(holder, call) if not self._in_scope(each, call)]
-        here = [each for each in self._of(holder, call) if self._in_scope(each, call)]
+        elsewhere = [each for each in self._settings_of(holder, call) if not self._in_scope(each, call)]
+        here = [each for each in self._settings_of(holder, call) if self._in_scope(each, call)]
         for each in (*everywhere, *elsewhere, *here, *said):
             if each.option is None or each.value is None:
                 continue
@@ -120,7 +120,7 @@ class SolverSettings:
                 argument = each.argument(self._program)
                 yield Left(each.node.lineno, what, f"dovetail.solve(..., {each.option}={argument})")
 
-    def _of(self, holder: str, call: ast.Call) -> list[Setting]:
+    def _settings_of(self, holder: str, call: ast.Call) -> list[Setting]:
         return [each for each in self._all if each.holder == holder and self._is_seen(each, call)]
 
     def _in_scope(self, setting: Setting, call: ast.Call) -> bool:

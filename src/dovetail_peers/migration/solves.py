@@ -50,7 +50,7 @@ class SolveCalls:
     def edits(self) -> Iterator[Edit]:
         """The models of all calls."""
         for call in self._calls:
-            self._say(call, self.models[id(call)])
+            self._record_calls(call, self.models[id(call)])
             yield self._edit(call)
         said = [each for some in self._said.values() for each in some]
         self.left += [*self._settings.left(said), *self._unread]
@@ -181,7 +181,7 @@ class SolveCalls:
                 told = "a copy has no predictors and refuses to be solved: add them to the copy"
                 yield Left(call.lineno, self._program.text(call), told)
 
-    def _say(self, call: ast.Call, model: str) -> None:
+    def _record_calls(self, call: ast.Call, model: str) -> None:
         """Record calls of Pyomo's own functions."""
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "solve"):
             return
@@ -264,7 +264,7 @@ class Terminations:
         for node in found:
             if id(node) in inner:
                 continue
-            result, keys = _looked_up(node)
+            result, keys = _indexed_object(node)
             name = source.text(result)
             if name not in self._results:
                 continue
@@ -275,7 +275,7 @@ class Terminations:
                 self.left.append(Left(node.lineno, source.text(node), told))
 
 
-def _looked_up(node: ast.Subscript) -> tuple[ast.expr, list[object]]:
+def _indexed_object(node: ast.Subscript) -> tuple[ast.expr, list[object]]:
     """The object that is indexed, and the keys from the first to the last; None for a computed key."""
     keys: list[object] = []
     at: ast.expr = node

@@ -342,7 +342,7 @@ class BigM:
         budget = context.budget.part(context.budget.left - kept, memory=account.memory)
         try:
             with account.writing():
-                model, off = self._written(context, networks, budget)
+                model, off = self._write_model(context, networks, budget)
         except OutOfTime:
             size = self._size(context.problem, networks)
             return _unwritten(account, budget.over or StopReason.TIME, size, kept)
@@ -352,7 +352,7 @@ class BigM:
         finally:
             model.free()
 
-    def _written(
+    def _write_model(
         self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
     ) -> tuple[ScipFormulation, float]:
         """The model, and by how much its bound may be off: the networks' rounding, or infinity."""

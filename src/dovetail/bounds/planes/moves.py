@@ -151,10 +151,10 @@ class Moves:
             if costs is not None:
                 spent = costs.abs() * (self.limit if costs.dim() == 2 else self.limit[:, None])
                 total = total + (spent.sum(1)[:, None] if costs.dim() == 2 else spent.sum(2))
-        return value - noise * total - dots(slopes.abs(), self.give + noise * self._reach)
+        return value - noise * total - dots(slopes.abs(), self.give + noise * self._input_scale)
 
     @cached_property
-    def _reach(self) -> Tensor:
+    def _input_scale(self) -> Tensor:
         """(N, d) the sizes that an input's slope is multiplied by, in the origin and over all moves."""
         moved = self.limit @ self.directions.abs().T
         return self.origin.abs() + (moved if self._signs else 2.0 * moved)

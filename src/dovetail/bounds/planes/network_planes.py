@@ -102,7 +102,7 @@ class Ranges:
     def size(self, place: int) -> Tensor:
         """(N, size) the largest absolute value."""
         seen, kept = (self.lower[place], self.upper[place]), self._kept.get(("size", place))
-        if kept is None or not _same(kept[0], seen):
+        if kept is None or not _is_same_tensor(kept[0], seen):
             kept = (seen, torch.maximum(seen[0].abs(), seen[1].abs()))
             self._kept["size", place] = kept
         assert isinstance(kept[1], Tensor)
@@ -172,7 +172,7 @@ class NetworkPlanes:
         if deployed is not None:
             others = set(range(1, len(graph.steps) + 1)) - set(self._affine)
             self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
-        self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
+        self._readers = [self._reader_kinds(place) for place in range(len(graph.steps) + 1)]
         self._in_lines = {place for place in self._affine if self._has_one_reader(place)}
         """Affine steps read by one nonlinear step only: their constants and rounding are part of the offsets
         of its lines."""
@@ -195,7 +195,7 @@ class NetworkPlanes:
     def _tensor(self, array: object) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self._device)
 
-    def _read_by(self, place: int) -> frozenset[str]:
+    def _reader_kinds(self, place: int) -> frozenset[str]:
         """The kinds of nonlinear steps that read a vector."""
         readers = [step.operation for step in self.graph.steps if place in step.sources]
         kinds = {one.kind if isinstance(one, Elementwise) else type(one).__name__ for one in readers}
@@ -261,7 +261,7 @@ class NetworkPlanes:
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
             low, high = rule_of(step.operation.kind).range(*between[0])
-            return low - self._more(place), high + self._more(place)
+            return low - self._deployed_rounding(place), high + self._deployed_rounding(place)
         if isinstance(step.operation, Product):
             return product_range(*between)
         loaded = self._affine[place]
@@ -276,7 +276,7 @@ class NetworkPlanes:
         sources = self.graph.steps[place - 1].sources
         kept = ranges._kept.get(("slip", place))
         seen = tuple(tensor for source in sources for tensor in (ranges.lower[source], ranges.upper[source]))
-        if kept is None or not _same(kept[0], seen):
+        if kept is None or not _is_same_tensor(kept[0], seen):
             total = self._affine[place].bias.abs()
             for source, size in zip(sources, self._affine[place].sizes, strict=True):
                 total = total + ranges.size(source) @ size
@@ -288,7 +288,7 @@ class NetworkPlanes:
         assert isinstance(kept[1], Tensor)
         return kept[1]
 
-    def _more(self, place: int) -> Tensor | float:
+    def _deployed_rounding(self, place: int) -> Tensor | float:
         """The deployed network's own rounding at a nonlinear step."""
         return self._bent.get(place, 0.0)
 
@@ -422,7 +422,7 @@ class NetworkPlanes:
         step = self.graph.steps[here - 1]
         seen = tuple(one for source in step.sources for one in (ranges.lower[source], ranges.upper[source]))
         kept = ranges._kept.get(("lines", here))
-        if kept is None or not _same(kept[0], seen):
+        if kept is None or not _is_same_tensor(kept[0], seen):
             kept = (seen, self._relaxed(here, ranges))
             ranges._kept["lines", here] = kept
         assert isinstance(kept[1], Carrying)
@@ -436,7 +436,7 @@ class NetworkPlanes:
         else:
             found = multiplied(*between)
         noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())
-        noise = noise + self._more(here)
+        noise = noise + self._deployed_rounding(here)
         offset_below, offset_above = found.below_offset, found.above_offset
         for source, below, above in zip(step.sources, found.below_slopes, found.above_slopes, strict=True):
             steepest = torch.maximum(below.abs(), above.abs())
@@ -460,5 +460,5 @@ class NetworkPlanes:
         )
 
 
-def _same(kept: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> bool:
+def _is_same_tensor(kept: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> bool:
     return all(a is b for a, b in zip(kept, now, strict=True))

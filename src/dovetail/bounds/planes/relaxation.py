@@ -173,7 +173,7 @@ class Curve:
         """The slope of the tangent to a piece that goes through the curve at an end of the other, nearly."""
         slope, here = chord, self.value(end)
         for _ in range(TANGENT_STEPS):
-            touching = self._where(slope, piece)
+            touching = self._point_of_slope(slope, piece)
             away = touching - end
             next_slope = (self.value(touching) - here) / torch.where(away == 0.0, 1.0, away)
             slope = torch.where(torch.isfinite(next_slope) & (away != 0.0), next_slope, slope)
@@ -184,11 +184,11 @@ class Curve:
         ends = (-torch.inf, *self.function.bends, torch.inf)
         a = torch.stack([torch.minimum(lower.clamp(min=left), upper) for left in ends[:-1]])[:, None]
         b = torch.stack([torch.maximum(upper.clamp(max=right), lower) for right in ends[1:]])[:, None]
-        z = torch.stack([self._where(slopes, number) for number in range(len(a))])
+        z = torch.stack([self._point_of_slope(slopes, number) for number in range(len(a))])
         z = torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))  # the end nearer to it
-        at_ends = self._rest(slopes, a), self._rest(slopes, b)
+        at_ends = self._offset_of_slope(slopes, a), self._offset_of_slope(slopes, b)
         steepness = self.slope(z)
-        turn, touching = steepness - slopes, self._rest(slopes, z)
+        turn, touching = steepness - slopes, self._offset_of_slope(slopes, z)
         left_of, right_of = turn * (a - z), turn * (b - z)
         off = PAD * (steepness.abs() + slopes.abs()) * (b - a)
         first = 0 if self.function.convex_first else 1
@@ -202,10 +202,10 @@ class Curve:
         pad = PAD * (1.0 + size + values + slopes.abs() * size)
         return lows.amin(0) - pad, highs.amax(0) + pad
 
-    def _rest(self, slope: Tensor, z: Tensor) -> Tensor:
+    def _offset_of_slope(self, slope: Tensor, z: Tensor) -> Tensor:
         return self.value(z) - slope * z
 
-    def _where(self, slope: Tensor, piece: int) -> Tensor:
+    def _point_of_slope(self, slope: Tensor, piece: int) -> Tensor:
         """Approximately the point at which a piece, by number, has a given slope."""
         if self.function.stationary is not None:
             found: Tensor = self.function.stationary(torch, slope, piece)

@@ -115,7 +115,9 @@ class PartValues:
             empty = (boxes.lower > boxes.upper).any(axis=1)
             boxes = replace(boxes, upper=np.maximum(boxes.lower, boxes.upper))
             lower, upper = self._columns.box(boxes)
-            ranges = self._planes.ranges(self._finite(Region(lower, upper, *self._cut)), self._known(boxes))
+            ranges = self._planes.ranges(
+                self._finite(Region(lower, upper, *self._cut)), self._known_ranges(boxes)
+            )
             boxes = self._classes.decided(boxes, ranges)
             low, high = boxes.lower.copy(), boxes.upper.copy()
             for place, columns in self.joint.places.items():
@@ -162,7 +164,7 @@ class PartValues:
         n = self.variables.size
         return LeafValues(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]))
 
-    def _known(self, boxes: Boxes) -> KnownRanges:
+    def _known_ranges(self, boxes: Boxes) -> KnownRanges:
         """What is known on the boxes: bounds of outputs, classes, signs."""
         known = KnownRanges()
         for place, columns in self.joint.places.items():

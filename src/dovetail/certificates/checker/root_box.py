@@ -48,15 +48,15 @@ class Narrowing:
         """N boxes (N, columns), narrowed; bounds that cross mean an empty box."""
         for _ in range(rounds if self._a.size else 0):
             before = lower, upper
-            lower, upper = self._once(lower, upper)
+            lower, upper = self._one_pass(lower, upper)
             if np.array_equal(before[0], lower) and np.array_equal(before[1], upper):
                 break
         return lower, upper
 
-    def _once(self, lower: FloatArray, upper: FloatArray) -> Box:
+    def _one_pass(self, lower: FloatArray, upper: FloatArray) -> Box:
         a, low, high = self._a, lower[:, self._column], upper[:, self._column]
-        most = self._rest(self._sides[1], np.where(a > 0.0, a * low, a * high), 1.0)
-        least = self._rest(self._sides[0], np.where(a > 0.0, a * high, a * low), -1.0)
+        most = self._side_minus_others(self._sides[1], np.where(a > 0.0, a * low, a * high), 1.0)
+        least = self._side_minus_others(self._sides[0], np.where(a > 0.0, a * high, a * low), -1.0)
         above, below = np.where(a > 0.0, most, least) / a, np.where(a > 0.0, least, most) / a
         above = np.where(np.isnan(above), np.inf, above + PAD * (1.0 + np.abs(above)))
         below = np.where(np.isnan(below), -np.inf, below - PAD * (1.0 + np.abs(below)))
@@ -73,7 +73,7 @@ class Narrowing:
         )
         return lower, upper
 
-    def _rest(self, side: FloatArray, parts: FloatArray, outward: float) -> FloatArray:
+    def _side_minus_others(self, side: FloatArray, parts: FloatArray, outward: float) -> FloatArray:
         """(N, entries) the side minus the parts of all other entries; infinite if one of those is."""
         endless = ~np.isfinite(parts)
         finite = np.where(endless, 0.0, parts)

@@ -104,7 +104,7 @@ class Verifier:
         if np.any(np.isneginf(total)):
             return -np.inf
         value = float(total.sum() - gamma(total.size) * np.abs(total).sum())
-        return next_whole(value, mip.cost, mip.offset, self._whole)
+        return next_whole(value, mip.cost, mip.offset, self._whole_columns)
 
     def _priced(self, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The usable prices, the costs of columns at these, and their rounding."""
@@ -129,7 +129,7 @@ class Verifier:
         ]
 
     @property
-    def _whole(self) -> BoolArray:
+    def _whole_columns(self) -> BoolArray:
         """Columns that are whole in every accepted point: integers and classes."""
         whole = self._mip.integer.copy()
         for block in self._problem.blocks:

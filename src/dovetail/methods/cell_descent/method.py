@@ -192,11 +192,11 @@ class CellSearch:
             return
         integer = self.trees.host.integer
         whole = np.abs(at.x - np.round(at.x))[integer] <= TOLERANCE
-        x = at.x if np.all(whole) or at.missed > HELD else self._whole(at, context)
+        x = at.x if np.all(whole) or at.missed > HELD else self._mip_within_cells(at, context)
         if x is not None:
             incumbent.offer(x, "cells")
 
-    def _whole(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
+    def _mip_within_cells(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
         """The MIP without predictors within the cells, with fixed outputs."""
         seed, threads = self._settings
         budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))

@@ -133,10 +133,10 @@ class _PlanesMip:
             settled = self._by_lps(part)
             if np.any(self._mip.integer):
                 settled = self._run_milps(part)
-        if scip and not settled and not self._over(budget):
+        if scip and not settled and not self._is_over(budget):
             self._run_scip(budget)
 
-    def _over(self, budget: Budget) -> bool:
+    def _is_over(self, budget: Budget) -> bool:
         return bool(self._context.over or budget.over)
 
     # ---- planes
@@ -151,7 +151,7 @@ class _PlanesMip:
             answer = lp.minimise(mip.cost, mip.offset, budget)
             if not whole:
                 self._claim_bound(answer.bound)
-            if answer.x is None or self._over(budget):
+            if answer.x is None or self._is_over(budget):
                 break
             idle = idle + 1 if whole and answer.bound < reached + WORTH * (1.0 + abs(reached)) else 0
             reached = max(reached, answer.bound)
@@ -160,7 +160,7 @@ class _PlanesMip:
                 self._offer_with_tangents(answer.x)
             if not new:
                 return self._on_curves(answer.x)
-            if idle > PATIENCE or self._over(budget):
+            if idle > PATIENCE or self._is_over(budget):
                 break
             lp.add_rows(*as_rows(new, mip.n_columns))
         return False
@@ -171,13 +171,13 @@ class _PlanesMip:
         for _ in range(MIP_ROUNDS):
             gap = GAP if last else self._gap()
             answer = self._asked(with_planes(self._mip, self._planes), budget, gap)
-            if answer is None or answer.x is None or self._over(budget):
+            if answer is None or answer.x is None or self._is_over(budget):
                 break
             new = self._cut_off(answer.x, MIP_MISSED)
             self._offer_with_tangents(answer.x)
             self._offer_with_tangents(self._polished(answer.x, budget))
             self._progress.record(answer.value, exact=answer.exact)
-            if self._over(budget):
+            if self._is_over(budget):
                 break
             if not new and last:
                 return self._on_curves(answer.x)
@@ -236,7 +236,7 @@ class _PlanesMip:
 
     def _polished(self, z: FloatArray | None, budget: Budget) -> FloatArray | None:
         """The best point with the integers of `z`, or without integrality, if that is a convex program."""
-        return None if self._convex is None or self._over(budget) else self._convex.solve(budget, z)
+        return None if self._convex is None or self._is_over(budget) else self._convex.solve(budget, z)
 
     # ---- proofs
 

@@ -43,8 +43,8 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     structure = context.once(structure_of)
     if not structure.quadratic:
         return None
-    rest = _without(context.problem, structure.quadratic)
-    relaxed = None if context.relaxed is None else _without(context.relaxed, structure.quadratic)
+    rest = _without_blocks(context.problem, structure.quadratic)
+    relaxed = None if context.relaxed is None else _without_blocks(context.relaxed, structure.quadratic)
     curves = _curves(structure)
     box = structure.tight_box
     written = Reformulated.start(rest, box, relaxed)
@@ -56,7 +56,7 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     return QuadraticPlan(reformulate(written, (ReluBigM(layers),)), curves, layers.unstable)
 
 
-def _without(problem: Problem, names: Collection[str]) -> Problem:
+def _without_blocks(problem: Problem, names: Collection[str]) -> Problem:
     return problem.derived(problem.mip, tuple(block for block in problem.blocks if block.name not in names))
 
 

@@ -182,7 +182,7 @@ class ModelReader:
         opset = self._opset()
         input_name, dtype, sizes = self._input(initial)
         chosen = self._output(output)
-        nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
+        nodes = self._needed_nodes(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
         used = {name for node in nodes for name in node.inputs} | {chosen}
         constants = {name: self._weights.tensor(tensor) for name, tensor in initial.items() if name in used}
         chosen, nodes = _without_final_reshape(chosen, nodes, constants)
@@ -250,7 +250,7 @@ class ModelReader:
             return str(floats[0]) if len(floats) == 1 else None
         return None
 
-    def _needed(self, nodes: Iterable[OnnxNode], output: str, known: set[str]) -> tuple[OnnxNode, ...]:
+    def _needed_nodes(self, nodes: Iterable[OnnxNode], output: str, known: set[str]) -> tuple[OnnxNode, ...]:
         """The nodes that `output` depends on; unread outputs lose their names."""
         ordered = list(nodes)
         made = set(known)
@@ -358,9 +358,9 @@ class NodeReader:
 
     def nodes(self, protos: Iterable[Any], opset: int) -> Iterator[OnnxNode]:
         """The nodes of the graph in order."""
-        yield from self._within(protos, _Scope(opset, {}, "", {}, 0))
+        yield from self._nodes_of(protos, _Scope(opset, {}, "", {}, 0))
 
-    def _within(self, protos: Iterable[Any], scope: _Scope) -> Iterator[OnnxNode]:
+    def _nodes_of(self, protos: Iterable[Any], scope: _Scope) -> Iterator[OnnxNode]:
         """The nodes of the graph or of a function's body."""
         for proto in protos:
             self._require_few(proto)
@@ -389,7 +389,7 @@ class NodeReader:
         handed_on = set(function.output) & set(names)
         names |= {n: o for n, o in zip(function.output, outputs, strict=False) if n not in handed_on and o}
         given = {a.name: a for a in function.attribute_proto} | attributes
-        yield from self._within(function.node, _Scope(opset, names, prefix, given, scope.depth + 1))
+        yield from self._nodes_of(function.node, _Scope(opset, names, prefix, given, scope.depth + 1))
         for name, target in zip(function.output, outputs, strict=False):
             if name in handed_on:
                 yield OnnxNode("Identity", label, (names[name],), (target,), opset, {})

@@ -284,13 +284,13 @@ def trial_batch(features: int, dtype: torch.dtype) -> Tensor:
 def takes_one(run: Batch, x: Tensor, declared: int | None, meter: Meter) -> bool:
     """Whether rows must be evaluated one by one, tested on the few rows of `x`. A graph for many rows whose
     rows influence each other is refused later."""
-    together = _tried(lambda: [run(x[: TRIAL - 1]), run(x)][1], meter)
-    apart = _tried(lambda: torch.cat([run(row.unsqueeze(0)) for row in x]), meter)
+    together = _try_action(lambda: [run(x[: TRIAL - 1]), run(x)][1], meter)
+    apart = _try_action(lambda: torch.cat([run(row.unsqueeze(0)) for row in x]), meter)
     if isinstance(together, Tensor) and (declared != 1 or isinstance(apart, Exception)):
         return False
     if isinstance(together, Tensor) and isinstance(apart, Tensor) and _close(together, apart):
         return False
-    vectorised = apart if isinstance(apart, Exception) else _tried(lambda: one_by_one(run, x), meter)
+    vectorised = apart if isinstance(apart, Exception) else _try_action(lambda: one_by_one(run, x), meter)
     if isinstance(vectorised, Exception):
         reason = together if isinstance(together, Exception) else vectorised
         raise _unusable(meter.name, declared, reason)
@@ -305,7 +305,7 @@ def _unusable(name: str, declared: int | None, reason: Exception) -> PredictorEr
     )
 
 
-def _tried(action: Callable[[], Tensor], meter: Meter) -> Tensor | Exception:
+def _try_action(action: Callable[[], Tensor], meter: Meter) -> Tensor | Exception:
     try:
         with torch.no_grad(), room(meter):
             return action()

@@ -47,19 +47,19 @@ class OnnxNode:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An attribute that is a whole number."""
-        return self._one(int, "a whole number", name, default)
+        return self._single(int, "a whole number", name, default)
 
     def number(self, name: str, default: float | None = None) -> float:
         """An attribute that is a float; a default, as in a file, has the digits of a float32."""
-        return self._one(float, "a float", name, None if default is None else float(np.float32(default)))
+        return self._single(float, "a float", name, None if default is None else float(np.float32(default)))
 
     def text(self, name: str, default: str | None = None) -> str:
         """An attribute that is a word."""
-        return self._one(str, "a string", name, default)
+        return self._single(str, "a string", name, default)
 
     def tensor(self, name: str, default: Tensor | None = None) -> Tensor:
         """An attribute that is a tensor."""
-        return self._one(Tensor, "a tensor", name, default)
+        return self._single(Tensor, "a tensor", name, default)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """An attribute that is a list of whole numbers."""
@@ -113,28 +113,28 @@ class OnnxNode:
         """The error for an unsupported feature of a known operator."""
         return UnsupportedError(f"{self}: {what} is not supported.")
 
-    def _one(self, kind: type[T], words: str, name: str, default: Attribute | None) -> T:
-        value = self._ask(name, default)
+    def _single(self, kind: type[T], words: str, name: str, default: Attribute | None) -> T:
+        value = self._attribute(name, default)
         if isinstance(value, kind):
             return value
-        raise self._wrong(name, words)
+        raise self._wrong_attribute(name, words)
 
     def _several(self, kind: type[T], words: str, name: str, default: Sequence[T] | None) -> tuple[T, ...]:
-        value = self._ask(name, None if default is None else cast(Attribute, tuple(default)))
+        value = self._attribute(name, None if default is None else cast(Attribute, tuple(default)))
         if isinstance(value, tuple):
             found = tuple(item for item in value if isinstance(item, kind))
             if len(found) == len(value):
                 return found
-        raise self._wrong(name, f"a list of {words}")
+        raise self._wrong_attribute(name, f"a list of {words}")
 
-    def _ask(self, name: str, default: Attribute | None) -> Attribute:
+    def _attribute(self, name: str, default: Attribute | None) -> Attribute:
         self.asked.add(name)
         value = self.attributes.get(name, default)
         if value is None:
             raise PredictorError(f"{self} lacks its attribute {name!r}; the file is damaged.")
         return value
 
-    def _wrong(self, name: str, kind: str) -> PredictorError:
+    def _wrong_attribute(self, name: str, kind: str) -> PredictorError:
         return PredictorError(f"{self}: attribute {name!r} is not {kind}; the file is damaged.")
 
 

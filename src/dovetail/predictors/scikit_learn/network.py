@@ -229,23 +229,23 @@ def modules_of(estimator: Any, *, both_classes: bool = False) -> Iterator[nn.Mod
     """The estimator's answer as torch modules, first to last; two columns for two classes if requested."""
     *before, last = steps_of(estimator) or [None]
     for step in before:
-        yield from _written(step, TRANSFORMS)
+        yield from _modules_of(step, TRANSFORMS)
     if last is None:
         return
     if is_trees(last):
         yield from trees_inside(last, both_classes=both_classes)
         return
-    modules = [*_written(last, ANSWERS | TRANSFORMS)]
+    modules = [*_modules_of(last, ANSWERS | TRANSFORMS)]
     yield from with_both_classes(modules) if both_classes and has_binary_probability(last) else modules
 
 
 def transform_of(estimator: Any) -> Iterator[nn.Module]:
     """The module of an estimator's `transform`."""
     for step in steps_of(estimator):
-        yield from _written(step, TRANSFORMS)
+        yield from _modules_of(step, TRANSFORMS)
 
 
-def _written(step: Any, writers: dict[str, Writer]) -> Iterator[nn.Module]:
+def _modules_of(step: Any, writers: dict[str, Writer]) -> Iterator[nn.Module]:
     write = next((writers[name] for name in own_classes(step) if name in writers), None)
     if write is None:
         raise PredictorError(

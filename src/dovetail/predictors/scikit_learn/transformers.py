@@ -256,11 +256,13 @@ class Monomials(nn.Module):
         self._degree = len(levels)
         for degree, monomials in enumerate(levels[1:], start=2):
             before = {monomial: place for place, monomial in enumerate(levels[degree - 2])}
-            first = [_first(monomial) for monomial in monomials]
-            rest = [before[_without(monomial, at)] for monomial, at in zip(monomials, first, strict=True)]
+            first = [_first_feature(monomial) for monomial in monomials]
+            rest = [
+                before[_without_feature(monomial, at)] for monomial, at in zip(monomials, first, strict=True)
+            ]
             self._keep(f"_first{degree}", first)
             self._keep(f"_rest{degree}", rest)
-        squares = [_first(monomial) for monomial in levels[1] if max(monomial) == 2]
+        squares = [_first_feature(monomial) for monomial in levels[1] if max(monomial) == 2]
         self._squares = len(squares)
         """Of degree 2, squares come first: their smallest value is known."""
         order = [(0,) * powers.shape[1], *(monomial for level in levels for monomial in level)]
@@ -294,16 +296,18 @@ def _levels(wanted: list[Powers], features: int) -> list[list[Powers]]:
     for monomial in wanted:
         needed[sum(monomial)].add(monomial)
     for degree in range(top, 1, -1):
-        needed[degree - 1] |= {_without(monomial, _first(monomial)) for monomial in needed[degree]}
+        needed[degree - 1] |= {
+            _without_feature(monomial, _first_feature(monomial)) for monomial in needed[degree]
+        }
     singles = [tuple(map(int, row)) for row in np.eye(features, dtype=np.int64)]
     return [singles, *(sorted(level, key=lambda one: (-max(one), one)) for level in needed[2:])]
 
 
-def _first(monomial: Powers) -> int:
+def _first_feature(monomial: Powers) -> int:
     return next(at for at, power in enumerate(monomial) if power)
 
 
-def _without(monomial: Powers, at: int) -> Powers:
+def _without_feature(monomial: Powers, at: int) -> Powers:
     return tuple(power - (place == at) for place, power in enumerate(monomial))
 
 

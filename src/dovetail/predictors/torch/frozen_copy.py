@@ -266,9 +266,9 @@ class DefaultDtype(TorchFunctionMode):
         if any(map(_says_its_dtype, _spread((*args, *kwargs.values())))):
             return made
         self.needed = True
-        return self._again(func, args, kwargs, made)
+        return self._in_wanted_dtype(func, args, kwargs, made)
 
-    def _again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Tensor) -> Any:
+    def _in_wanted_dtype(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Tensor) -> Any:
         """The same in the wanted dtype: requested by name, or with integers turned into floats first."""
         try:
             return func(*args, **kwargs, dtype=self._dtype)

@@ -57,7 +57,7 @@ _AS_SHIPPED = {cls: _functions_of(cls) for cls in (*PLAIN, nn.Sequential)}
 def proved_layers(name: str, parts: list[TorchOperation], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
     """The parts as layers, if the recorded graph agrees; `run` evaluates the trained network."""
     seen = recorded(parts, run)
-    if not _same(parts, seen):
+    if not _share_memory(parts, seen):
         said = ", ".join(part.kind for part in seen) or "nothing"
         raise UnsupportedError(
             f"{name} does not carry out the operations that its layers say, but {said}; it cannot be written "
@@ -135,7 +135,7 @@ def _is_usual(module: nn.Module) -> bool:
     return True
 
 
-def _same(parts: list[TorchOperation], seen: list[TorchOperation]) -> bool:
+def _share_memory(parts: list[TorchOperation], seen: list[TorchOperation]) -> bool:
     return len(parts) == len(seen) and all(
         a.kind == b.kind and _one_tensor(a.weight, b.weight) and _one_tensor(a.bias, b.bias)
         for a, b in zip(parts, seen, strict=True)

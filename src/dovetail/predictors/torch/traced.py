@@ -181,7 +181,7 @@ def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
 
 
 @handles("transpose_", "t_", "squeeze_", "unsqueeze_")
-def _turned(func: Any, tensor: Traced, *args: Any) -> Any:
+def _change_view(func: Any, tensor: Traced, *args: Any) -> Any:
     """From now on the tensor is another view of the same places."""
     tensor.places = getattr(tensor.places, func.overloadpacket.__name__.rstrip("_"))(*args)
     with torch._C._DisableTorchDispatch():
@@ -258,7 +258,7 @@ def _masked_fill(func: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 @handles("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "item")
-def _seen(func: Any, *args: Any, **kwargs: Any) -> Any:
+def _refuse_branching(func: Any, *args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("its code branches on a computed value and may take another path for other inputs")
 
 
@@ -430,7 +430,7 @@ _NAMES = {known.operation: name for name, known in FUNCTIONS.items()}
 
 
 @handles(*_NAMES)
-def _plain(func: Any, tensor: Traced) -> Traced:
+def _elementwise(func: Any, tensor: Traced) -> Traced:
     """torch's operations with one tensor and no options; operations with options follow below."""
     return function(_NAMES[func.overloadpacket.__name__.rstrip("_")], tensor)
 

@@ -173,11 +173,11 @@ def _nested_tree(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
 
 def numbers_of(hashed: int) -> tuple[int, ...]:
     """The categories that a split by one category means; none if the category is no such number."""
-    return _known().get(hashed & 0xFFFFFFFF, ())
+    return _category_hashes().get(hashed & 0xFFFFFFFF, ())
 
 
 @cache
-def _known() -> dict[int, tuple[int, ...]]:
+def _category_hashes() -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = defaultdict(tuple)
     for number in range(NUMBERS):
         found[category_hash(str(number))] += (number,)
@@ -192,15 +192,15 @@ def category_hash(text: str) -> int:
         first, last = (int.from_bytes(part, "little") for part in (content[:4], content[-4:]))
         return _of_two(size + (first << 3), last) & 0xFFFFFFFF
     begin, end = content[0] + (content[size >> 1] << 8), size + (content[-1] << 2)
-    return (_mixed((begin * _SHORT ^ end * _LAST) & _WORD) * _SHORT) & 0xFFFFFFFF
+    return (_mix_bits((begin * _SHORT ^ end * _LAST) & _WORD) * _SHORT) & 0xFFFFFFFF
 
 
 def _of_two(one: int, other: int) -> int:
-    first = _mixed((one ^ other) * _PAIR & _WORD)
-    return _mixed((other ^ first) * _PAIR & _WORD) * _PAIR & _WORD
+    first = _mix_bits((one ^ other) * _PAIR & _WORD)
+    return _mix_bits((other ^ first) * _PAIR & _WORD) * _PAIR & _WORD
 
 
-def _mixed(word: int) -> int:
+def _mix_bits(word: int) -> int:
     return word ^ (word >> 47)
 
 

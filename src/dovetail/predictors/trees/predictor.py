@@ -111,7 +111,7 @@ class TreePredictor(ABC):
         """The flat form of the current trees, after it was compared with the owner's answers."""
         try:
             ensemble = self._form(self.read())
-            if self.agreed is None or not _same(ensemble, self.agreed):
+            if self.agreed is None or not _equal_bits(ensemble, self.agreed):
                 self.agreed = agreeing(
                     self.name, ensemble, lambda X: self._columns(self.answer(X)), self.answerable
                 )
@@ -151,7 +151,7 @@ class TreePredictor(ABC):
         return (self.with_columns_of(both_classes=not self.both_classes),)
 
 
-def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
+def _equal_bits(one: TreeEnsemble, other: TreeEnsemble) -> bool:
     """To the last bit, in whichever order the library adds up."""
     names = [part.name for part in fields(TreeEnsemble) if part.name != "in_order"]
     return one is other or all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)

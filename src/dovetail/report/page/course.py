@@ -257,7 +257,7 @@ class Course:
 
     def at(self, moment: float) -> tuple[Gain | None, Gain | None]:
         """Incumbent and bound at a time."""
-        point, bound = (_last(gains, moment) for gains in (self.points, self.bounds))
+        point, bound = (_last_gain(gains, moment) for gains in (self.points, self.bounds))
         return point, bound
 
     def text_at(self, moment: float) -> str:
@@ -324,7 +324,7 @@ def _finite(gains: Sequence[Gain]) -> list[Gain]:
     return [gain for gain in gains if math.isfinite(gain.value)]
 
 
-def _last(gains: Sequence[Gain], moment: float) -> Gain | None:
+def _last_gain(gains: Sequence[Gain], moment: float) -> Gain | None:
     return next((gain for gain in reversed(gains) if gain.seconds <= moment), None)
 
 

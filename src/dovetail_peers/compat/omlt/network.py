@@ -328,7 +328,7 @@ def load_torch_geometric_sequential(
 
     `A` says which nodes are joined; each node is joined to itself, whatever the diagonal of `A` says.
     """
-    joined = None if A is None else _joined(A, N)
+    joined = None if A is None else _adjacency(A, N)
     net = NetworkDefinition(scaling_object, scaled_input_bounds, unscaled_input_bounds)
     first = nn[0]
     last: Layer = InputLayer([N * int(getattr(first, "in_channels", None) or first.in_features)])
@@ -352,7 +352,7 @@ def load_torch_geometric_sequential(
     return net
 
 
-def _joined(A: Any, N: int) -> FloatArray:
+def _adjacency(A: Any, N: int) -> FloatArray:
     """1 where two different nodes are joined."""
     edges = np.asarray(A, dtype=np.float64)
     if edges.shape != (N, N) or not np.array_equal(edges, edges.T):
