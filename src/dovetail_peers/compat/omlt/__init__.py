@@ -19,7 +19,6 @@ from dovetail_peers.compat.omlt.definition import (
     FORMULATIONS,
     ComplementarityReLUActivation,
     OffsetScaling,
-    PyomoFormulation,
     ScalingInterface,
     by_index,
 )
@@ -53,12 +52,6 @@ def _library(name: str) -> ModuleType:
 
 
 _LAYERS = (ConvLayer2D, DenseLayer, GNNLayer, IndexMapper, InputLayer, Layer, Layer2D, PoolingLayer2D)
-_FOR_OWN_FORMULATIONS = {
-    "_PyomoFormulation": PyomoFormulation,
-    "_setup_scaled_inputs_outputs": block.set_up_scaled,
-    "scalar_or_tuple": block.number_or_tuple,
-}
-
 publish(
     __name__,
     {
@@ -69,7 +62,6 @@ publish(
             "ScalingInterface": ScalingInterface,
             "convert_to_dict": by_index,
         },
-        "formulation": _FOR_OWN_FORMULATIONS,
         "io.onnx": _ONNX,
         "io.keras.keras_reader": {"load_keras_sequential": network.load_keras_sequential},
         "io.torch_geometric.build_gnn_formulation": {

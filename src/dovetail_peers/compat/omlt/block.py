@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,26 +24,18 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         self.__formulation: Any = None
 
     def build_formulation(self, formulation: Any) -> None:
-        """Make the variables, and let the formulation fill the block.
-
-        Any object with `input_indexes`, `output_indexes`, `_set_block` and `_build_formulation` is
-        accepted.
-        """
-        for what in ("input", "output"):
-            if not [*getattr(formulation, f"{what}_indexes")]:
-                raise OptionError(f"{formulation} has no {what}s; a block needs one or more.")
-        self._setup_inputs_outputs(
-            input_indexes=formulation.input_indexes, output_indexes=formulation.output_indexes
-        )
-        self.__formulation = formulation  # a weak reference to the block
-        formulation._set_block(self)
-        formulation._build_formulation()
-
-    def _setup_inputs_outputs(self, *, input_indexes: Iterable[Any], output_indexes: Iterable[Any]) -> None:
-        self.inputs_set = pyo.Set(initialize=[*input_indexes])
-        self.outputs_set = pyo.Set(initialize=[*output_indexes])
+        """Make the variables, and let the formulation fill the block."""
+        if not isinstance(formulation, Formulation):
+            raise UnsupportedError(
+                f"{type(formulation).__name__} is no formulation of dovetail.compat.omlt; one of your own "
+                "can add its variables and constraints to the model itself."
+            )
+        self.inputs_set = pyo.Set(initialize=formulation.input_indexes)
+        self.outputs_set = pyo.Set(initialize=formulation.output_indexes)
         self.inputs = pyo.Var(self.inputs_set, initialize=0)
         self.outputs = pyo.Var(self.outputs_set, initialize=0)
+        self.__formulation = formulation  # a weak reference to the block
+        formulation.build(self)
 
     def tie(self, definition: Definition) -> None:
         """Connect the predictor with the block's variables: its own if there is no scaling."""

@@ -166,43 +166,11 @@ NETWORKS = (
 Numbers = Mapping[Any, float] | Iterable[float]
 
 
-class PyomoFormulation(ABC):
-    """The interface between a block and a formulation: indices, and the method that fills the block.
-
-    A derived formulation adds Pyomo rows to `self.block`, over its `inputs` and `outputs`.
-    """
-
-    def __init__(self) -> None:
-        self._held: Any = None
-
-    def _set_block(self, block: Any) -> None:
-        self._held = weakref.ref(block)
-
-    @property
-    def block(self) -> Any:
-        """The block that was built with it; None before that."""
-        return None if self._held is None else self._held()
-
-    @property
-    @abstractmethod
-    def input_indexes(self) -> list[Any]:
-        """How the block's inputs are indexed."""
-
-    @property
-    @abstractmethod
-    def output_indexes(self) -> list[Any]:
-        """The scaling of its outputs."""
-
-    @abstractmethod
-    def _build_formulation(self) -> None:
-        """Fill the block, which has its inputs and outputs."""
-
-
-class Formulation(PyomoFormulation):
+class Formulation:
     """A definition on its way into a block."""
 
     def __init__(self, definition: Definition) -> None:
-        super().__init__()
+        self._held: weakref.ref[Any] | None = None
         if not isinstance(definition, Definition):
             raise UnsupportedError(
                 f"{type(definition).__name__} is no network definition of dovetail.compat.omlt; load "
@@ -221,8 +189,15 @@ class Formulation(PyomoFormulation):
         """The scaling of its outputs."""
         return [*indices(self.model_definition.output_shape)]
 
-    def _build_formulation(self) -> None:
-        self.block.tie(self.model_definition)
+    @property
+    def block(self) -> Any:
+        """The block that was built with it; None before that."""
+        return None if self._held is None else self._held()
+
+    def build(self, block: Any) -> None:
+        """Fill a block that has its inputs and outputs."""
+        self._held = weakref.ref(block)
+        block.tie(self.model_definition)
 
 
 class ComplementarityReLUActivation:
