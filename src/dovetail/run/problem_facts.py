@@ -218,7 +218,7 @@ def _runs(array: FloatArray | IntArray) -> list[list[float]]:
 def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
     values, counts = [value for value, _ in runs], [int(count) for _, count in runs]
     if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
-        raise ValueError(f"limits of {sum(counts)} columns, but the problem has {columns}")
+        raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
     return np.repeat(np.array(values, dtype=kind), counts)
 
 

@@ -43,7 +43,7 @@ def test_the_bytes_are_counted_as_onnx_itself_finds_them():
     [
         (part(7, part(1, b"") * 5000), "more than 4000 parts"),
         (part(14, b"") * 5000, "more than 4000 parts"),
-        (part(7, part(1, part(7, b"x" * 200_000))), "no weights"),
+        (part(7, part(1, part(7, b"x" * 200_000))), "not weights"),
         (part(7, part(5, part(7, b"\x01" * 50_000))), "one by one"),
         (part(7, b"\x0a\xff"), "cut short"),
         (part(7, b"\x0b"), "a kind that ONNX does not have"),

@@ -86,7 +86,7 @@ def test_what_is_no_sum_of_trees_is_not_taken_for_one():
     assert boosted_classes.describe(X[:16]).trees is None
     assert dt.Ensemble([forest().fit(X, Y)], "max").describe(X[:16]).trees is None
     ensemble = as_predictor(forest().fit(X, Y[:, 0])).trees()
-    with pytest.raises(dt.PredictorError, match="behind a link"):
+    with pytest.raises(dt.PredictorError, match="after a link"):
         combined([ensemble.with_values(ensemble.value, ensemble.base, "sigmoid")], [np.eye(1)])
 
 

@@ -60,7 +60,7 @@ def lightgbm_ensemble(text: str) -> TreeEnsemble:
     head, words = _head(text), _head(text).get("objective", "").split()
     objective, options = objective_of(text), dict(word.split(":") for word in words[1:] if ":" in word)
     if objective not in OBJECTIVES or "sqrt" in words:
-        raise UnsupportedError(f"LightGBM's objective {' '.join(words)} is not a sum of leaf values.")
+        raise UnsupportedError(f"LightGBM's objective {' '.join(words)} cannot be written out as a sum.")
     scores = int(head["num_tree_per_iteration"])
     trees = [_tree(section) for section in _sections(text)]
     factor = float(options.get("sigmoid", 1.0)) if OBJECTIVES[objective] == "sigmoid" else 1.0
