@@ -343,8 +343,7 @@ def _tables_are_complete(context: SolveContext) -> bool:
         problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
         seed=context.seed, threads=context.threads,
     )  # fmt: skip
-    read = np.setdiff1d(problem.inputs, problem.outputs)
-    read = read[problem.mip.integer[read]]
+    read = np.setdiff1d(np.flatnonzero(problem.mip.integer), problem.outputs)  # some determine what is read
     least, most = np.ceil(loose.lower[read] - TOLERANCE), np.floor(loose.upper[read] + TOLERANCE)
     return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 
