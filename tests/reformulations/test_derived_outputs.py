@@ -6,6 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
+from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 from dovetail.reformulations.chained_networks import TakenApart
 from dovetail.reformulations.reformulated import Reformulated
 
@@ -70,3 +71,12 @@ def test_both_ways_to_write_it_are_proved():
     for result in (one, two):
         assert result.status == "optimal"
         assert result.objective >= best - 1e-3 * best and result.objective <= best * (1.0 + 2e-3)
+
+
+def test_the_trees_are_read_a_few_times_however_many_parts_ask(monkeypatch):
+    reads, read = [], ScikitLearnTrees.read
+    monkeypatch.setattr(ScikitLearnTrees, "read", lambda self: reads.append(1) or read(self))
+    problem = problem_of(dt.Product(TREES, 0, 0), [0, 1], [2], 3)
+    reads.clear()
+    dt.solve(problem, log=False)
+    assert 1 <= len(reads) <= 3

@@ -79,13 +79,13 @@ def plan_of(structure: Structure) -> TemplatePlan | None:
         return None
     if len(found.arrays) > MOST_TEMPLATES or found.sides.count == 0:
         return None
-    programs = [move_program(template, found.sides) for template in found.arrays]
-    known = tuple(program for program in programs if program is not None)
-    if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
-        return None
-    if found.count < FEWEST_BLOCKS and not all(map(has_few_points, known)):
-        return None
-    return TemplatePlan(**vars(found), programs=known, program=structure.problem.stated)
+    few, programs = found.count < FEWEST_BLOCKS, list[MoveProgram]()
+    for template in found.arrays:
+        program = move_program(template, found.sides, integer=few)
+        if program is None or program.coordinates == 0 or (few and not has_few_points(program)):
+            return None
+        programs.append(program)
+    return TemplatePlan(**vars(found), programs=tuple(programs), program=structure.problem.stated)
 
 
 def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
@@ -110,11 +110,16 @@ class _AbsoluteValue:
     falls: FloatArray
 
 
-def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
-    """The program of a template; None for chained networks."""
+def move_program(
+    template: TemplateArrays, sides: CouplingSides, *, integer: bool = False
+) -> MoveProgram | None:
+    """The program of a template; None for chained networks and, if all coordinates have to be integer, for
+    others."""
     written = {int(j) for network in template.networks for j in network.outputs}
-    chained = any(int(j) in written for network in template.networks for j in network.inputs)
-    return None if chained else _Assembly(template, sides).program()
+    if any(int(j) in written for network in template.networks for j in network.inputs):
+        return None
+    assembly = _Assembly(template, sides)
+    return None if integer and not assembly.integer else assembly.program()
 
 
 class _Assembly:
@@ -254,6 +259,11 @@ class _Assembly:
         if np.any(np.isfinite(other)) or not np.all(np.isfinite(side)):
             return None
         return side / scale, -self._entry[row, x] / scale
+
+    @property
+    def integer(self) -> bool:
+        """Whether all coordinates are integer."""
+        return bool(self._template.integer[self._right].all())
 
     def program(self) -> MoveProgram:
         """The program."""

@@ -221,7 +221,7 @@ def _split_block(block: Block, box: Box, first: int) -> _SplitBlock | None:
         block,
         name=f"{block.name} itself",
         predictor=apart.inner,
-        description=replace(known, features=seen.shape[1], outputs=answers),
+        description=replace(known, features=seen.shape[1], outputs=answers, trees=lambda: ensemble),
         inputs=seen,
         outputs=written,
         training_range=None,
