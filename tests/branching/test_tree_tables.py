@@ -134,7 +134,7 @@ def tables(problem):
     problem, tree = tree_of(problem)
     lower, upper = tree.root.lower[None], tree.root.upper[None]
     assert tree.model.tighten(lower, upper, np.inf)[0]
-    return problem, tree_tables(tree.model, lower[0], upper[0]), (lower[0], upper[0])
+    return problem, tree_tables(tree.model, lower[0], upper[0], Budget()), (lower[0], upper[0])
 
 
 def of_library(library, name):

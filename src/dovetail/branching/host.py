@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT, RowEntries
+from dovetail.branching.effort import count_rows
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
 
@@ -163,6 +164,7 @@ class HostRows:
         """Tighten N boxes, in place; the last row limits the cost by `cutoff`. Bounds that cross mean an
         empty box. Propagation of `known` bounds is not repeated: after the first pass, only boxes that moved
         and rows with such columns count."""
+        count_rows(len(lower))
         n, boxes = self.columns, np.arange(len(lower))
         columns: BoolArray = np.ones(n, dtype=bool)
         if known is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,7 @@ import torch
 
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.branching.effort import count_cells
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import SMALLEST
 from dovetail.mip.loaded_highs import LoadedHighs
@@ -66,6 +68,8 @@ class NetworkCells:
         low, high = (
             np.stack([end[side][k] for end, k in zip(ends, places.T, strict=True)], 1) for side in (0, 1)
         )
+        sizes = planes.graph.sizes
+        count_cells(len(low), sum(x * y for x, y in pairwise(sizes)))
         ranges = planes.ranges(Boxes(torch.from_numpy(low), torch.from_numpy(high)))
         one = torch.eye(q, dtype=torch.float64)
         found = planes.planes(torch.cat([one, -one]), ranges)

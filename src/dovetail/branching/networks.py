@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.domain import Boxes, Domain
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
+from dovetail.branching.effort import count_intervals, count_ranges
 from dovetail.branching.host import MOVED
 from dovetail.branching.input_sets import InputSets
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
@@ -149,6 +150,7 @@ class NetworkSamples:
                 box, sample = np.nonzero(moved)
                 if not box.size:
                     continue
+            count_ranges(box.size, self.entries)
             boxes, ranges = self.ranges(low, high, chosen=(box, sample))
             one = torch.eye(self.graph.outputs, dtype=torch.float64)
             below = self.planes.planes(torch.cat([one, -one]), ranges)
@@ -176,6 +178,7 @@ class NetworkSamples:
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
             box, sample = self._all(len(low))
+            count_intervals(box.size, self.entries)
             _, ranges = self.ranges(low, high, settled=True)
             for place, columns in self.inner.items():
                 ends = ranges.lower[place].numpy(), ranges.upper[place].numpy()

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
 from dovetail.branching import shrinking
+from dovetail.branching.effort import of_plane_box, of_plane_step
 from dovetail.branching.frontier import Frontier, Parts
 from dovetail.branching.model import Model
 from dovetail.branching.pace import Pace
@@ -31,14 +32,10 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
 from dovetail.run import work
 
-STEP, CELL = 2.9e-2, 6.3e-7
-"""Seconds per step, and per number in the rows of its boxes (42 steps of an ensemble of size 2 took 12.0
-seconds on a busy machine and 6.8 by this count, where LPs took 1.4 times their count). As many boxes as cost
-a step are split before their planes are computed: with at most 1, 32 and 128, function 2 took 1.07, 0.78 and
-0.51 s by counts until the proof, doses 2 0.91, 0.82 and 0.75."""
 BATCH, DEVICE_BATCH = 512, 16384
-"""Largest number of boxes at a time: larger batches waste boxes that the first ones would have made
-needless."""
+"""Largest number of boxes at a time: larger batches waste boxes that the first ones would have made needless.
+As many boxes as cost a step are split before their planes are computed: with at most 1, 32 and 128, function
+2 took 1.07, 0.78 and 0.51 s by counts until the proof, doses 2 0.91, 0.82 and 0.75."""
 MORE = 4
 """The same in batches that cost a step: with 512 boxes each, however large, control 2 took 4.1 s instead of
 3.1, and no problem was slower."""
@@ -122,7 +119,8 @@ class PlaneBoxes:
     def _load(self, rows: PlaneRows) -> None:
         self._rows, self._ceiling = rows, _ceiling(rows)
         most = BATCH if self._device == "cpu" else DEVICE_BATCH
-        self._few = int(min(most, 1.0 + STEP / (CELL * rows.cells)))
+        self._step, self._each = of_plane_step(rows.networks), of_plane_box(rows.cells, rows.entries)
+        self._few = int(min(most, 1.0 + self._step / self._each))
         self._batch = max(self._few, min(most, CELLS // rows.cells, MORE * self._few))
 
     def __len__(self) -> int:
@@ -136,7 +134,7 @@ class PlaneBoxes:
     @property
     def effort(self) -> float:
         """Effort of the next step in seconds, by counts."""
-        return STEP + CELL * self._rows.cells * min(self._batch, len(self))
+        return self._step + self._each * min(self._batch, len(self))
 
     def step(self, goal: float) -> list[FloatArray]:
         """Process the lowest boxes; returns the point of the lowest LP. Interrupted boxes stay open."""

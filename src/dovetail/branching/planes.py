@@ -255,6 +255,9 @@ class PlaneRows:
         networks = [_Network(one, model, device) for one in model.networks]
         self.cells = (host.lasting + sum(one.size for one in networks)) * host.columns
         """Number of entries in the rows of a box."""
+        self.networks = len(networks)
+        self.entries = sum(one.samples * one.entries for one in model.networks)
+        """Entries of all samples of the networks."""
         costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
         first = [one for one, own in zip(networks, costs, strict=True) if own]
         rest = [one for one, own in zip(networks, costs, strict=True) if not own]

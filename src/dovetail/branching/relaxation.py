@@ -26,6 +26,7 @@ from torch import Tensor
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.dual_value import dual_value
 from dovetail.bounds.planes.relaxation import multiplied, rule_of
+from dovetail.branching.effort import count_multipliers, count_program
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
@@ -83,6 +84,8 @@ class Multipliers:
     ) -> tuple[FloatArray, FloatArray]:
         """(N,) lower bounds over the boxes, and (N, columns) reduced costs: the least increase per unit away
         from the cheaper bound. The boxes are tightened, and the last row limits the cost by `cutoff`."""
+        entries = host.A.nnz + sum(one.samples * one.entries for one in networks)
+        count_multipliers(len(networks), len(lower) * entries)
         n, low, high = host.columns, lower[:, : host.columns], upper[:, : host.columns]
         top = np.append(host.row_upper[:-1], host.limit(cutoff))
         bottom = host.lower_sides(lower, upper)
@@ -230,6 +233,7 @@ class TriangleLp:
         threads: int,
     ) -> None:
         self._host, self._networks, self._boxed = host, tuple(networks), lower.size
+        count_program(sum(one.samples * one.entries for one in networks))
         self._places = self._numbered()
         self._bends = [self._bends_of(one, at) for one, at in zip(networks, self._places, strict=True)]
         above = [b.gives.ravel() for bends in self._bends for b in bends if b.kind == "relu"]
@@ -259,8 +263,6 @@ class TriangleLp:
             np.zeros(self.columns, dtype=bool),
         )
         self._seed, self._threads = seed, threads
-        self.lps, self.effort = 0, 0.0
-        """Number of LPs, and their effort in seconds by counts."""
         self._begin()
 
     def _begin(self) -> None:
@@ -391,9 +393,7 @@ class TriangleLp:
         asked[: own.size] = own
         self._live.set_row_limits(host.A.shape[0] - 1, -np.inf, cutoff - host.offset)
         self._live.set_objective(asked, 0.0)
-        before = self._live.effort
         status, x, _ = self._live.run(budget, 0.0)
-        self.lps, self.effort = self.lps + 1, self.effort + self._live.effort - before
         infeasible = status is MipStatus.INFEASIBLE
         if infeasible:
             y = self._live.dual_ray()

@@ -43,7 +43,9 @@ class TableRows:
         """Rows for a tightened box, as long as they raise its bound; the box may become smaller."""
         first = self._tables is None
         if self._tables is None:
-            self._tables = tree_tables(tree.model, node.lower, node.upper)
+            self._tables = tree_tables(tree.model, node.lower, node.upper, budget)
+        if self._tables is None:
+            return
         if not self._tables:
             tree.tables = None
             return

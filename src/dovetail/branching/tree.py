@@ -47,8 +47,6 @@ TOGETHER = 16
 and 0.197 % with 8, 16 and 32; four others take as long)."""
 FEW = 2
 """The same where each has rows of its own."""
-STEP = 7.6e-3
-"""Effort in seconds of a step without its boxes (see `Work.effort`)."""
 AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
@@ -237,9 +235,9 @@ class Tree:
             self.left += planes.left
             planes.left.clear()
             return points
-        before = self.boxes
+        before = budget.effort
         points = self._step_by_lps(min(goal, self.leaves), budget)
-        self.pace.add(STEP + self.effort_of_lps(self.boxes - before), self._by_lps)
+        self.pace.add(1e-6 * (budget.effort - before), self._by_lps)
         return points
 
     def _first_goes_on(self, first: Root, goal: float) -> bool:
@@ -264,15 +262,6 @@ class Tree:
                 self.use(first.model, first.bound)
             return
         self.first = None
-
-    def effort_of_lps(self, count: float) -> float:
-        """Effort of so many LPs, in seconds by counts."""
-        each = self.lp.effort / self.lp.lps if self.lp.lps else 0.0
-        return count * each + self._around_lps(count)
-
-    def _around_lps(self, count: float) -> float:
-        """Effort without HiGHS."""
-        return count * (5.3e-4 + 1e-6 * sum(one.samples * one.entries for one in self.model.networks))
 
     @property
     def _together(self) -> int:
@@ -300,7 +289,7 @@ class Tree:
                 self._ask_again(place, shown)
         self.boxes += len(nodes)
         if self._counted:
-            work.count(nodes=len(nodes), effort=STEP + self._around_lps(len(nodes)))
+            work.count(nodes=len(nodes))
         return points
 
     def _process(self, nodes: list[Node], goal: float, budget: Budget) -> list[FloatArray]:

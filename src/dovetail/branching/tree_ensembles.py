@@ -20,6 +20,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from dovetail.branching.divisions import NO_CUTS, Divisions
+from dovetail.branching.effort import count_leaves
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import joined_ranges
 from dovetail.structure.trees import InputCells, TreeSample
@@ -110,6 +111,7 @@ class TreeSamples:
         that cross mean an empty box."""
         if not len(lower) or not self.samples:
             return
+        count_leaves(len(lower) * len(self.samples))
         low, high = self.cells_of(lower), self.cells_of(upper)
         before = low.copy(), high.copy()
         for number in range(len(self.samples)):

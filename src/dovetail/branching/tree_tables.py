@@ -14,6 +14,7 @@ If there are too many cells of all inputs together, neighbours are merged, and y
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from dovetail.bounds.planes.domain import gamma
+from dovetail.branching.effort import count_cuts, count_tables
 from dovetail.branching.model import Model
 from dovetail.branching.network_cells import Separation, few_inputs
 from dovetail.branching.networks import NetworkSamples
@@ -120,6 +122,7 @@ class TreeTable:
     def _scores(self, sample: TreeSample, trees: TreeSamples) -> tuple[FloatArray, FloatArray]:
         """(..., scores) least and largest, added up tree after tree, as libraries do."""
         boxes, ensemble = sample.boxes, sample.boxes.ensemble
+        count_tables(boxes.leaves, ensemble.trees * math.prod(self.shape))
         begin = np.zeros((boxes.leaves, len(self.shape)), dtype=np.int64)
         end = begin + np.array(self.shape)
         axis = np.searchsorted(self.inputs, trees.inputs[boxes.column])
@@ -129,16 +132,20 @@ class TreeTable:
             end[boxes.leaf[own], k] = np.searchsorted(first, boxes.high[own], side="right")
         form = ensemble.dtype if ensemble.in_order else "float64"
         value, base = boxes.value.astype(form), ensemble.base.astype(form)
-        total = [np.broadcast_to(base, (*self.shape, base.size)) for _ in range(2)]
+        whole = all(np.array_equal(*ends) for ends in zip(self._first, self._last, strict=True))
+        total = [np.full((*self.shape, base.size), base, dtype=form) for _ in range(1 if whole else 2)]
         for leaves in np.split(np.arange(boxes.leaves), boxes.starts[1:]):
-            least = np.full(total[0].shape, np.inf, dtype=form)
-            most = -least
-            for leaf in leaves.tolist():
-                part = tuple(map(slice, begin[leaf].tolist(), end[leaf].tolist()))
-                np.minimum(least[part], value[leaf], out=least[part])
-                np.maximum(most[part], value[leaf], out=most[part])
-            total = [total[0] + least, total[1] + most]
-        return total[0].astype(np.float64), total[1].astype(np.float64)
+            read = ((begin[leaves] > 0) | (end[leaves] < self.shape)).any(axis=0)
+            least = np.full((*np.where(read, self.shape, 1), base.size), np.inf, dtype=form)
+            sides = [(least, np.minimum), (-least, np.maximum)][: len(total)]
+            ends = begin[leaves].tolist(), np.where(read, end[leaves], 1).tolist()
+            for leaf, first, last in zip(leaves.tolist(), *ends, strict=True):
+                part = tuple(map(slice, first, last))
+                for side, better in sides:
+                    better(side[part], value[leaf], out=side[part])
+            for sums, (side, _) in zip(total, sides, strict=True):
+                sums += side
+        return total[0].astype(np.float64), total[-1].astype(np.float64)
 
     def _forms(self, made: Sequence[tuple[IntArray, IntArray, Forms, FloatArray]], columns: IntArray) -> None:
         """All functions over (x, y)."""
@@ -261,6 +268,7 @@ class TablePart:
         """A row that a point violates, if one is found: its entries for inputs and outputs, and its least
         value in every box within this one."""
         table, point, separation = self._table, np.append(x, y), self._separation
+        count_cuts(math.prod(self._shape) * x.size)
         for _ in range(ROUNDS):
             found = separation.found(x, y, budget)
             if found is None:
@@ -323,9 +331,9 @@ class CellValues:
         return self._seen[key]
 
 
-def tree_tables(made: Model, lower: FloatArray, upper: FloatArray) -> list[TreeTable]:
+def tree_tables(made: Model, lower: FloatArray, upper: FloatArray, budget: Budget) -> list[TreeTable] | None:
     """The tables of trees that read few inputs, in a box; trees whose outputs are multiplied by each other
-    share a table."""
+    share a table. None if the time is over before all are made."""
     trees, networks = made.trees, made.networks
     owner = {int(column): k for k, sample in enumerate(trees.samples) for column in sample.outputs}
     group = list(range(len(trees.samples)))
@@ -345,6 +353,8 @@ def tree_tables(made: Model, lower: FloatArray, upper: FloatArray) -> list[TreeT
         forms_here = [part for at, part in later if group[at] == number]
         inputs = np.unique(np.concatenate([trees.columns_of(sample) for sample in samples]))
         if few_inputs(lower[inputs][None], upper[inputs][None])[0]:
+            if budget.over:
+                return None
             require_time()
             found.append(TreeTable(samples, trees, forms_here, (lower, upper)))
     return found
