@@ -31,7 +31,7 @@ SLIP = 0.5
 rounding would reject every other step along which the network is linear. (Water, 6x128, n = 10,000: 0.08 %
 more.)"""
 MISS = 0.1
-"""Fraction of the margin of a condition by which float32 may violate a condition on moves alone; float64 and the tolerance
+"""Fraction of the margin by which float32 may violate a condition on moves alone; float64 and the tolerance
 of the check decide later."""
 
 
