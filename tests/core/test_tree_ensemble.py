@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
+import dovetail as dt
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import TreeEnsemble
 
@@ -102,3 +104,19 @@ def test_a_softmax_s_range_holds_every_value_between():
     least, most = ensemble.output_range(low, high)
     between = ensemble.linked(rng.uniform(low, high, (500, 3)))
     assert np.all((between >= least) & (between <= most))
+
+
+@pytest.mark.parametrize(("depth", "most"), [(1, 2), (5, 31), (5, 32), (None, 64), (None, 200)])
+def test_leaves_by_bits_are_those_from_level_to_level(depth, most):
+    """At thresholds, right beside them and at infinity; trees with more than 64 leaves are walked."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)).round(2)
+    trees = RandomForestRegressor(6, max_depth=depth, max_leaf_nodes=most, random_state=0).fit(
+        X, X[:, 0] ** 2
+    )
+    problem = dt.Problem(dt.Mip(np.zeros(4), lower=-5.0, upper=5.0))
+    ensemble = problem.add_predictor(trees, [0, 1, 2], [3]).description.trees()
+    at = np.concatenate(ensemble.cuts)
+    rows = np.concatenate([X, rng.choice([*at, *np.nextafter(at, np.inf), np.inf, -np.inf], (900, 3))])
+    np.testing.assert_array_equal(ensemble.leaves(rows), ensemble._walked(rows))
+    assert (ensemble._exits is None) == (most > 64)

@@ -16,12 +16,14 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.networks.arithmetic import FLOAT64, FORMATS, MORE, OURS, ULPS
 
+BitArray = npt.NDArray[np.unsignedinteger]
 Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp", "minus exp"]
 """The function of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score; "minus exp" is
 -exp(-score), which is increasing."""
@@ -29,6 +31,69 @@ Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp", "minus e
 CELLS, ROWS = 2**15, 2**12
 """Products of samples and trees, and samples, that are processed together, so that the nodes stay in the
 processor's cache."""
+BITS, MOST_CELLS = 64, 2**21
+"""Largest number of leaves of a tree, and of cells of all tables, for which leaves are found by bits. (80
+trees of depth 4, 20,000 rows: 0.031 CPU s, 0.085 from level to level.)"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Exits:
+    """Leaves of small trees by bits (Lucchese et al., QuickScorer, 2015): a split that a row passes to the
+    right rules out the leaves on its left; the first leaf that is left is the row's."""
+
+    cuts: list[FloatArray]
+    """Of each feature."""
+    left: list[BitArray]
+    """Of each feature, (cuts + 1, trees): the leaves that are left above so many cuts."""
+    leaf: IntArray
+    """(trees, leaves) nodes, from left to right."""
+
+    @classmethod
+    def of(cls, ensemble: TreeEnsemble) -> _Exits:
+        """The tables of an ensemble."""
+        leaf = np.zeros((ensemble.trees, BITS), dtype=np.int64)
+        first, last = np.zeros((2, len(ensemble.feature)), dtype=np.uint64)
+        for tree, root in enumerate(ensemble.roots.tolist()):
+            count, waiting = 0, [(root, False)]
+            while waiting:
+                node, seen = waiting.pop()
+                if ensemble.is_leaf[node]:
+                    leaf[tree, count] = node
+                    first[node], last[node], count = count, count + 1, count + 1
+                elif seen:
+                    first[node], last[node] = first[ensemble.left[node]], last[ensemble.right[node]]
+                else:
+                    children = (ensemble.right[node], False), (ensemble.left[node], False)
+                    waiting += [(node, True), *children]
+        size = int(last.max())
+        kind, one = np.dtype(np.uint32 if size < 32 else np.uint64), np.uint64(1)
+        splits = np.flatnonzero(~ensemble.is_leaf)
+        begin, end = first[ensemble.left[splits]], last[ensemble.left[splits]]
+        out = ((one << end) - (one << begin)).astype(kind)  # end is below 64: leaves on the right remain
+        cuts, tables = [], []
+        for j in range(ensemble.features):
+            mine = ensemble.feature[splits] == j
+            at = np.unique(ensemble.threshold[splits[mine]])
+            table = ~np.zeros((len(at) + 1, ensemble.trees), dtype=kind)
+            place = 1 + np.searchsorted(at, ensemble.threshold[splits[mine]])
+            np.bitwise_and.at(table, (place, ensemble.tree_of[splits[mine]]), ~out[mine])
+            cuts.append(at)
+            tables.append(np.bitwise_and.accumulate(table, axis=0))
+        return cls(cuts, tables, leaf[:, :size])
+
+    def leaves(self, X: FloatArray) -> IntArray:
+        """(n, trees) the leaf of each tree that each row of `X` reaches."""
+        found, first = np.empty((len(X), len(self.leaf)), dtype=np.int64), np.arange(len(self.leaf))
+        some = max(1, CELLS // len(self.leaf))
+        for i in range(0, len(X), some):
+            left = self.left[0][np.searchsorted(self.cuts[0], X[i : i + some, 0])]
+            for j in range(1, len(self.cuts)):
+                if len(self.cuts[j]):
+                    left &= self.left[j][np.searchsorted(self.cuts[j], X[i : i + some, j])]
+            lowest = (left & (~left + left.dtype.type(1))).astype(np.float64)
+            place = (lowest.view(np.int64) >> 52) - 1023  # the exponent of a power of two
+            found[i : i + some] = self.leaf.ravel()[place + self.leaf.shape[1] * first]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +189,10 @@ class TreeEnsemble:
 
     def leaves(self, X: FloatArray) -> IntArray:
         """(n, trees) the leaf of each tree that each row of `X` reaches."""
+        return self._walked(X) if self._exits is None else self._exits.leaves(X)
+
+    def _walked(self, X: FloatArray) -> IntArray:
+        """The same, from level to level."""
         some = max(1, CELLS // max(1, len(X)))
         flat, begin = np.ravel(X), X.shape[1] * np.arange(len(X))[:, None]
         found = np.empty((len(X), self.trees), dtype=np.int64)
@@ -134,6 +203,14 @@ class TreeEnsemble:
                 node = self._children[2 * node + goes_left]
             found[:, first : first + some] = node
         return found
+
+    @cached_property
+    def _exits(self) -> _Exits | None:
+        """The leaves by bits; None for large trees."""
+        if not self.trees or np.bincount(self.tree_of[self.is_leaf]).max() > BITS:
+            return None
+        cells = sum(len(cuts) + 1 for cuts in self.cuts) * self.trees
+        return _Exits.of(self) if cells <= MOST_CELLS else None
 
     @cached_property
     def _children(self) -> IntArray:
