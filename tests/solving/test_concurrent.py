@@ -67,8 +67,8 @@ def test_what_a_predictor_raises_there_is_told_when_somebody_asks():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], upper=[3.0, 9.0]))
     problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
     solve = ConcurrentSolve(
-        solved_apart, problem, np.array([1.0]), dt.Auto(), 1, 2, time.time() + 300.0
-    )  # a start too short
+        solved_apart, problem, np.zeros(3), dt.Auto(), 1, 2, time.time() + 300.0
+    )  # a start too long
     with pytest.raises(dt.DovetailError, match="start"):
         waited_for(solve, math.nan)
 

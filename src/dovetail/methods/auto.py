@@ -257,11 +257,14 @@ class _Plan:
         one ended."""
         context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
-            due = [phase for phase in waiting if self._may_begin(phase)]
-            if not due and not self._running:
-                break
-            kinds = [phase.proves for phase in due]
-            share = SEARCH_SHARE if context.incumbent.x is not None else FIRST_SEARCH_SHARE
+            due, solved = (
+                [phase for phase in waiting if self._may_begin(phase)],
+                context.incumbent.x is not None,
+            )
+            kinds = [phase.proves_now(solved=solved) for phase in due]
+            for running in self._running:
+                running.proves = running.phase.proves_now(solved=solved)
+            share = SEARCH_SHARE if solved else FIRST_SEARCH_SHARE
             one = next_of(self._running, kinds, share)
             if one is None:
                 phase = due[kinds.index(proves_next(self._running, kinds, share))]
@@ -312,7 +315,7 @@ class _Plan:
             outcome: MethodOutcome | None = one.turn(effort)
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or (incumbent.bound > bound and apart == math.inf)
-        better |= incumbent.x is None and not phase.proves  # a first solution is worth all turns of a search
+        better |= incumbent.x is None and not one.proves  # a first solution is worth all turns of a search
         one.judge(closed, better, one.clock.used - before)
         return outcome
 

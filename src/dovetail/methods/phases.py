@@ -56,8 +56,15 @@ class Phase:
     """Whether it takes the MIP of the whole problem."""
     proves: bool = False
     """Whether it proves bounds."""
+    prices: bool = False
+    """Whether it chooses among columns at prices. Such a part searches until a solution is known: its columns
+    are the first solutions of blocks that only prices bring together."""
     of_blocks: bool = False
     """Whether it takes many equal blocks at once, with all the time and no turns."""
+
+    def proves_now(self, *, solved: bool) -> bool:
+        """Whether its work counts as that of proofs, after a solution is known or before."""
+        return self.proves and (solved or not self.prices)
 
     def suits(self, facts: Facts) -> bool:
         """Whether the part suits the problem; many equal blocks have one part only."""
@@ -91,6 +98,7 @@ PHASES = (
         "{blocks} blocks that are equal up to their data: all priced at once, then the least cost of each "
         "block at these prices, proved",
         proves=True,
+        prices=True,
     ),
     Phase(
         "integer search",

@@ -71,8 +71,11 @@ class ModelSnapshot:
     def completed(self, x: ArrayLike) -> ArrayLike:
         """A point of the variables that the owner wrote, with those that were added after them: fixed
         numbers, and outputs of blocks. Any other point is returned as it is."""
-        program, given = self.problem.stated, np.shape(x)
-        if len(given) != 1 or given[0] >= program.n_columns:
+        try:
+            given = np.shape(x)
+        except ValueError:  # rows of different lengths
+            return x
+        if len(given) != 1 or given[0] >= self.problem.stated.n_columns:
             return x
         mip, own = self.problem.mip, given[0]
         added = np.arange(own, mip.n_columns)
