@@ -257,10 +257,10 @@ class _Plan:
         one ended."""
         context, waiting, last = self._context, self._phases(), None
         while (waiting or self._running) and not context.over and not self._infeasible:
-            due, solved = (
-                [phase for phase in waiting if self._may_begin(phase)],
-                context.incumbent.x is not None,
-            )
+            due = [phase for phase in waiting if self._may_begin(phase)]
+            if not due and not self._running:
+                break
+            solved = context.incumbent.x is not None
             kinds = [phase.proves_now(solved=solved) for phase in due]
             for running in self._running:
                 running.proves = running.phase.proves_now(solved=solved)

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from dovetail.run import work
@@ -33,6 +34,8 @@ class Mailbox:
     def __init__(self) -> None:
         self.tasks: queue.SimpleQueue[tuple[Callable[[], None], threading.Event] | None] = queue.SimpleQueue()
         self.closed = False
+        self.taker: TurnTaker | None = None
+        """Counts the work, if it is done in turns."""
 
     def ask(self, task: Callable[[], None]) -> None:
         """Ask the waiting thread to do this; returns when it is done, or when that thread no longer waits."""
@@ -54,9 +57,16 @@ class TurnTaker:
         self._mailbox, self._task = mailbox, task
         self._took, self._counted = time.thread_time(), time.thread_time()
         """Processor seconds of the thread at its last look, and those already counted."""
+        clock = getattr(time, "pthread_getcpuclockid", None)  # not on every system
+        self._clock: int | None = None if clock is None else clock(threading.get_ident())
+        """The thread's clock for other threads, until the end of the work."""
+        mailbox.taker = self
 
     def count(self) -> None:
-        """Count the work until the last look, on the waiting thread."""
+        """Count the work until now, on the waiting thread: SCIP may work for seconds between two looks."""
+        clock = self._clock
+        with suppress(OSError):  # the thread has ended meanwhile
+            self._took = self._took if clock is None else max(self._took, time.clock_gettime(clock))
         work.count(effort=self._took - self._counted)
         self._counted = self._took
 
@@ -68,7 +78,7 @@ class TurnTaker:
 
     def end(self) -> None:
         """The last look, at the end of the work."""
-        self._took = time.thread_time()
+        self._took, self._clock = time.thread_time(), None
 
     def _counted_task(self) -> None:
         self.count()
@@ -100,6 +110,8 @@ class OwnThread(Generic[T]):
         asked: float | None = None
         try:
             while self._serve_worker():
+                if self._mailbox.taker is not None:
+                    self._mailbox.taker.count()
                 over = budget.over
                 if over:
                     end()  # repeatedly: SCIP forgets a request that comes before it begins

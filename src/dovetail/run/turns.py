@@ -94,7 +94,7 @@ class Clock:
         if self._held or self.closed or getcurrent() is not self._stack:
             return
         spent = work.total().effort - self._begin
-        if spent < self._slice and 1e6 * (time.process_time() - self._cpu) < MISCOUNTED * self._slice:
+        if spent < self._slice and 1e6 * (time.thread_time() - self._cpu) < MISCOUNTED * self._slice:
             return
         gradients = torch.is_grad_enabled()
         try:
@@ -114,7 +114,7 @@ class Clock:
     def go_on(self, stack: greenlet, effort: float) -> Any:
         """A turn with this much effort; the result of the computation, or None if it pauses."""
         self._stack, self._slice = stack, effort
-        self._begin, self._cpu = work.total().effort, time.process_time()
+        self._begin, self._cpu = work.total().effort, time.thread_time()
         self._elsewhere += time.perf_counter() - self._rested_at
         gradients = torch.is_grad_enabled()
         try:
@@ -123,7 +123,7 @@ class Clock:
             torch.set_grad_enabled(gradients)
             self._stack, self._rested_at = None, time.perf_counter()
             # work that could not be counted is charged by processor time
-            counted, spent = work.total().effort - self._begin, 1e6 * (time.process_time() - self._cpu)
+            counted, spent = work.total().effort - self._begin, 1e6 * (time.thread_time() - self._cpu)
             self.used += max(counted, int(spent / MISCOUNTED))
 
 
