@@ -98,13 +98,14 @@ def _drawn() -> list[bytes]:
 
 
 def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
-    """The page of the site, and its pictures by file name."""
+    """The page of the site, and its pictures by file name. A cell that draws shows its picture alone."""
     parts, pictures = [], {}
     for cell in found:
         if cell.kind == "markdown":
             parts.append(cell.text)
             continue
-        parts.append(f"```python\n{cell.text}\n```")
+        if not cell.pictures:
+            parts.append(f"```python\n{cell.text}\n```")
         if cell.said:
             parts.append(f'```{{.text .output title="Output"}}\n{cell.said}\n```')
         for picture in cell.pictures:
@@ -112,7 +113,10 @@ def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
             pictures[file] = picture
             parts.append(f"![{_caption(found, cell)}]({file})")
     where = f"examples/gallery/{name}.py"
-    parts.append(f"---\n\nRun from [{where}](../../{where}); also as a [notebook]({name}.ipynb).")
+    parts.append(
+        f"---\n\nThe program with the code of the pictures: [{where}](../../{where}), also as a "
+        f"[notebook]({name}.ipynb)."
+    )
     return "\n\n".join(parts) + "\n", pictures
 
 

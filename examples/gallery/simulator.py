@@ -56,6 +56,10 @@ print("people", result.x[:3].astype(int).tolist(), "minutes", result.x[3:].round
 # %%
 every = np.stack(np.meshgrid(*[np.arange(LEAST, MOST + 1)] * 3), -1).reshape(-1, 3)
 worst, wages = waiting(every).max(axis=1), every @ WAGE
+keeps = (worst <= 3.0) & (abs(np.diff(every)).max(axis=1) <= 3)
+print("least wages of all plans that keep the limits:", wages[keeps].min())
+
+# %%
 figure, axis = plt.subplots(figsize=(7.0, 3.2))
 shown = worst < 60
 best = [worst[shown & (wages == wage)].min() for wage in np.unique(wages[shown])]
@@ -66,13 +70,10 @@ axis.axhline(3.0, color="#c2543b", linewidth=1)
 axis.plot(result.objective, result.x[3:].max(), "o", color="#0f8b8d", label="what was found")
 axis.set(xlabel="wages", ylabel="minutes in the worst shift")
 axis.legend()
-print(
-    "least wages of all plans that keep the limits:",
-    wages[(worst <= 3.0) & (abs(np.diff(every)).max(axis=1) <= 3)].min(),
-)
+plt.show()
 
 # %% [markdown]
-# Left of the teal dot every plan exceeds the red line. **Optimality is proved**, and the last line of the
-# output confirms it by trying every plan, which is possible with three shifts. dovetail evaluates the
-# simulator in batches for all combinations of inputs, and a MIP chooses among the answers. With more than
-# 256 combinations it would search instead and return `feasible`.
+# Left of the teal dot every plan exceeds the red line. **Optimality is proved**, and trying every plan
+# confirms it, which is possible with three shifts. dovetail evaluates the simulator in batches for all
+# combinations of inputs, and a MIP chooses among the answers. With more than 5,000 combinations, or a slow
+# simulator with more than 256, it would search instead and return `feasible`.
