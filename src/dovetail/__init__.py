@@ -1,4 +1,4 @@
-"""dovetail: mixed-integer optimisation with trained predictors inside, the networks left alone.
+"""dovetail: mixed-integer optimisation with trained predictors, which are not rewritten as constraints.
 
     import dovetail as dt
 

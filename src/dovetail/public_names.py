@@ -1,6 +1,6 @@
 """Packages beside the library that have a public name in it: `dovetail.problems`, `dovetail.compat`.
 
-Both names mean the same modules: there is one of each class.
+Both names refer to the same modules, so that each class exists once.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
     """A verified solution (optimal or feasible), or success of another command."""
     NOTHING_FOUND = 1
     """No candidate passed the check, and nothing is proved; or `check` finds a violation, or `migrate`
-    leaves something to do by hand."""
+    leaves calls that have to be changed by hand."""
     BAD_INPUT = 2
     """A file, an option or a folder is invalid; nothing was written."""
     INFEASIBLE = 3

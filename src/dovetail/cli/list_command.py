@@ -25,7 +25,7 @@ def list_parts(
         ),
     ] = None,
 ) -> None:
-    """List methods, engines, sub-solvers, models, predictors and problems that are here."""
+    """List methods, engines, sub-solvers, models, predictors and problems that are installed."""
     tables = _tables()
     for family in families or tables:
         if family not in tables:

@@ -39,7 +39,8 @@ class Outputs:
             require_writable(path)
 
     def write(self, result: Result) -> list[str]:
-        """Write the requested files and say which; a failure does not affect the others."""
+        """Write the requested files and return a message for each; a failure does not affect the other
+        files."""
         from dovetail.run.failures import expendable
 
         written: list[str] = []

@@ -31,7 +31,8 @@ def vector(
     *,
     expected: str = "",
 ) -> FloatArray:
-    """`values` as a read-only float64 vector of the given size; `expected` says what the size comes from."""
+    """`values` as a read-only float64 vector of the given size; `expected` names the origin of the size in
+    messages."""
     try:
         if values is None:
             raise ValueError("it is None")

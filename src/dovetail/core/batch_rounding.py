@@ -1,9 +1,9 @@
 """The rounding of a predictor's answers, and the tolerance that follows. A float32 network adds numbers in
 an order that its library chooses: by batch size, number of threads and vector units. Each order rounds
-differently, so the last digits of an answer are no property of the network. One machine can measure two
-differences: a row alone against the same row in a batch, and the network against its float64 copy, whose
-answer is nearly exact. Another machine may differ as much in the other direction, and a few rows do not show
-the worst case, so the tolerance is four times the measured difference."""
+differently, so the last digits of an answer depend on the batch, not on the network. One machine can
+measure two differences: a row alone against the same row in a batch, and the network against its float64
+copy, whose answer is nearly exact. Another machine may differ by the same amount in the other direction,
+and a few rows do not show the worst case, so the tolerance is four times the measured difference."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
 
 
 def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray) -> FloatArray:
-    """(n, q) answers to each row by itself; NaN for rows that were not evaluated. Of many rows only some are
-    evaluated, first those whose class is decided least by `values`."""
+    """(n, q) answers to each row by itself; NaN for rows that were not evaluated. If there are many rows,
+    only some are evaluated; rows whose `values` are nearest to another class come first."""
     answers = np.full(block.outputs.shape, np.nan)
     rows = np.flatnonzero(which) if np.count_nonzero(which) <= MANY else _some_of_many(block, which, values)
     end = perf_counter() + SECONDS
@@ -102,8 +102,9 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
 def batch_rounding(
     block: Block, values: FloatArray, near: FloatArray, others: list[FloatArray]
 ) -> FloatArray:
-    """(n, q) by how much each of `values` may differ from the answer elsewhere. `near` is the result of
-    `nearby`; `others` are answers to the same rows by other routes, or NaN."""
+    """(n, q) the largest difference of each of `values` from the predictor's answer in another batch or on
+    another machine. `near` is the result of `nearby`; `others` are answers to the same rows by other
+    routes, or NaN."""
     if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
     found, shape = np.empty(values.shape), (values.shape[0], values.shape[1])
@@ -293,7 +294,7 @@ def _copy_of_both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[Float
 
 @dataclass(frozen=True)
 class Worst:
-    """The largest violation of one kind, and the item that has it ("" when there is none)."""
+    """The largest violation of one kind, and the name of the violated item ("" if nothing is violated)."""
 
     amount: float = 0.0
     name: str = ""

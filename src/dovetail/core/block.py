@@ -100,7 +100,8 @@ class Block:
         return classes_of(values, self.threshold)
 
     def lead(self, values: FloatArray) -> FloatArray:
-        """(n,) by how much a class is decided: distance from the threshold, or of the two largest values."""
+        """(n,) the margin of each class: the distance of the value from the threshold, or between the two
+        largest values."""
         if self.outputs.shape[1] == 1:
             return np.asarray(np.abs(values[:, 0] - self.threshold))
         first_two = np.sort(values, axis=1)[:, -2:]

@@ -1,7 +1,7 @@
 """The check of a solution: is it feasible, and are its outputs the predictors' answers?
 
-The check uses plain numpy on the user's arrays and the user's own predictors. No code is shared with a
-solver, an engine or a method, so that no mistake there can hide here.
+The check uses plain numpy on the user's arrays and the user's own predictors. The check shares no code with
+solvers, engines and methods, so that their mistakes cannot affect the check.
 
 **"Its outputs are what your predictor says"** means: each output variable equals the answer of the
 predictor, as its owner deploys it, for that sample in one batch of all samples of its block, on this
@@ -68,9 +68,9 @@ class Violation:
     precision: Worst = NOTHING
     """Relative distance between the predictor as deployed and its float64 copy; reported, never a failure."""
     rounding: Worst = NOTHING
-    """By how much a constraint or bound may be violated if the samples are evaluated one by one, in other
-    batches, on another processor or in float64, because predictors round (1 for a class that may change).
-    Reported, never a failure."""
+    """The largest possible violation of a constraint or bound if the samples are evaluated one by one, in
+    other batches, on another processor or in float64, because predictors round (1 for a class that may
+    change). Reported, never a failure."""
 
     @property
     def worst(self) -> Worst:
@@ -80,7 +80,7 @@ class Violation:
 
     @property
     def missed(self) -> str:
-        """What is violated most, and by how much; "nothing" if that is 0."""
+        """The most violated item with the size of its violation; "nothing" if the violation is 0."""
         words = {
             "rows": "constraint ",
             "bounds": "the bounds of ",
@@ -168,7 +168,7 @@ class Checker:
         self, x: FloatArray, *, one_by_one: bool = False, answers: list[FloatArray] | None = None
     ) -> Violation:
         """The violation of `x`; `one_by_one` also evaluates every sample alone. `answers` are the
-        predictors' answers to it, block by block in one batch each, if known."""
+        predictors' answers at `x`, one batch for each block, if known."""
         program = self._problem.stated
         if x.shape != (program.n_columns,):
             raise ModelError(f"x has shape {x.shape}, expected ({program.n_columns},).")

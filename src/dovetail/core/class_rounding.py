@@ -1,4 +1,5 @@
-"""Which classes a rounding network may give: by how much the losing logit may still win.
+"""The classes that a network may give because of rounding: by how much a smaller logit may be rounded above a
+larger one.
 
 In exact arithmetic tanh, a sigmoid or a softmax is strictly increasing and changes no class. In floating
 point an activation has ties where it is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied

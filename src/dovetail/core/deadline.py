@@ -1,7 +1,7 @@
 """The end of the running solve, for computations that have no budget.
 
 A batch of bounds is a hundred short steps of torch or numpy, which may take seconds on a busy machine. Each
-step calls `require_time`; when the solve should have ended, `OutOfTime` leaves the whole batch. Outside the
+step calls `require_time`; when the solve should have ended, `OutOfTime` ends the whole batch. Outside the
 search of a solve, and in other threads, the call does nothing: a check or a certificate is always finished.
 """
 

@@ -1,4 +1,4 @@
-"""What a predictor states about itself, beside its answers and gradients."""
+"""The properties that a predictor declares, in addition to its answers and gradients."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Description:
     is_classifier: bool = False
     """Whether the predictor was trained as a classifier, so that classes are the default."""
     is_multilabel: bool = False
-    """Whether each output is a class of its own, so that the largest output means nothing."""
+    """Whether each output is a separate class, so that the index of the largest output has no meaning."""
     gives_class_number: bool = False
     """Whether its single output is the number of a class, which is used unchanged when classes are asked
     for."""
@@ -67,10 +67,10 @@ class Description:
 
     layers: Callable[[], tuple[Layer, ...]] | None = field(default=None, compare=False)
     """A function that returns its layers, first to last, for methods that write networks out. It raises an
-    `UnsupportedError` that names the part that is no such layer."""
+    `UnsupportedError` that names the first unsupported part."""
     program: Callable[[int], Program] | None = field(default=None, compare=False)
-    """A function that returns its program for one row of so many features: every operation, how it was
-    recognised, and the arithmetic it is computed in. Bounds of networks use it. It raises an
+    """A function that returns the program for one row with the given number of features: every operation,
+    how it was recognised, and the arithmetic it is computed in. Bounds of networks use it. It raises an
     `UnsupportedError` that names an operation without bounds."""
 
     quadratic: Callable[[int], tuple[QuadraticFunction, ...]] | None = field(default=None, compare=False)
@@ -102,7 +102,7 @@ class Description:
         return ROUNDING.get(self.narrowest_dtype, max(ROUNDING.values()))
 
     def layers_if_known(self) -> tuple[Layer, ...] | None:
-        """The layers, or None if a part is no such layer."""
+        """The layers, or None if a part is not a supported layer."""
         try:
             return self.layers() if self.layers is not None else None
         except UnsupportedError:

@@ -1,6 +1,6 @@
-"""The errors that a user can meet; each is also an instance of the built-in error that it resembles.
+"""The errors that users may get; each class is also derived from the most similar built-in error.
 
-Every message names the item at fault and what to do about it. Infeasible and unbounded problems are statuses
+Every message names the invalid item and the remedy. Infeasible and unbounded problems are statuses
 of a result, never errors.
 """
 

@@ -47,8 +47,8 @@ class FamilyRow:
     In `rows` of a template it is one constraint per block. In `coupling` it is one constraint over all
     blocks, and may contain variables of the surrounding `Mip`. Coefficients and limits are numbers or arrays
     as in `Family`; limits of a coupling constraint, and coefficients of variables of the `Mip`, are numbers
-    or (k,). Over families of k variables there are k constraints, one per variable (families of one variable
-    are in all of them); `summed` adds the k variables up in one constraint.
+    or (k,). Over families of k variables there are k constraints, one per variable (a family of one variable
+    takes part in each of them); `summed` adds the k variables up in one constraint.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(sense="max")

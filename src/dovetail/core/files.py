@@ -33,8 +33,8 @@ class FileLimits:
     bytes: int | None = None
     """Size of the file, unpacked, with the files that it refers to."""
     elements: int | None = None
-    """Of a model: words and numbers (a row or column counts for sixteen). Of a network: numbers computed in
-    one pass over a few samples."""
+    """In a model file: words and numbers (a row or column counts for sixteen). In a network file: numbers
+    computed in one pass over a few samples."""
     seconds: float | None = None
     """Time for reading; may be infinite."""
 

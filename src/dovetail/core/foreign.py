@@ -128,8 +128,8 @@ NUMBER = -1
 
 @dataclass(frozen=True, eq=False)
 class Slack:
-    """A variable that the tool made for a row and that the `Mip` leaves out. Its value is constant +
-    coefficients'x, at least `at_least`."""
+    """A slack variable that the tool created for a row, and that is not a column of the `Mip`. Its value
+    is constant + coefficients'x, at least `at_least`."""
 
     key: Hashable
     name: str
@@ -146,7 +146,7 @@ class Slack:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A model as it was when it was read; `keys[j]` identifies column j in its tool. Columns after those are
+    """A snapshot of a model; `keys[j]` identifies column j in its tool. Columns after those are
     auxiliary (see `core/special_constraints.py`) and unknown to the tool."""
 
     mip: Mip
@@ -183,7 +183,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The solution of a solve, as far as a model can take it."""
+    """The solution of a solve in the form that a model can store."""
 
     x: FloatArray | None
     """A value for every column that was read, and possibly more after them; None without a solution."""
@@ -230,7 +230,7 @@ class ForeignModel(ABC):
 
     @abstractmethod
     def watch(self, ties: Ties) -> None:
-        """From now on the tool asks `ties` before it solves this model, and reports copies."""
+        """From now on the tool calls `ties` before it solves this model, and when it copies the model."""
 
     @abstractmethod
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
@@ -245,7 +245,7 @@ class ForeignModel(ABC):
     def load(self, reading: Reading, answer: Answer) -> None:
         """Make the model's own ways of reading a solution return this one; the program stays unchanged.
         Variables removed since are left out. Without a solution an earlier one is withdrawn if the tool
-        allows it. A `ModelError` says what the tool refuses."""
+        allows it. A `ModelError` names the values that the tool refuses."""
 
     def no_variable(self, item: Any) -> ModelError:
         """The error for an item that is no variable of this model."""
@@ -273,7 +273,7 @@ class ForeignModel(ABC):
         return False
 
     def like(self, given: Any, values: FloatArray) -> Any:
-        """Values in a container like the given one, of which `unpack` found as many variables."""
+        """Values in a container of the same form; `unpack` found one variable for each value."""
         return like(given, values)
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
@@ -314,7 +314,7 @@ def locate(model: ForeignModel, reading: Reading, what: str, entries: ObjectArra
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where a problem came from: a foreign model, as it was read."""
+    """The model of another tool from which a problem was read, with the reading."""
 
     model: ForeignModel
     reading: Reading

@@ -287,7 +287,7 @@ class Mip:
 
     @cached_property
     def _minimised(self) -> Mip:
-        """Made once, because every search and proof asks for it."""
+        """Computed once, because every search and proof needs the program in this form."""
         return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
 
 

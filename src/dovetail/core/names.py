@@ -1,4 +1,4 @@
-"""Names of columns and rows, and the order of features as far as names show it."""
+"""Names of columns and rows, and checks of the order of features by name."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def require_number(
     at_least: float | None = None,
     below: float = float("inf"),
 ) -> None:
-    """Refuse what is no number, what is not finite, and numbers outside the range."""
+    """Refuse values that are not finite numbers within the range."""
     fine = isinstance(value, Real) and not isinstance(value, bool)
     if fine:
         number = float(value)  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def time_limit_of(seconds: object) -> float:
 
 
 def require_count(what: str, value: object, *, at_least: int) -> None:
-    """Refuse what is no whole number, and numbers that are too small."""
+    """Refuse values that are not integers, and integers below the minimum."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
         raise OptionError(f"{what} is {value!r}; give a whole number, at least {at_least}.")
 

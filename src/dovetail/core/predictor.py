@@ -2,7 +2,7 @@
 
 A *predictor* maps rows of features to rows of outputs. `predict` is the reference: the object as its owner
 deploys it, in its own dtype. `snapshot` is the same map in float64 for gradients, with parameters copied and
-frozen, so that a solve never changes the owner's object. `describe` says what is known about it. The methods
+frozen, so that a solve never changes the owner's object. `describe` returns its known properties. The methods
 may be called in any order, any number of times.
 
     >>> import numpy as np
@@ -103,8 +103,8 @@ def register_predictor(recognises: type | Recogniser, build: Builder) -> None:
 
     `recognises` is the class, or a function that returns True for its objects and False for all others.
     `build(obj)` returns something that dovetail takes: a `torch.nn.Module`, a function f(X) -> Y of numpy
-    batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. The last registration is asked
-    first, before the predictors that dovetail knows.
+    batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. The last registration has
+    precedence, also over the predictors that dovetail knows.
 
     >>> import dovetail as dt
     >>> class Recipe:

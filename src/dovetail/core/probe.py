@@ -276,8 +276,8 @@ def _threshold(name: str, description: Description, values: FloatArray) -> float
 
 
 def class_threshold(description: Description, values: FloatArray) -> float | None:
-    """The value from which on the class is 1; None if values could be probabilities or logits. Classifiers
-    give a tie to the first class, and in trees whole leaves are ties."""
+    """The value from which on the class is 1; None if values could be probabilities or logits. In a tie
+    classifiers choose the first class; in tree ensembles all points of a leaf may be tied."""
     if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
         return None
     if not description.ends_in_sigmoid:
@@ -286,7 +286,7 @@ def class_threshold(description: Description, values: FloatArray) -> float | Non
 
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
-    """Whether a block's predictor computes what its layers say (a hook may change that)."""
+    """Whether a block's predictor gives the same values as its layers (a hook may change the values)."""
     return not difference(mip, block, lambda X: evaluate(layers, X))
 
 

@@ -415,8 +415,8 @@ def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) 
 
 
 def _levels(source: IntArray, reader: IntArray, count: int) -> IntArray:
-    """(count,) the length of the longest chain of predictors that leads to each sample; -1 on a cycle and
-    after it."""
+    """(count,) the length of the longest chain of predictors that leads to each sample; -1 for samples on
+    a cycle or after a cycle."""
     waiting = np.bincount(reader, minlength=count)
     order = np.argsort(source, kind="stable")
     readers = reader[order]

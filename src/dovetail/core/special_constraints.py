@@ -1,10 +1,10 @@
 """Constraints of modelling tools other than linear ones, written with auxiliary columns, rows and
 indicators.
 
-Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools get one form
-here. A row that a binary switches on is an `Indicator`: its big M is computed when all rows are known, and a
-row without a finite M becomes a block (`reformulations/indicators.py`). Auxiliary columns come after the
-model's own, and no tool sees them.
+Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools are converted
+to the same rows. A row that a binary switches on is an `Indicator`: its big M is computed when all rows are
+known, and a row without a finite M becomes a block (`reformulations/indicators.py`). Auxiliary columns come
+after the model's own, and no tool sees them.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class RowPart(ABC):
 
     @abstractmethod
     def entries(self) -> Iterator[FloatArray]:
-        """All coefficients; a coefficient shared by many rows may come once."""
+        """All coefficients; a coefficient shared by many rows may be returned once."""
 
     @abstractmethod
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:

@@ -115,7 +115,7 @@ class Table(Mapping[str, Part], Generic[Made]):
         return loaded
 
     def make(self, name: str) -> Made:
-        """The part of that name, with the options that the name stands for."""
+        """The part with this name, and with the options that belong to the name."""
         return self.load(name)()
 
     def recognised(self, foreign: object) -> str | None:

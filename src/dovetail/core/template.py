@@ -54,7 +54,7 @@ class Template:
         return self.count * sum(family.width for family in self.families.values())
 
     def __getitem__(self, families: str | tuple[str, ...]) -> FamilyColumns:
-        """The columns of a family, or of several side by side: what predictors and `Result.value` take."""
+        """The columns of a family, or of several side by side: accepted by predictors and `Result.value`."""
         names = families if isinstance(families, tuple) else (families,)
         for name in names:
             if name not in self.families:

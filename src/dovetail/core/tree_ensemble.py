@@ -39,12 +39,13 @@ trees of depth 4, 20,000 rows: 0.031 CPU s, 0.085 from level to level.)"""
 @dataclass(frozen=True, eq=False)
 class _Exits:
     """Leaves of small trees by bits (Lucchese et al., QuickScorer, 2015): a split that a row passes to the
-    right rules out the leaves on its left; the first leaf that is left is the row's."""
+    right rules out the leaves on its left; the first remaining leaf is the one that the row reaches."""
 
     cuts: list[FloatArray]
-    """Of each feature."""
+    """(cuts,) the sorted thresholds of each feature."""
     left: list[BitArray]
-    """Of each feature, (cuts + 1, trees): the leaves that are left above so many cuts."""
+    """(cuts + 1, trees) for each feature: the remaining leaves of a row whose value is above the given
+    number of cuts."""
     leaf: IntArray
     """(trees, leaves) nodes, from left to right."""
 

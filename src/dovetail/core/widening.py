@@ -1,4 +1,4 @@
-"""By how much limits would have to be widened to admit a point."""
+"""The smallest changes of limits that make a point feasible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Widening:
 
     @property
     def amount(self) -> float:
-        """By how much the limit changes."""
+        """The change of the limit."""
         return abs(self.needed - self.limit)
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ ELSEWHERE = {
     "mipgap": "gap",
     "mip_gap": "gap",
 }
-"""Option names of other solvers, and the name here."""
+"""Option names of other solvers, and dovetail's names for the same options."""
 MOST_WORDS = 20_000
 """Maximal number of words to compare, so that an error does not take seconds."""
 

@@ -1,4 +1,4 @@
-"""A model at one moment, as the problem that it and its attachments state."""
+"""A snapshot of a model with its attachments, as a problem."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger("dovetail")
 
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
-    """A model during one solve: its problem, and the way back to the model."""
+    """A model during one solve: its problem, and the data for writing solutions back to the model."""
 
     problem: Problem
     origin: Origin | None = None

@@ -5,9 +5,9 @@ effects only: new variables get their index, and values of an earlier solution a
 therefore does not update the model.
 
 `load_point` hands a point to the model: it fixes all variables, solves once and restores the bounds, because
-gurobipy has no other way to a solution that its attributes show. The restored bounds are pending changes like
-all changes of gurobipy: the next `update` or `optimize` applies them and discards the values. A restricted
-licence solves no model of more than 2,000 variables, or of 200 with quadratic terms.
+gurobipy offers no other way to set the solution in its attributes. The restored bounds are pending changes
+like all changes of gurobipy: the next `update` or `optimize` applies them and discards the values. A
+restricted licence solves no model of more than 2,000 variables, or of 200 with quadratic terms.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class HighsModel(ForeignModel):
         if answer.x is None:
             self._model.clearSolver()
             return
-        values = np.zeros(self._model.getNumCol())  # columns that were added later are 0 and cost nothing
+        values = np.zeros(self._model.getNumCol())  # columns that were added later are 0 and have no cost
         values[: reading.mip.n_columns] = answer.x[: reading.mip.n_columns]
         solution = highspy.HighsSolution()
         solution.col_value = values.tolist()

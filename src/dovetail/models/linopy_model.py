@@ -290,7 +290,7 @@ def load_answer(model: Any, reading: Reading, answer: Answer) -> None:
     if answer.x is None:
         model.status = "warning"
         model.termination_condition = WITHOUT_POINT.get(answer.status, "other")
-        model.objective._value = None  # which has no other way to be taken back
+        model.objective._value = None  # the only way to remove an earlier solution
         return
     for _, variable in model.variables.items():
         labels = variable.labels

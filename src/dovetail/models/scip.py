@@ -329,8 +329,8 @@ class ScipColumns:
     def find(self, model: Any, variables: list[Any]) -> tuple[IntArray, BoolArray]:
         """The columns of variables in constraints, REMOVED for removed ones, and which of them are negated.
 
-        A negated variable stands for 1 - x. PySCIPOpt does not say which x; but a point in which every
-        binary column j has the value j + 1 does, for there it has the value -j.
+        A negated variable stands for 1 - x. PySCIPOpt does not return x; but at a point in which every binary
+        column j has the value j + 1 the negated variable has the value -j, which identifies x.
         """
         column = np.array([self.place.get(variable.ptr(), REMOVED) for variable in variables], dtype=np.int64)
         negated = np.zeros(column.size, dtype=bool)
