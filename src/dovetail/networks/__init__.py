@@ -1,1 +1,2 @@
-"""What a network computes: one program of operations, and what follows from it."""
+"""Networks as programs of operations, and the properties that follow: values, ranges, rounding errors and
+graphs."""

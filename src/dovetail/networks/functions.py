@@ -2,8 +2,8 @@
 
 A new function is one entry here, its bend for the checker (`certificates/checker/planes.py`), and its kernel
 for ONNX (`predictors/onnx/operators/elementwise.py`) where there is none yet. Value and derivative are
-written once, for numpy and for torch. Everything else follows: between two bends the slope only rises or only
-falls, so that slopes are extreme at the ends of an interval and at the bends inside it, and
+written once, for numpy and for torch. Everything else follows: between two inflection points the slope is
+monotone, so that slopes are extreme at the ends of an interval and at the bends inside it, and
 `bounds/planes/relaxation.py` finds lines below and above the function in the same way.
 
 A function has one slope at every point (of all but ReLU this is used). Functions with kinks or straight
@@ -74,7 +74,7 @@ class ScalarFunction:
     """torch's operation, if it has another name."""
     gate: tuple[str, ...] | None = None
     """If the function is its argument times functions of the argument, one after the other: these functions.
-    Exporters write it as a product; the function itself has tighter lines."""
+    Exporters write the function as a product; linear bounds of the function itself are tighter."""
     layer: str = ""
     """The class of `torch.nn` for exactly this function, if layers are written out with it; Keras uses our
     name, and ONNX the name of the class. Libraries compute it to a few units in the last place."""

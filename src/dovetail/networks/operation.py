@@ -50,7 +50,7 @@ class Operation(ABC):
         """The operation as steps with planes."""
 
     def parts(self) -> Iterator[str | np.ndarray]:
-        """Everything that defines it, as names and arrays."""
+        """All names and arrays that define the operation."""
         yield type(self).__name__
         for one in fields(self):
             value = getattr(self, one.name)

@@ -56,7 +56,7 @@ class Program:
     convolves: bool
     """Whether there are convolutions, which libraries compute by their own algorithms."""
     arithmetic: Arithmetic | None = None
-    """The arithmetic of the program; None if not known, and then nothing can be proved about its values."""
+    """The arithmetic of the program; None if unknown; then no bound of its values can be proved."""
     provenance: Provenance = "trace"
     """How the program was obtained."""
 
@@ -88,8 +88,8 @@ class Program:
         """For each output, with inputs between (n, d) bounds: its bounds, and the largest error of the
         network.
 
-        Equal bounds give the error at a point. Infinity if no bound is known: too long a sum for the format,
-        or numbers beyond it.
+        Equal bounds give the error at a point. Infinity if no bound is known: if a sum is too long for the
+        format, or numbers exceed its range.
         """
         some = list(pieces(len(lower), 3 * self.count, times=AT_ONCE)) or [slice(0, 0)]
         found = [self._errors(arithmetic, lower[part], upper[part]) for part in some]
@@ -244,7 +244,7 @@ class Recording:
         return self.add(Softmax(read, logarithm), read=read)
 
     def normalised(self, read: IntArray, eps: float) -> IntArray:
-        """Of each row, row after row."""
+        """Normalise each row, one row after the other."""
         return self.add(Normalised(read, eps), read=read)
 
     def add(self, one: Operation, read: IntArray | None = None) -> IntArray:

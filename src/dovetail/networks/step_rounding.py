@@ -4,7 +4,8 @@ step.
 `Program.errors` passes errors on from operation to operation by the largest possible weights, which adds up
 to whole logits for a float32 network of six layers. A bound that follows the network backwards knows the
 effect of each step's own error on the outputs: hardly more than the network's slopes, since neurons with a
-fixed sign pass errors on or stop them. So here each step states its own error, and no error is passed on:
+fixed sign pass errors on or stop them. Therefore each step has its own error, without the errors of earlier
+steps:
 
     affine         |computed - exact|  <=  rate (|W| |v| + |b|) + more      v as computed before
     function                           <=  more

@@ -3,10 +3,11 @@
     min  objective(u) - mu * sum log(slack)        slack: distance to each finite bound and each row
 
 for mu = mu0, 0.1 mu0, ... : Newton steps by conjugate gradients (five of them), shortened so that every point
-stays strictly inside. Idea: many rows on the network's outputs cost a projection dearly but a barrier little.
-Advice: keep the default of `mu`. Weakness: slower than projected gradient if there is only a box; needs an
-interior, so equality rows are refused by name; the set is not convex, so the search for a first interior
-point may fail on a feasible set: those samples use projected gradient instead, and the answer reports it.
+stays strictly inside. Idea: many rows on the network's outputs make a projection expensive, but not a
+barrier. Advice: keep the default of `mu`. Weakness: slower than projected gradient if there is only a box;
+needs an interior, so equality rows are refused by name; the set is not convex, so the search for a first
+interior point may fail on a feasible set: those samples use projected gradient instead, and the answer
+reports it.
 
 Curvature is exact where the network is smooth, through second derivatives of the whole objective.
 A ReLU network has none: only the Gauss-Newton part is used there.
@@ -252,7 +253,7 @@ the size of mu."""
 
 def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
     """One L-BFGS-B run at one mu over all samples together, with the box as bounds and barriers for rows."""
-    from scipy.optimize import minimize  # takes half a second, and most solves never come here
+    from scipy.optimize import minimize  # the import takes half a second, and most solves do not need it
 
     block = barrier.block
     shape, device = u.shape, u.device

@@ -8,10 +8,9 @@ block's scale (box widths by default), so that `lr` means the same on raw and st
 Advice: lr 0.005 to 0.02, steps 10 to 50. Weakness: with a constant step Adam circles the minimum at
 a distance of about lr (25 steps at 0.01 stop 2e-3 to 5e-3 from the minimum even of a quadratic),
 so a tolerance of 1e-4 is rarely met: `decay` lets the steps shrink, `keep_best` returns the best
-iterate of each sample rather than the last, and `state="kept"` has Adam go on where it was in the iteration
-before, so that its steps are as small as its gradients have become.
-Cost: one forward and one backward pass per step, plus a Jacobian per projection round where the
-block has rows on its outputs.
+iterate of each sample rather than the last, and `state="kept"` lets Adam continue with the state of the
+previous iteration, so that its steps shrink with its gradients. Cost: one forward and one backward pass per
+step, plus a Jacobian per projection round where the block has rows on its outputs.
 
 Back into the feasible set: the box, and rows on a sample's own inputs and network values.
 
@@ -98,7 +97,7 @@ def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> 
     values, slopes = values_and_jacobian(block, u)
     residual = excess(rows, u, values)
     J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
-    J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer
+    J = J * (residual != 0.0).unsqueeze(2)  # satisfied rows do not affect the step
     step = _shortest_step(block, u, J, residual) * block.scale
     best_u, best_worst = u.clone(), worst.clone()
     waiting = worst > ROW_TOLERANCE
@@ -163,7 +162,8 @@ def values_and_jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]
 
 
 LAST_STEP = 0.02
-"""With `decay`, the last step relative to the first: with lr 0.01 twice the usual tolerance of 1e-4."""
+"""With `decay`, the last step relative to the first: with lr 0.01 the last step is twice the default
+tolerance of 1e-4."""
 NO_VIOLATION = 1e-7
 """Smaller violations do not count when points are compared: the check accepts ten times as much."""
 

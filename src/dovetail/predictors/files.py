@@ -3,7 +3,7 @@
 
 A pickle is a program: reading a pickle runs it. `.pt` files are read only with torch's loader for plain
 tensors, without a fallback. Pickles, joblib files, TorchScript and `.pt2` archives are read only with
-`trust=True`, which states that the file is as trustworthy as one's own code.
+`trust=True`, which declares that the file is as trustworthy as the user's own code.
 """
 
 from __future__ import annotations

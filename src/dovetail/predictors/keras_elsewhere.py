@@ -2,7 +2,7 @@
 
 The model answers by its own `predict`. A gradient cannot be followed through another library; but a sequence
 of Dense layers and common activations is written once more in torch, compared with the model, and has
-gradients and layers like any network. Of all others gradients are differences.
+gradients and layers like any network. Gradients of all other models are differences.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class KerasElsewhere:
         return self._function().snapshot(device) if copied is None else copied.snapshot(device)
 
     def describe(self, X: FloatArray) -> Description:
-        """The description of the copy. Rounding in other libraries is not known, so nothing is claimed about
-        it."""
+        """The description of the copy. The rounding of other libraries is unknown, so no bound of it is
+        claimed."""
         dtype = str(getattr(self._model, "compute_dtype", None) or "float32")
         dtype = "float32" if dtype == "float64" else dtype  # inputs may be cast on the way
         copied = self._copied()

@@ -17,7 +17,8 @@ DEVICES = r"[\s\S]*Falling back to prediction using DMatrix"
 _lock = threading.Lock()
 """Held while filters are changed, because Python shares them between threads."""
 _within: dict[str, int] = {}
-"""By message, the number of active uses; the first one silences it, the last one restores it."""
+"""The number of active uses by message; the first use suppresses the warning, and the end of the last use
+restores it."""
 
 
 @contextmanager

@@ -4,9 +4,9 @@ A file may come from a stranger. Reading runs no code, and a damaged file ends i
 only file that imports `onnx`.
 
 A file is measured before it is parsed: two bytes can be an empty message, which takes a hundred once parsed,
-and a list of small whole numbers takes thirty times its size on the way to an array. Only the bytes of
-weights keep their size in memory. So the file is walked once without the weights, and the rest may not be
-large.
+and a list of small whole numbers takes thirty times its size while it is converted to an array. Only the
+bytes of weights keep their size in memory. So the file is walked once without the weights, and the rest may
+not be large.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ class NodeReader:
             return tuple(value.decode() for value in proto.strings)
         if proto.type == kinds.TENSOR:
             return self._weights.tensor(proto.t, label)
-        return f"an attribute of kind {proto.type}"  # a subgraph, say: the operator is refused by name
+        return f"an attribute of kind {proto.type}"  # for example a subgraph: the operator is refused by name
 
 
 def require_text(*words: Any) -> None:

@@ -145,8 +145,8 @@ class OnnxModule(nn.Module):
     """A graph as a torch module from (n, features) to (n, outputs).
 
     Float constants are buffers, so that copies and conversions take them along. Two more buffers show the
-    precision in use: that of the input, and the narrowest, which tells the file as it is from a copy in
-    another precision. In a converted copy every cast to a float type goes to the copy's type.
+    precision in use: that of the input, and the narrowest, which distinguishes the original file from a copy
+    in another precision. In a converted copy every cast to a float type goes to the copy's type.
     """
 
     precision: Tensor

@@ -35,7 +35,8 @@ class OnnxNode:
     attributes: dict[str, Attribute]
     domain: str = ""
     narrowest_dtype: torch.dtype = torch.float32
-    """The narrowest float type of the file, which tells a copy in another precision from the original."""
+    """The narrowest float type of the file, which distinguishes a copy in another precision from the
+    original."""
     asked: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:

@@ -82,7 +82,8 @@ def _cuts_as_float64(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> Floa
 
 
 def _read_older_form(node: OnnxNode, dtype: Dtype) -> Read:
-    """The older form: nodes and leaves by numbers of their trees; values of leaves in a list of their own."""
+    """The older form: nodes and leaves are identified by tree and number; values of leaves are in a
+    separate list."""
     classes = node.operator == "TreeEnsembleClassifier"
     part = "class" if classes else "target"
     outputs = _class_count(node) if classes else node.integer("n_targets", 1)

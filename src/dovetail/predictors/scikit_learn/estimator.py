@@ -156,7 +156,7 @@ def changed(estimator: Any) -> str:
 
 
 def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """All learned arrays."""
+    """All arrays that were learned in training."""
     for part in all_parts(estimator):
         for value in vars(part).values():
             for one in value if isinstance(value, list) else [value]:

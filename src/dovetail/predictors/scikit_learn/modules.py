@@ -23,12 +23,12 @@ def dense(weight: Any, bias: Any) -> nn.Linear:
 
 
 def scale(by: Any) -> nn.Linear:
-    """Each value times a factor of its own."""
+    """Multiply each value by its own factor."""
     return dense(np.diag(by), 0.0)
 
 
 def shift(by: Any) -> nn.Linear:
-    """Each value plus a summand of its own."""
+    """Add its own constant to each value."""
     return dense(np.eye(len(by)), by)
 
 

@@ -1,9 +1,8 @@
 """A trained scikit-learn estimator rewritten as torch modules, class by class.
 
-To support another class of scikit-learn, add one function and one line in a table here: the function gives
-the class's `transform` (any step of a pipeline but the last) or its prediction. Estimators made of
-estimators (one for each output, in a chain, averaged, stacked) use the modules of the estimators inside
-them.
+To support another class of scikit-learn, add one function and one line in a table here: the function returns
+the class's `transform` (any step of a pipeline but the last) or its prediction. Estimators made of estimators
+(one for each output, in a chain, averaged, stacked) use the modules of the estimators inside them.
 
 Support vector machines of several classes are decided by one vote of each pair of classes. A tie goes to the
 first class, unless `break_ties` is set: then to the class with the larger sum of decisions, as in

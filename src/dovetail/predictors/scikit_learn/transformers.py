@@ -7,8 +7,8 @@ scikit-learn's encoders of categories, over features that are whole numbers.
 
 A feature whose categories are numbers holds the number itself; one whose categories are strings holds the
 place of its category in the encoder's own list (`categories_`, sorted unless its owner gave it). At whole
-numbers the network is exact. Between them, where no answer counts, it goes straight from one to the next, so
-that a search has a slope to follow.
+numbers the network is exact. Between whole numbers, where answers have no meaning, the network is
+interpolated linearly, so that searches have a gradient.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _numbers(encoder: Any, categories: Any) -> FloatArray:
     if not is_numeric(categories):
         return np.arange(len(categories), dtype=np.float64)
     values = np.asarray(categories, dtype=np.float64)
-    if not np.array_equal(values, np.round(values)):  # NaN and infinity, too
+    if not np.array_equal(values, np.round(values)):  # NaN and infinity are numbers as well
         raise _unsupported_encoder(encoder, "categories that are no whole numbers")
     return values
 

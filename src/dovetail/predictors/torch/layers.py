@@ -4,7 +4,7 @@ Bounds and proofs rest on these layers, so a few points at which both agree are 
 
 - if every part of it is of exactly a class of torch's own whose code is torch's own: no subclass (which a
   parametrisation makes, too), no forward put on the instance or the class, no hook on it or on all modules.
-  What runs is then torch's code alone, and takes the same way for every input;
+  Then only torch's own code runs, and the same operations for every input;
 - and if its graph agrees: the operations that torch carries out on a batch are these layers, in this order,
   on these very parameters.
 """
@@ -43,7 +43,8 @@ HARMLESS = frozenset(
      "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__",
      "__constants__", "__abstractmethods__", "_abc_impl")
 )  # fmt: skip
-"""What a class derived from nn.Sequential may define: how it is built, not what it computes."""
+"""Names that a class derived from nn.Sequential may define: they affect its construction, not its
+computation."""
 
 
 def _functions_of(cls: type) -> dict[str, Any]:
@@ -172,8 +173,8 @@ SHOWN = 3
 
 
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A dispatch mode that torch's compiler does not know, because telling it would import it (two
-    seconds)."""
+    """A dispatch mode that torch's compiler does not know, because registering it would import the
+    compiler (two seconds)."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

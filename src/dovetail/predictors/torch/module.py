@@ -59,7 +59,7 @@ def _import_dispatch() -> None:
     """Torch imports sympy and its own distributed tensors when it first meets a traced one.
 
     These imports take up to ten seconds on a busy machine, and no check of the clock interrupts them. The
-    time of mpmath, a small part of them, tells how long the rest will take.
+    import time of mpmath, a small part of the whole, predicts the time of the other imports.
     """
     if "torch.distributed.tensor" in sys.modules or not torch.distributed.is_available():
         return
@@ -278,7 +278,7 @@ class TorchPredictor:
         try:
             copied, outputs = first_that_runs(self.name, self._copies("cpu"), rows)
         except PredictorError:
-            self.predict(X)  # a failure that the owner would see, too, is reported as that failure
+            self.predict(X)  # a failure that the owner's own call would raise is reported unchanged
             raise
         self._mode = copied.mode
         return outputs
@@ -401,8 +401,8 @@ def program_arithmetic(
 
 def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
     """Why convolutions or recurrent layers may be coarser than sums of products; empty otherwise. On a GPU
-    cuDNN uses transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a CPU; oneDNN,
-    which is asked before, multiplies out."""
+    cuDNN may use transforms (Winograd, Fourier) and TF32, and NNPACK may do so on a CPU; oneDNN, which has
+    precedence, computes plain products."""
     if device == "cuda":
         return "cuDNN computes whole layers by algorithms of its own" if convolves or recurrent else ""
     if convolves and torch._C._get_nnpack_enabled() and not torch._C._get_mkldnn_enabled():

@@ -401,7 +401,7 @@ def _by_unit_vectors(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 def _batch_norm(
     func: Any, tensor: Traced, weight: Any, bias: Any, mean: Any, variance: Any, *options: Any
 ) -> tuple[Any, ...]:
-    """Batch normalisation after training, with the learned statistics. The mean that is taken off is rounded,
+    """Batch normalisation after training, with the learned statistics. The subtracted mean is rounded,
     too."""
     training, eps = (False, options[-1]) if len(options) == 2 else (options[0], options[-1])
     if training or mean is None:

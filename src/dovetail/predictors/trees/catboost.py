@@ -172,7 +172,7 @@ def _nested_tree(tree: Any, places: FeaturePlaces, scores: int) -> ReadTree:
 
 
 def numbers_of(hashed: int) -> tuple[int, ...]:
-    """The categories that a split by one category means; none if the category is no such number."""
+    """The numbers whose hash is that of the split's category; empty if the category is not a small number."""
     return _category_hashes().get(hashed & 0xFFFFFFFF, ())
 
 

@@ -42,7 +42,7 @@ class WrittenTrees(TreePredictor):
         return self._ensemble
 
     def answer(self, X: FloatArray) -> FloatArray:
-        """In the library's own arithmetic, tree by tree; of two classes, both."""
+        """The answers in the library's own arithmetic, tree by tree; both columns for two classes."""
         return self._both_shares(self._summed.values(X))
 
 

@@ -30,8 +30,8 @@ from dovetail.predictors.trees.predictor import TreePredictor
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""
 CATEGORICAL, DEFAULT_LEFT, MISSING, ZERO_IS_MISSING = 1, 2, 12, 4
-"""Bits of a split's decision type: whether it is by a set, where missing values go, the two bits for the kind
-of missing value, and one value of these."""
+"""Bits of a split's decision type: whether it is a categorical split, whether missing values go left, and
+the two bits for the kind of missing value with one of their values."""
 
 OBJECTIVES: dict[str, Link] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),

@@ -125,7 +125,7 @@ def _bagging(estimator: Any) -> TreeEnsemble:
 
 
 def _isolation(estimator: Any) -> TreeEnsemble:
-    """score = -2^(-mean way to a leaf / usual way): the shorter the way, the more of an outlier."""
+    """score = -2^(-mean way to a leaf / usual way): shorter paths mean stronger outliers."""
     usual = float(_usual_way(np.array([estimator._max_samples]))[0])
     if usual == 0.0:
         raise UnsupportedError("IsolationForest of single samples tells nothing apart.")
