@@ -47,8 +47,8 @@ GROW, SHRINK = 2.0, 0.5
 """Growth factor (Nocedal and Wright's 2), and shrinking factor (half instead of a quarter, because the line
 search tries shorter steps)."""
 SHRINK_BUNDLED, SOME_CUTS = 0.35, 3
-"""Shrinking factor after a rejected step if the bundle has at least this many cuts, because the model cannot
-improve in this region."""
+"""Shrinking factor after a rejected step if the bundle has at least this many cuts, because the model
+cannot improve within this trust region."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 1.0, 1e-6
 """In widths of the inputs: the whole box, and steps too small for the check."""
 ESCAPE = 3.0
@@ -326,7 +326,8 @@ class Bundle:
 MIP_SECONDS = 2.5
 """Time limit of one outer step: the best point found for a linear model is as good as its optimum."""
 SMALLEST_OUTER_RADIUS, SHRINK_OUTER = 1e-2, 0.4
-"""An outer step without progress shrinks the region; below the first radius inner descents see as much."""
+"""An outer step without progress shrinks the region; below the first radius inner descents examine the
+same region."""
 INNER_RADIUS = 0.2
 """The largest first radius of an inner descent, because the outer step has made the long move."""
 BOX_RADIUS = 0.1
@@ -393,7 +394,7 @@ class MixedIntegerDescent:
         """Where a descent from `z` with integers relaxed ends; the check may find integers that fit it.
 
         The integers of a linear model give its inputs exactly the room that they need; if a network requires
-        more, each change costs an outer step. In this step the inputs are moved first. A relaxed class has no
+        more, each change costs an outer step. The first step moves the inputs. A relaxed class has no
         information, so that without other integers `z` is returned unchanged.
         """
         choices = self._scaled.free_integers.copy()
@@ -446,7 +447,7 @@ class MixedIntegerDescent:
 
 
 def _better(inner: Iterate, best: Iterate) -> bool:
-    """A feasible iterate beats any other; among equals the merit must fall."""
+    """A feasible iterate is better than an infeasible one; otherwise the merit decides."""
     if inner.feasible != best.feasible:
         return inner.feasible
     return inner.merit < best.merit - DECREASE * (1.0 + abs(best.merit))

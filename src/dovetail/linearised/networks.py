@@ -177,7 +177,7 @@ class Networks:
 
     def linearise(self, z: FloatArray, *, secants: bool = False) -> Linearisation:
         """Values and slopes at `z`. With `secants`, the slope along an integer column is the difference to
-        its neighbours, because a derivative says little about a whole step."""
+        its neighbours, because a derivative is a poor estimate of the change over an integer step."""
         values, derivatives = [np.empty(0)] * len(self._blocks), [np.empty(0)] * len(self._blocks)
         with self._stopwatch.measure("nn"), self._stopwatch.measure("network"):
             for group in self._groups:

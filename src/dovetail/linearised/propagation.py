@@ -20,7 +20,7 @@ from dovetail.run import work
 from dovetail.structure.definitions import DefinedColumns, Equations
 
 LEVEL_EFFORT = 5e-5
-"""Effort in seconds of a level beside its networks, fitted on eight problems (see `Work.effort`)."""
+"""Effort in seconds of a level without its networks, fitted on eight problems (see `Work.effort`)."""
 
 
 @dataclass(frozen=True, eq=False)

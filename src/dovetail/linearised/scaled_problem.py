@@ -2,9 +2,9 @@
 
 The methods of one solve share the data through `context.once(scaled_problem)`.
 
-A merit function combines the objective and the violations in one number; it guides searches and decides
-nothing. A descent satisfies the linear constraints and may miss the network equations: `l1_merit`. A
-completed solution has true outputs and may violate constraints: `CompletedMerit`.
+A merit function combines the objective and the violations in one number; it guides searches only. A descent
+satisfies the linear constraints and may miss the network equations: `l1_merit`. A completed solution has true
+outputs and may violate constraints: `CompletedMerit`.
 
 Room for rounding: a problem whose limits are tightened by the effect of its predictors' rounding.
 
@@ -146,7 +146,8 @@ CONSTANT = 1e-12
 WIDEST = 1e10
 """The largest width that counts for cost times width, because free columns may be unbounded."""
 SAFETY = 2.0
-"""Initial penalties relative to the largest worth of an output: an exact penalty must exceed it."""
+"""Initial penalties relative to the largest effect of an output on the objective: an exact penalty must
+exceed this effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,8 @@ def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: i
 
 
 def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:
-    """An upper estimate of an output's worth, by its own cost or by its share of the objective."""
+    """An upper estimate of an output's effect on the objective, by its own cost or by its share of the
+    objective."""
     at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, WIDEST)) ** 2)))
     share = (at_stake if at_stake > 0.0 else 1.0) / (spread * np.sqrt(max(1, networks.count)))
     return np.asarray(
@@ -239,8 +241,9 @@ def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: Float
 
 
 ROW_PENALTY = 10.0
-"""Violating a row by its largest entry costs this multiple of what all columns together are worth: enough
-that no saving pays for it, little enough that costs still count among points with equal violations."""
+"""The penalty of violating a row by its largest entry, as a multiple of the objective's range: large
+enough that no saving outweighs a violation, and small enough that costs still decide between points with
+equal violations."""
 WIDEST_AT_STAKE = 1e6
 """The largest width that counts for cost times width, because free columns may be unbounded."""
 DECREASE = 1e-9

@@ -38,7 +38,7 @@ a box."""
 
 
 def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray | None:
-    """(columns,) by how much the objective changes per unit of a prediction; 0 for other columns.
+    """(columns,) the change of the objective per unit of a prediction; 0 for other columns.
 
     The LP is made at the point `x`, whose outputs are the predictors'. None where the LP has no answer in
     time; infinity where no point near `x`, with its integers, meets the constraints exactly.

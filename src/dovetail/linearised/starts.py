@@ -20,10 +20,10 @@ EARLY = 6
 PERTURBATIONS = (0.1, 0.25, 0.5)
 """Distances of such starts from the incumbent towards a random point, as fractions."""
 KEPT_VERTICES = 48
-"""Number of the last vertices kept to combine: about twenty starts' worth."""
+"""Number of stored vertices for combinations: those of about twenty starts."""
 CANDIDATES = (4, 16, 64)
-"""Numbers of combinations compared for one start: an evaluation costs little beside a descent, but the best
-of many would always lie in the same valley."""
+"""Numbers of combinations compared for one start: an evaluation takes little time compared with a descent,
+but the best of many would always lie in the same valley."""
 GAP = 0.1
 """The gap for the engine: any point will do."""
 

@@ -64,9 +64,9 @@ class LinearStep:
     negative: |y - model| of a regression, and of a class's logit the sum of the shortfalls of its
     conditions."""
     duals: FloatArray
-    """(m,) of each regression, the growth of the objective if its model and cuts rise by a spread: > 0 where
-    they bound the output from below and lower values would pay, < 0 where they bound it from above. 0 for
-    classes and MILPs."""
+    """(m,) of each regression, the increase of the objective if its model and cuts are raised by one
+    spread: > 0 where they bound the output from below and lower values would pay, < 0 where they bound it
+    from above. 0 for classes and MILPs."""
 
     @property
     def senses(self) -> FloatArray:

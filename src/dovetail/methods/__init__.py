@@ -68,7 +68,7 @@ def register_method(name: str, make: Callable[[], Method], text: str = "") -> No
     """Give your own method a name: `solve(problem, name)` then solves with `make()`.
 
     A method object works without a name; names are for the command line and the log. `make` is the class, or
-    a function that makes the object with its options; `text` says in one line what the method is good for.
+    a function that makes the object with its options; `text` describes the use of the method in one line.
     `dovetail.testing.MethodSuite` tests that a method keeps the promises of `solve`.
 
     >>> import dovetail as dt

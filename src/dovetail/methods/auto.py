@@ -76,7 +76,7 @@ class Auto(AutoOptions):
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Rewrite limits on probabilities and tables, then run the parts that suit the problem. A
-        reformulation that fails is left out."""
+        reformulation that fails is skipped."""
         _say_what_is_not_read(context)
         if context.cluster is not None:
             return _Plan(self, context).run()
@@ -118,7 +118,7 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 
 def _presolved(context: SolveContext) -> SolveContext:
-    """The solve with the problem in its simplest form. Very many blocks are left as they are stated."""
+    """The solve with the problem in its simplest form. Problems with very many blocks are not presolved."""
     if context.once(structure_of).samples > MANY_BLOCKS:
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
@@ -315,13 +315,13 @@ class _Plan:
             outcome: MethodOutcome | None = one.turn(effort)
         closed = 1.0 - (incumbent.cutoff - incumbent.bound) / apart if 0.0 < apart < math.inf else 0.0
         better = worthwhile(objective, incumbent.objective) or (incumbent.bound > bound and apart == math.inf)
-        better |= incumbent.x is None and not one.proves  # a first solution is worth all turns of a search
+        better |= incumbent.x is None and not one.proves  # a first solution counts as a full improvement
         one.judge(closed, better, one.clock.used - before)
         return outcome
 
     def _left(self, one: _Running) -> MethodOutcome:
         """The outcome of a part that is stopped in the middle of its work."""
-        stopped = self._context.budget.stopped is not None  # somebody waits, and hears nothing more
+        stopped = self._context.budget.stopped is not None  # the user waits, and no further line is printed
         return one.close(at_once=stopped) or MethodOutcome(self._context.over or StopReason.TIME, 0)
 
     def _ended(self, one: _Running, outcome: MethodOutcome) -> StopReason:

@@ -1,10 +1,10 @@
 """The last step of every solve: move away from constraints that hold only up to this machine's rounding.
 
 Solves end with constraints active. A float32 network is not a smooth function at that scale: evaluated one by
-one, the same samples may violate the constraint by the network's rounding. From such a solution a short
-descent solves the problem with its limits tightened by that amount. The change of the objective is as small
-as the rounding. A solution that costs more, or that would lose its proof, is not taken, and the result
-reports the possible violation.
+one, the same samples may violate the constraint by the network's rounding. A short descent from this solution
+solves the problem with its limits tightened by that amount. The change of the objective is as small as the
+rounding. A solution that costs more, or that would lose its proof, is not taken, and the result reports the
+possible violation.
 """
 
 from __future__ import annotations

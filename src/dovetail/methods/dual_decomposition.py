@@ -4,8 +4,8 @@
     u(k)      = argmin over the networks of  d'f(u) + lambda'(u - x(k)) + 1/2 |u - x(k)|_W^2
     lambda(k) = lambda(k-1) + W (u(k) - x(k))
 
-until |u - x| is below the tolerance. Every x(k), and u(k) rounded, is completed and checked: what is
-returned is the best *verified* point on the way, not the pair the loop ends with.
+until |u - x| is below the tolerance. Every x(k), and u(k) rounded, is completed and checked: the result is
+the best *verified* point of all iterations, not the last pair of the loop.
 
 Idea: neither side is rewritten in the other's language, so the MIP does not grow with the network, and one
 iteration costs one MIP plus a few passes through the networks. Advice: leave rho unchanged with
@@ -13,11 +13,11 @@ iteration costs one MIP plus a few passes through the networks. Advice: leave rh
 nor feasibility: with a tight row or an equality on a network's output the loop may end without a point, and
 with integers a large rho freezes x at the rounded u.
 
-Deviations from the paper: Theorem 1's proof has the merit fall in the dual step, but by its own definition
-that step *raises* it by |u - x|_W^2 (the trace shows both numbers). The other two steps lower it by more
-where the copies are free and rho > L (2 L where d'f is not convex), so the theorem holds there; where the
-copies' constraints bind it may fail: docs/theory.md. W is rho times the identity in the paper, and rho k /
-width^2 here unless scaling is off.
+Deviations from the paper: Theorem 1's proof has the merit fall in the dual step, but by the definition of the
+merit this step *raises* the merit by |u - x|_W^2 (the trace shows both numbers). The other two steps lower it
+by more where the copies are free and rho > L (2 L where d'f is not convex), so the theorem holds there; where
+the copies' constraints bind it may fail: docs/theory.md. W is rho times the identity in the paper, and rho k
+/ width^2 here unless scaling is off.
 """
 
 from __future__ import annotations
@@ -299,9 +299,10 @@ def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
     """The part of the objective at stake in the difference of a copy and its column, in which prices are
     measured.
 
-    Per input, the mean worth of moving it across its typical range; per sample, a share of the worth of all
-    other columns, since a sample's inputs can affect as much. A column outside the blocks counts for as much
-    as inputs and outputs can move it through a row that they share.
+    For each input, the mean change of the objective when the input moves across its typical range; for each
+    sample, a share of the effect of all other columns, since a sample's inputs can affect these columns. A
+    column outside the blocks counts with the distance that inputs and outputs can move it through a shared
+    row.
     """
     mip = problem.mip
     inputs, outputs = np.zeros(mip.n_columns, dtype=bool), np.zeros(mip.n_columns, dtype=bool)

@@ -2,8 +2,8 @@
 
     min  sum_i (s_i + t_i) / max(1, |side_i|)     s.t.   lower - s <= A x <= upper + t,  bounds,  integers
 
-Bounds and integers stay as they are. The result is a suggestion, with a point that shows that it helps;
-nothing is proved.
+Bounds and integers stay as they are. The result is a suggestion, with a feasible point of the relaxed rows;
+it is not proved to be the smallest change.
 """
 
 from __future__ import annotations

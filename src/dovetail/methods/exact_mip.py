@@ -5,9 +5,9 @@
     bound:   the MIP whose rows hold at every point that the networks can give; the same one where that is no
              difference. Once a solution is known, only solutions that cost no more matter: neurons are
              tightened under that cutoff (`branching/root.py`), and the engine prunes by it. Turns: HiGHS and
-             SCIP, and the two MIPs if there are two, take turns until one has decided: on some problems SCIP
-             closes in a second what HiGHS does not in twenty (tree planting), on others it is the other way
-             round
+             SCIP, and the two MIPs if there are two, take turns until one has decided: on some problems (tree
+             planting) SCIP closes the gap in one second and HiGHS does not in twenty, on others HiGHS is
+             faster
 
 Idea: where it is possible at all, one exact MIP beats any search, and proves the optimum. Weakness: rows for
 every neuron that may change sign; beyond a few hundred of them engines find nothing.
@@ -102,7 +102,7 @@ class _WholeMip:
     """The layers that were written; None: the MIP was given."""
     source: str = "exact"
     refuted: str = ""
-    """How infeasibility was proved; "" if it was not."""
+    """The proof of infeasibility in words; "" without one."""
     doubted: bool = False
     """Whether an engine found no point, which is no proof."""
     closed: bool = False
@@ -172,7 +172,7 @@ class _WholeMip:
             self._record(answer, answer.x, written)
 
     def bound(self, budget: Budget) -> str:
-        """Raise the bound, and offer points of the problem; or say why not."""
+        """Raise the bound, and offer points of the problem; returns why this failed, or ""."""
         context, cutoff = self.context, self.context.incumbent.cutoff
         try:
             if self._tight is None:
@@ -343,7 +343,7 @@ def _tables_are_complete(context: SolveContext) -> bool:
         problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
         seed=context.seed, threads=context.threads,
     )  # fmt: skip
-    read = np.setdiff1d(np.flatnonzero(problem.mip.integer), problem.outputs)  # some determine what is read
+    read = np.setdiff1d(np.flatnonzero(problem.mip.integer), problem.outputs)  # some determine inputs
     least, most = np.ceil(loose.lower[read] - TOLERANCE), np.floor(loose.upper[read] + TOLERANCE)
     return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 

@@ -28,7 +28,7 @@ MANY_BLOCKS = 2000
 """With more equal blocks, methods that treat blocks one by one are left out: an LP over all takes minutes
 from 10,000 on (water)."""
 MOST_NEURONS = 400
-"""Largest number of neurons that may change sign: far beyond it SCIP finds no point in two minutes
+"""Largest number of neurons that may change sign: with many more SCIP finds no point in two minutes
 (docs/results.md, E1)."""
 MOST_CURVES = 5_000
 """Largest number of quadratic functions. Each of their planes takes half a millisecond before the first LP
@@ -160,7 +160,7 @@ LOOKUPS: dict[str, Callable[[Case], Any]] = {}
 class Facts:
     """The facts that select parts, each computed on first use, so that no part is prepared before its turn.
     With many blocks only their number is computed. A fact whose computation fails keeps its default, which
-    may leave parts out."""
+    may exclude parts."""
 
     def __init__(self, at: tuple[SolveContext, AutoOptions] | None = None, **known: int | bool) -> None:
         """`at`: the context from which facts are computed; without it, facts that are not `known` keep their

@@ -4,9 +4,9 @@
         descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
                  completed by the equality rows and evaluated in one batch; the best one is taken
         path:    further moves, each the best by the sum of the changes, while that sum falls
-        chain:   where none is better, up to four moves in a row, compared by the sum of their changes
+        chain:   if no neighbour is better, up to four consecutive moves, compared by the sum of their changes
         kick:    a few random moves away from the local optimum, and descend again
-        polish:  beside the integers found, inputs that no integer decides descend by slopes
+        polish: with these integers, inputs that integers do not determine descend by gradients
 
 Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
 problems in which integers choose the networks' inputs (configurations, selections, chained predictors).
@@ -94,7 +94,7 @@ class IntegerLocalSearch:
     """
 
     rounds: int | None = None
-    """Number of starts; None: until the time is over or `patience` of them brought nothing."""
+    """Number of starts; None: until the time is over or `patience` starts brought no improvement."""
     patience: int = 100
     """Number of starts in a row without progress."""
     kicks: int = 50

@@ -46,7 +46,7 @@ RENS_FREED = (0.0, 0.1, 0.3, 1.0)
 RENS_RADIUS, NEAR_RADIUS = 1.0, 0.3
 """Trust regions of linear MILPs: the whole box towards a first point, near the incumbent from then on."""
 SECONDS = 2.0
-"""Time limit of a step beside the MILPs: an LP, or a descent."""
+"""Time limit of a step other than a MILP: an LP or a descent."""
 FIRST_SIZE, GROW, SHRINK = 10, 1.2, 0.8
 """Number of free integers at first, and the factors on it after turns without success."""
 FIRST_NODES, MORE_NODES = 50, 1.5
@@ -54,7 +54,8 @@ FIRST_NODES, MORE_NODES = 50, 1.5
 DESCENT_RADIUS = 0.2
 """Trust region of the descents before and after a linear MILP."""
 PENALTY_FACTOR = 100.0
-"""Factor on penalties of linear MILPs: a descent raises them on the way, a MILP has one step."""
+"""Factor on penalties of linear MILPs: a descent raises penalties from step to step, but a MILP is solved
+once."""
 MOST_SIGNS = 400
 """Largest number of neurons that can change sign in the exact form; with more each MILP spends its time on
 presolve."""
@@ -74,8 +75,8 @@ class Neighbourhood:
     """
 
     rounds: int | None = None
-    """Number of neighbourhoods of each kind; None: until the time is over or `patience` of them brought
-    nothing."""
+    """Number of neighbourhoods of each kind; None: until the time is over or `patience` neighbourhoods
+    brought no improvement."""
     patience: int = 40
     relax: bool = True
     """Begin with the relaxation, also if there is an incumbent."""
@@ -115,7 +116,7 @@ class _MilpForm(ABC):
     """The integers of each row that has several, by their number."""
 
     def _connect_integers(self, mip: Mip, further: sp.csr_array, host_columns: int) -> None:
-        """Connect integers that share rows: `further` has rows of columns beside those of the MIP."""
+        """Connect integers that share rows: `further` has rows of columns in addition to those of the MIP."""
         self.mip = mip
         movable = mip.integer & (mip.upper - mip.lower > 0.5)
         self.integers = np.flatnonzero(movable)
@@ -324,7 +325,7 @@ class _NearIntegers(_Neighbourhoods):
 
 
 class _WholeRows(_Neighbourhoods):
-    """The integers of rows with equally many of them."""
+    """The integers of all rows that contain the same number of integers."""
 
     def pick(self, free: BoolArray, z: FloatArray, context: SolveContext) -> None:
         rows = self._form.whole_rows[int(self._rng.choice(list(self._form.whole_rows)))]

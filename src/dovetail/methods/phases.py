@@ -1,4 +1,5 @@
-"""The parts of the default method as a table: what each runs, and when it applies.
+"""The parts of the default method as a table: the method of each part, and the condition under which the part
+runs.
 
 Parts are begun in the order of `PHASES` and then work in turns (`run/turns.py`). The log's section lines and
 the table in docs/auto.md are made of it.
@@ -47,20 +48,21 @@ class Phase:
     why: str
     """The line of the log when the part begins, with facts to be filled in."""
     needs_points: bool = False
-    """Whether it begins with points that earlier parts visited."""
+    """Whether the part begins with points that earlier parts visited."""
     needs_solution: bool = False
-    """Whether it begins only when a solution is known."""
+    """Whether the part begins only when a solution is known."""
     as_given: bool = False
-    """Whether it takes tree ensembles as predictors even if they were written as rows for others."""
+    """Whether the part gets tree ensembles as predictors even if they were written as rows for other
+    parts."""
     as_written: bool = False
-    """Whether it takes the MIP of the whole problem."""
+    """Whether the part solves the MIP of the whole problem."""
     proves: bool = False
-    """Whether it proves bounds."""
+    """Whether the part proves bounds."""
     prices: bool = False
-    """Whether it chooses among columns at prices. Such a part searches until a solution is known: its columns
-    are the first solutions of blocks that only prices bring together."""
+    """Whether the part chooses among columns at prices. Such a part counts as a search until a solution is
+    known, because its columns often give the first solution of blocks that share constraints."""
     of_blocks: bool = False
-    """Whether it takes many equal blocks at once, with all the time and no turns."""
+    """Whether the part treats many equal blocks together, without turns and with all of the time."""
 
     def proves_now(self, *, solved: bool) -> bool:
         """Whether its work counts as that of proofs, after a solution is known or before."""

@@ -37,7 +37,7 @@ class Turn:
 
 
 class Move(ABC):
-    """One way to search better points; it continues where it was."""
+    """One kind of search for better points; each call continues the previous one."""
 
     def __init__(self, patience: int) -> None:
         """`patience`: number of turns in a row without success."""

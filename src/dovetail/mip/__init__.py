@@ -37,7 +37,7 @@ def register_engine(name: str, make: Callable[[], MipEngine], text: str = "") ->
     """Give your own engine a name: `DualDecomposition(engine=name)`.
 
     An engine object works without a name, `DualDecomposition(engine=MyEngine())`. `make` is the class, or a
-    function that makes the engine; `text` says in one line what the engine is good for.
+    function that makes the engine; `text` describes the use of the engine in one line.
     `dovetail.run.engine` defines what an engine must do, and `dovetail.testing.EngineSuite` tests it.
 
     >>> import dovetail as dt

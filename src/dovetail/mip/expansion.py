@@ -22,7 +22,7 @@ from dovetail.mip.program import LinearProgram
 from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
-"""Integer columns with at most this many steps become binaries; with more steps tangents need fewer rows."""
+"""Integer columns with at most this many steps become binaries; for more steps tangents need fewer rows."""
 
 
 def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -1,10 +1,10 @@
 """HiGHS as an engine for every kind of block: LP and MILP only, since HiGHS refuses quadratic MIPs.
 
-Weights on integer columns with few values are exact (see `expansion`). Weights on
-continuous columns are met by outer approximation: a MILP with tangents in place of the parabolas
-finds integers, a QP with these integers fixed finds the best point, tangents at that point
-are added, and so on until the MILP's bound meets the best QP value. Tangents lie below
-the parabolas, so the bound is valid, and they are kept for later solves.
+Weights on integer columns with few values are exact (see `expansion`). Weights on continuous columns are
+handled by outer approximation: a MILP with tangents in place of the parabolas finds integers, a QP with these
+integers fixed finds the best point, tangents at that point are added, and so on until the MILP's bound meets
+the best QP value. Tangents lie below the parabolas, so the bound is valid, and they are kept for later
+solves.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class SparseRows(NamedTuple):
 
 def cost_unit(cost: FloatArray) -> float:
     """The value of one unit of HiGHS's objective in the caller's units, which scales tolerances. Large costs
-    are scaled down to at most 1e6, because of small ones beside them."""
+    are scaled down to at most 1e6, because small costs may occur together with large ones."""
     largest = float(np.max(np.abs(cost), initial=0.0))
     if largest == 0.0 or SMALL_COST <= largest <= LARGE_COST:
         return 1.0
@@ -292,7 +292,7 @@ class LoadedHighs:
         unit = self._unit
         self._callback.begin(budget, lambda x, bound: heard(x, unit * bound))
         status = self._status(budget)
-        if status is None:  # presolve saw "unbounded or infeasible" and does not say which
+        if status is None:  # presolve reported "unbounded or infeasible" without distinguishing the two
             self._highs.setOptionValue("presolve", "off")
             status = self._status(budget)
             self._highs.setOptionValue("presolve", self._presolve)

@@ -38,7 +38,8 @@ class Mailbox:
         """Counts the work, if it is done in turns."""
 
     def ask(self, task: Callable[[], None]) -> None:
-        """Ask the waiting thread to do this; returns when it is done, or when that thread no longer waits."""
+        """Let the waiting thread run a task; returns when the task is done, or when the thread no longer
+        waits."""
         done = threading.Event()
         self.tasks.put((task, done))
         while not self.closed and not done.wait(POLL_SECONDS):

@@ -80,7 +80,7 @@ class ScipEngine:
 
 
 def import_scip(who: str) -> Any:
-    """PySCIPOpt, or an error that says who needs it and how to install it."""
+    """PySCIPOpt, or an error that names the part that needs the library and how to install it."""
     try:
         import pyscipopt
     except ImportError:
@@ -140,7 +140,7 @@ def interrupter(model: Any) -> Callable[[], None]:
     """An event handler that requests the end of a running SCIP."""
 
     def interrupt() -> None:
-        with suppress(Exception):  # SCIP may have ended already and then reports that nothing runs
+        with suppress(Exception):  # SCIP may have ended already and then reports an error
             if model.getStage() in INTERRUPTIBLE:
                 model.interruptSolve()
 

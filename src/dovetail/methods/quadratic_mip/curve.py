@@ -3,8 +3,8 @@
     f(x) = |F x + e|^2 - |G x + h|^2 + linear'x + constant
 
 A square lies above its tangents and, between two limits, below its chord. So a tangent to the first part plus
-chords over the second are below f; with exchanged roles they are above. For a convex f this loses nothing; a
-product also has its four planes (McCormick).
+chords over the second are below f; with exchanged roles they are above. For a convex f these planes are
+exact; a product also has its four planes (McCormick).
 
 Planes hold for the output of the deployed block: they are relaxed by the rounding of its arithmetic and of
 ours. A single square needs no limits for this: its rounding is relative to its value.
@@ -60,8 +60,8 @@ class QuadCurve:
     slack: float
     """The largest difference of the deployed block from f; infinite if not known."""
     rounded: tuple[float, float] = (0.0, 0.0)
-    """The rounding of |F x + e| if it is one number, relative to it, and absolute: e sums fixed terms that
-    may be much larger."""
+    """The relative and the absolute rounding of |F x + e| if it is one number; e sums fixed terms that may
+    be much larger than the result."""
 
     @classmethod
     def of(
@@ -146,7 +146,7 @@ class QuadCurve:
     def within(self, lower: FloatArray, upper: FloatArray) -> QuadCurve:
         """The same within tighter bounds of all columns."""
         low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
-        fine = low <= high  # if nothing is left, the rows report it
+        fine = low <= high  # an empty box is reported by the rows
         low, high = np.where(fine, low, self.lower), np.where(fine, high, self.upper)
         inside = replace(self, lower=low, upper=high)
         return replace(inside, slack=min(self.slack, inside._own_slack))

@@ -330,7 +330,7 @@ def _root(curve: QuadCurve, box: Box) -> None:
     ends = sorted(((-root - e) / a, (root - e) / a))
     pad = PAD * (1.0 + max(map(abs, ends)))
     low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)
-    if low <= high:  # if nothing is left, the rows report it
+    if low <= high:  # an empty box is reported by the rows
         box.lower[j], box.upper[j] = low, high
 
 
