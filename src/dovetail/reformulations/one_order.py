@@ -1,4 +1,5 @@
-"""One order for problems that list the same items in different ways: the presolve begins and ends with it.
+"""A canonical order of columns, rows and blocks for problems that list the same items in different orders:
+the first and the last step of the presolve.
 
 A modeller may add a predictor once for n samples or n times for one; columns and rows may have any order, and
 a row may be multiplied by any number. Methods try items in their order, so that each of these forms would
@@ -154,7 +155,7 @@ def _order(mip: Mip, blocks: Sequence[Block]) -> _Order:
             break
         one = order[tied[:1]]
         column[one] = mixed(column[one] + ODD)
-    columns = np.lexsort((column, share, first, near))  # a predictor's own before those that stand beside
+    columns = np.lexsort((column, share, first, near))  # a predictor's own columns first
     return _Order(columns, np.lexsort((row, rank)), _row_signs(A, np.argsort(columns)))
 
 

@@ -19,7 +19,7 @@ an integer as one binary for each value. The presolve takes all of that back:
 
 A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
 then reads the original. The rules are applied until none changes anything. Each step that removes columns
-keeps how they follow from those that are left (`_Step`), so every point has a way back.
+keeps how they follow from those that are left (`_Step`), so that every point can be mapped back.
 
 Bounds that are proved of the presolved problem hold for points that meet the rows exactly (`Scope.WRITTEN`).
 """

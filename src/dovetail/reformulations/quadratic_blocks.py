@@ -12,8 +12,8 @@ small difference of large numbers; as a single square it is as exact as x.
 A quadratic form as a predictor: x'Qx in float64, with exact gradients, known operation by operation.
 
 A form with curvature of one sign is a sum of squares in its principal directions: planes below a square are
-tangents, which lose nothing. Any other form is the sum of its products and squares, whose envelopes over a
-box (McCormick) are the best for each of them alone.
+tangents, which are exact for convex functions. Any other form is the sum of its products and squares, whose
+envelopes over a box (McCormick) are the best for each of them alone.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _QuadraticForms:
     """Row (None: the objective), column, coefficient."""
 
     def add(self, terms: QuadraticTerms) -> None:
-        """All of one row, or of the objective."""
+        """Add all quadratic terms of one row, or of the objective."""
         size = self.mip.n_columns
         low, high = np.minimum(terms.left, terms.right), np.maximum(terms.left, terms.right)
         upper = sp.coo_array((terms.coefficients, (low, high)), shape=(size, size)).tocsr()

@@ -132,7 +132,7 @@ class Reformulation(Protocol):
         ...
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """`given.problem` rewritten, with `given` as `previous`; None if there is nothing to do.
+        """`given.problem` rewritten, with `given` as `previous`; None if the reformulation does not apply.
         `reformulate` also applies it to the relaxation of `given`."""
         ...
 

@@ -7,7 +7,7 @@
 What a state adds to the other rows and to the objective is a vector. Where the vectors are equally far apart
 in all rows, vector k = vector 0 + k step, an integer that counts the states takes the place of the binaries:
 levels 0, 5, 10 of x become x = 5 n, a chain with equal steps becomes the number of its steps. Another chain
-becomes binaries b_k = y_k - y_(k+1) of which one at most is 1, where the rows do not grow by it.
+becomes binaries b_k = y_k - y_(k+1) of which one at most is 1, if this does not add entries to the rows.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _chains(next_of: dict[int, list[tuple[int, int]]]) -> Iterator[_StateGroup]:
 def _added(group: _StateGroup, columns: sp.csc_array, cost: FloatArray) -> FloatArray | None:
     """(rows, members) what each member adds to each other row that has members, and to the objective.
 
-    None where neither rule can apply: equally far apart are states in rows that have all members, but for one
-    at most; and a chain has more entries as other binaries where rows lack most of its members.
+    None if neither rule can apply: states are equally spaced only in rows that contain all members except at
+    most one, and rewriting a chain adds entries to rows that contain few of its members.
     """
     entries = [entries_of(columns, j) for j in group.members]
     rows = np.concatenate([i for i, _ in entries])
@@ -154,7 +154,7 @@ def _as_integer(group: _StateGroup, added: FloatArray) -> Regrouped | None:
         return None
     states = group.states[order]
     none = np.flatnonzero(~states.any(axis=1))
-    least = -int(none[0]) if none.size else 0  # nothing is 1 where the integer is 0
+    least = -int(none[0]) if none.size else 0  # all binaries are 0 if the integer is 0
     worth = np.ones(group.members.size) if group.chained else np.argmax(states, axis=0) + least
     far = 1 if group.chained or np.array_equal(of_state, np.round(of_state)) else last  # whole stays whole
     onto = (states[far] - states[0]) / far

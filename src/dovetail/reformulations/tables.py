@@ -8,18 +8,19 @@ Inputs are fixed, integers, or, of known layers, columns that equations determin
   are no combination of others, so the weights need not be integer;
 - general integers: the weights are binaries.
 
-A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
-any of its values stays a block: nothing is known then of what engines make of the others.
+A sample stays a block if its network returns a value that no row can hold (infinity, NaN, or a number beyond
+the range of engines) for any input combination: the behaviour of engines is then unknown.
 
-A derivative with respect to a binary says nothing about its two values, so tables come first.
+A derivative with respect to a binary gives no information about its two values, so tables are tried first.
 
-A table holds what the predictor said of each row in one large batch. Asked for one row alone, or in another
-batch, a float32 network gives other last digits, since its sums are taken in another order. How far is
-measured, not derived (`batch_spread`): rows are asked for again, alone and among others, and the largest
+A table contains the predictor's answers to all rows in one large batch. Asked for one row alone, or in
+another batch, a float32 network gives other last digits, since its sums are taken in another order. How far
+is measured, not derived (`batch_spread`): rows are asked for again, alone and among others, and the largest
 difference is allowed for, and one more rounding. Worst cases of any machine, as `Program.errors` has them,
 are ten times as wide, and known for few networks. float64 moves in the sixteenth digit; only classes can
-notice. Where answers may move, what is proved is proved of a relaxed problem: rows that read an output are
-wider by what it may move, the objective is lower by it, and a class that may come out either way is open.
+notice. If answers may change in other batches, bounds are proved for a relaxed problem: rows that contain an
+output are relaxed by its possible change, the objective is lowered by the effect of this change, and a class
+that may change is left free.
 """
 
 from __future__ import annotations
@@ -57,13 +58,14 @@ SHORT_ROWS = 256
 """Tables up to this length are always written: a search evaluates more in a second."""
 FUNCTION_ROWS = 5_000
 """Longest table of a predictor with unknown operations, about which nothing else can prove anything: a
-search evaluates as many in five seconds, and HiGHS takes as long for the MIP (0.6 s for 2,000 rows)."""
+search evaluates this number in five seconds, and HiGHS takes about the same time for the MIP (0.6 s for
+2,000 rows)."""
 NETWORK_ROWS = 1_000
 """Longest table if branch and bound over the inputs is possible too, which may be faster beyond that."""
 QUADRATIC_ROWS = 16
 """Longest table of a quadratic function, for which SCIP and tangents are better."""
 TRIED = 0.1
-"""Share of the time for finding out that it is not enough."""
+"""Share of the time for a trial that shows whether the time suffices."""
 GROWTH = 4
 """Growth factor of batches."""
 
@@ -126,7 +128,7 @@ class _Determined:
 
     @classmethod
     def of(cls, problem: Problem, fixed: BoolArray, integer: BoolArray) -> _Determined:
-        """All of them, each in terms of fixed columns and integers alone."""
+        """All determined columns, in terms of fixed columns and integers alone."""
         size = fixed.size
         known = fixed | integer
         barred = np.isin(np.arange(size), problem.outputs)
@@ -235,7 +237,7 @@ def _answered(
     if not block.classifies:
         spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
     least, seen, most = _outcomes(block, X, values, spread)
-    fed = np.isin(outputs, problem.inputs)  # what another network reads must be the answer itself
+    fed = np.isin(outputs, problem.inputs)  # outputs that another network reads must be the exact answers
     ends = np.cumsum([0, *(len(table.inputs) for table in tables)])
     for k, table in enumerate(tables):
         rows = slice(ends[k], ends[k + 1])
@@ -270,9 +272,9 @@ def _outcomes(
 def _answer_spread(block: Block, X: FloatArray) -> FloatArray:
     """How far apart two answers for one row may be where a class is decided, shaped as `slack_of` says.
 
-    Each may be off by the slack of the network's arithmetic, to either side. What is dropped after the logits
-    (a sigmoid, say) is nowhere steeper than 1, so that the slack of logits is enough for what it makes of
-    them. Nothing, where the arithmetic is not known: what was seen has to do then.
+    Each value may be off by the slack of the network's arithmetic in both directions. An activation after the
+    logits (a sigmoid, for example) has slopes of at most 1, so that the slack of the logits also covers its
+    values. If the arithmetic is unknown, the measured differences are used instead.
     """
     slack = block_slack(block, X, X)
     return 2.0 * slack if np.any(np.isfinite(slack)) else np.zeros(slack.shape)
@@ -439,7 +441,7 @@ def batch_spread(
 ) -> FloatArray:
     """Per output, the largest difference of `values`, the answer for `X`, from answers in other batches."""
     largest = np.max(np.abs(values), axis=0, initial=0.0)
-    known = description.quadratic is not None  # what it computes, and that it is no function in disguise
+    known = description.quadratic is not None  # its arithmetic is known
     if description.is_float64 and (known or not _is_float32(values)):
         return np.asarray(DOUBLE * np.maximum(1.0, largest))
     floor = _last_digit(description, values) * largest
@@ -449,7 +451,7 @@ def batch_spread(
 def _last_digit(description: Description, values: FloatArray) -> float:
     """The roundoff of one operation in the predictor's precision."""
     if description.is_float64:
-        short = np.all(values.astype(np.float32).view(np.uint32) & 0xFFFF == 0)  # whole numbers, say
+        short = np.all(values.astype(np.float32).view(np.uint32) & 0xFFFF == 0)  # for example integers
         return FLOAT32.roundoff if _is_float32(values) and not short else FLOAT64.roundoff
     coarse = description.rounding
     return coarse if coarse > FORMATS["float16"].roundoff else FLOAT32.roundoff

@@ -1,6 +1,6 @@
 """Tree ensembles beside networks, or behind each other, written as rows; the networks stay blocks.
 
-What is left is a problem of networks alone, with a binary for each cut, for all methods that know networks.
+The result is a problem of networks alone, with a binary for each cut, for all methods that know networks.
 Points are looked for a margin inside the cells, where engines' tolerances do not matter. Bounds are proved of
 closed cells, and of rows as far out as the check accepts: trees jump.
 
@@ -14,8 +14,9 @@ An ensemble has a binary for each cut of an input, not for each leaf (Misic, 202
 
 Cuts of a column are shared by all trees, samples and blocks that read it, and only those in the host's box
 are written. Whole binaries make the leaf weights whole. Cells are closed, so that no point is cut off, and
-outputs may differ from the sum by what the library rounds: a bound of this MIP is one of the problem. Its
-points may be on the wrong side of a cut by a hair, and are moved into their cells on the way back.
+outputs may differ from the sum by the library's rounding, so that a bound of this MIP is a bound of the
+problem. Its points may be on the wrong side of a cut by less than the tolerance of engines, and are moved
+into their cells when they are mapped back.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def encodable(text: str, encoding: str | None) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether the stream is a terminal; a stream that fails to say so is not."""
+    """Whether the stream is a terminal; a stream without this information is not a terminal."""
     try:
         return bool(stream.isatty())
     except Exception:  # closed, or a user's own class without this method
