@@ -38,10 +38,13 @@ class Cell:
     text: str
     said: str = ""
     pictures: list[bytes] = field(default_factory=list)
+    setup: bool = False
+    """Whether the page leaves the code out."""
 
 
 def cells(source: Path) -> list[Cell]:
-    """A program in cells: `# %% [markdown]` and a comment, or `# %%` and code."""
+    """A program in cells: `# %% [markdown]` and a comment, `# %%` and code, `# %% [setup]` and code that the page
+    leaves out."""
     found = []
     for part in re.split(r"^# %%", source.read_text(), flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
@@ -49,7 +52,7 @@ def cells(source: Path) -> list[Cell]:
             text = re.sub(r"^# ?", "", body, flags=re.MULTILINE)
             found.append(Cell("markdown", text.strip()))
         else:
-            found.append(Cell("code", body.strip()))
+            found.append(Cell("code", body.strip(), setup="[setup]" in head))
     return found
 
 
@@ -98,13 +101,16 @@ def _drawn() -> list[bytes]:
 
 
 def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
-    """The page of the site, and its pictures by file name. A cell that draws shows its picture alone."""
+    """The page of the site, and its pictures by file name.
+
+    The page leaves out the code of cells that draw and of setup cells, and shows their pictures and output.
+    """
     parts, pictures = [], {}
     for cell in found:
         if cell.kind == "markdown":
             parts.append(cell.text)
             continue
-        if not cell.pictures:
+        if not (cell.pictures or cell.setup):
             parts.append(f"```python\n{cell.text}\n```")
         if cell.said:
             parts.append(f'```{{.text .output title="Output"}}\n{cell.said}\n```')
@@ -113,10 +119,7 @@ def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
             pictures[file] = picture
             parts.append(f"![{_caption(found, cell)}]({file})")
     where = f"examples/gallery/{name}.py"
-    parts.append(
-        f"---\n\nThe program with the code of the pictures: [{where}](../../{where}), also as a "
-        f"[notebook]({name}.ipynb)."
-    )
+    parts.append(f"---\n\nThe whole program: [{where}](../../{where}), also as a [notebook]({name}.ipynb).")
     return "\n\n".join(parts) + "\n", pictures
 
 

@@ -53,6 +53,7 @@ BOUNDS
 ENDATA
 """)
 
+# %% [setup]
 torch.manual_seed(1)
 lab = torch.rand(1500, 3) * torch.tensor([440.0, 220.0, 150.0]) + torch.tensor([80.0, 0.0, 110.0])
 strength = 95 * ((lab[:, 0] + 0.45 * lab[:, 1]) / (lab[:, 0] + 0.45 * lab[:, 1] + 2.2 * lab[:, 2])) ** 2 * 1.4

@@ -35,6 +35,7 @@ class Demand(torch.nn.Module):
         return 20.0 * self.leave(self.lstm(sequence)[0])[:, :, 0]
 
 
+# %% [setup]
 def observed(promotion: torch.Tensor, season: torch.Tensor) -> torch.Tensor:
     """What customers do: they buy ahead, and forget slowly."""
     stocked, demand = torch.zeros(len(promotion)), []

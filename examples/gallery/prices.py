@@ -4,7 +4,7 @@
 # Three products, a Pyomo model, and a network that predicts demand from the price, the competitor's price
 # and advertising. Revenue is price **times** demand, a product of a decision and a prediction that a linear
 # model cannot express. `dt.Product` makes this product an output of the predictor, exact, with gradients
-# and valid bounds.
+# and valid bounds. The network is trained on made-up sales.
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,6 +15,7 @@ import torch
 import dovetail as dt
 
 TIME_LIMIT = 20.0
+# %% [setup]
 torch.manual_seed(0)
 seen = torch.rand(2000, 3) * torch.tensor([8.0, 6.0, 1.0]) + torch.tensor([2.0, 3.0, 0.0])
 price, rival, advertising = seen.T
