@@ -43,8 +43,10 @@ class Cell:
 
 
 def cells(source: Path) -> list[Cell]:
-    """A program in cells: `# %% [markdown]` and a comment, `# %%` and code, `# %% [setup]` and code that the page
-    leaves out."""
+    """A program in cells: `# %% [markdown]` and a comment, `# %%` and code, `# %% [setup]` and code.
+
+    The page leaves out the code of setup cells.
+    """
     found = []
     for part in re.split(r"^# %%", source.read_text(), flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")

@@ -111,7 +111,7 @@ class DualDecomposition:
     def paper(cls, adaptive: bool = False, engine: str | MipEngine = "auto") -> DualDecomposition:
         """The paper's settings: its copies, rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4.
 
-        Where the paper is open, one reading was chosen on other seeds than the paper's (docs/paper.md): the
+        Where the paper is open, one reading was chosen on other seeds than the paper's (docs/method.md): the
         logit stands for a class, Adam starts anew at u(k-1) in each iteration, u(k) is the best of Adam's
         steps, and rho stays at 10. `adaptive` raises rho by the paper's rule. The paper's MIP solver is
         SCIP: `engine="scip"`.
