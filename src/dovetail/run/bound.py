@@ -78,8 +78,9 @@ class BoundFaultError(DovetailError, AssertionError):
 
 def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], float | None]) -> Bound:
     """The bound after a verified point with this `value` was found: at most that value. `noise` is the
-    rounding of the objective. Only a bound of the constraints as written may be undercut, by what the point
-    `gained` by violating constraints (None: unknown); otherwise a `BoundFaultError` is raised."""
+    rounding of the objective. Only a bound for the constraints as written may exceed the value, by the
+    amount that the point `gained` by violating constraints (None: unknown); otherwise a `BoundFaultError`
+    is raised."""
     excess = bound.value - value
     if excess <= 0.0:
         return bound

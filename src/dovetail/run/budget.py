@@ -51,7 +51,7 @@ class Clock(Protocol):
 
     @property
     def slice(self) -> float:
-        """Seconds left in its turn, at least a few."""
+        """Seconds left in the current turn, at least a few."""
         ...
 
     @property
@@ -149,8 +149,8 @@ class Budget:
 
     @property
     def deadline(self) -> float:
-        """Seconds until the work must end, the turns of others included: for an engine, whose own clock does
-        not stand still while others work."""
+        """Seconds until the work must end, the turns of others included: for an engine, whose own clock
+        continues while other computations work."""
         return self.left if self._clock is None or self._parent is None else self._parent.deadline
 
     def _now(self) -> float:
@@ -189,7 +189,8 @@ class Budget:
 
     @property
     def over(self) -> StopReason | None:
-        """Why the work must end now, or None. The computation rests here while others have turns."""
+        """Why the work must end now, or None. The computation pauses here while other computations have
+        turns."""
         self.rest()
         return self.ended
 

@@ -17,8 +17,8 @@ Bounds are propagated once through the rows; if a row cannot be satisfied within
 point. The test takes a tenth of the time of an infeasible LP, and most candidates of a loop are infeasible.
 
 An output of a float32 predictor is known only up to its rounding. If an equation requires a value between two
-float32 numbers, no answer satisfies it, but a value within the rounding does. An inequality is different: it
-has room for answers on one side, and these can be found.
+float32 numbers, no answer satisfies it, but a value within the rounding does. An inequality is different:
+answers on one side of its limit satisfy it, and searches can find them.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def near_equations(mip: Mip, x: FloatArray, loose: BoolArray, rows: BoolArray) -
 
 def onto_rows(mip: Mip, x: FloatArray, room: FloatArray, rows: BoolArray) -> FloatArray | None:
     """`x` with each column moved by at most its `room`, within bounds, so that these rows hold; None if a row
-    needs more. Each violated row is met separately, its columns moving in the ratio of their rooms; if a
-    column is in several of them, the caller checks whether all are met.
+    needs more. Each violated row is corrected separately, and its columns move in proportion to their `room`;
+    if a column is in several of these rows, the caller checks whether all of them are satisfied.
 
     >>> mip = Mip([0.0, 0.0], A=[[1.0, 1.0]], row_lower=2.0, row_upper=2.0)
     >>> onto_rows(mip, np.array([1.5, 0.49]), np.array([0.0, 0.02]), np.array([True])).tolist()
@@ -126,7 +126,7 @@ class Completion:
         threads: int,
         steady: bool,
     ) -> None:
-        """With `steady`, only points count that pass for every rounding of the predictors."""
+        """With `steady`, only points that pass for every rounding of the predictors are accepted."""
         self._problem, self._program = problem, problem.stated
         self._checker, self._engine, self._budget = checker, engine, budget
         self._seed, self._steady = seed, steady
@@ -285,7 +285,7 @@ class Completion:
         return repairs
 
     def _repair_bounds(self, number: int) -> RepairBounds:
-        """Bounds that show that a repair would find nothing."""
+        """Bounds that show that a repair would fail."""
         if number not in self._bounds_of_repairs:
             self._bounds_of_repairs[number] = RepairBounds(self._host, self._repairs[number][1])
         return self._bounds_of_repairs[number]

@@ -61,7 +61,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class _Failed:
-    """A result that stands for failed work."""
+    """Marks work that failed, in place of its result."""
 
     reason: Exception
 
@@ -112,7 +112,7 @@ class SolveContext:
         return self.turn(share * self.budget.left)
 
     def turn(self, seconds: float, nodes: float = math.inf) -> SolveContext:
-        """The same context for so many seconds and nodes of search trees; nodes count alike on any
+        """The same context with limits on seconds and on nodes of search trees; nodes do not depend on the
         machine."""
         return replace(self, budget=self.budget.part(seconds, nodes=nodes), _whole=self._whole or self)
 
@@ -154,7 +154,7 @@ class SolveContext:
 
 @dataclass(frozen=True)
 class MethodOutcome:
-    """Why a method stopped, and what it found besides the incumbent."""
+    """Why a method stopped, and its results other than the incumbent."""
 
     stop_reason: StopReason
     iterations: int

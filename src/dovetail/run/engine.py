@@ -1,4 +1,4 @@
-"""What a MIP engine is, and what it may answer.
+"""The interface of MIP engines and of their answers.
 
 An engine is loaded once with a program and then solved many times for
 
@@ -26,7 +26,8 @@ from dovetail.core.stated_program import StatedProgram
 from dovetail.run.budget import Budget
 
 ENGINE_TOLERANCE = 1e-5
-"""Rows, bounds and integers may be missed by this much, times max(1, |limit|), in an engine's raw answer."""
+"""Largest violation of rows, bounds and integrality in an engine's raw answer, relative to max(1,
+|limit|)."""
 
 
 Bounds = tuple[FloatArray, FloatArray]
@@ -103,8 +104,8 @@ class MipSession(Protocol):
         """Minimise `objective`; the program's own cost, sense and offset are not used.
 
         `bounds` replaces the columns' bounds for this solve only. `gap` is relative to max(1, |value|); an
-        engine of a fixed accuracy may call what it reaches OPTIMAL down to 1e-6. `start` is a hint that may
-        miss rows: an engine without use for it leaves it alone.
+        engine with a fixed accuracy may report OPTIMAL for any gap down to 1e-6. `start` is a hint that may
+        violate rows; an engine that accepts no starting points ignores it.
 
         Points that cost more than `cutoff` are not needed: an engine may skip them, and then sets
         `within_cutoff`. An engine without such an option ignores `cutoff`.

@@ -65,8 +65,8 @@ TERMINATED = 128 + signal.SIGTERM
 """The exit status of a process that ends because of SIGTERM, as shells count it: 143."""
 SAME_REQUEST = 0.5
 """A second SIGTERM within this number of seconds counts as the same request. `timeout` sends one to the
-process and another at once to its group; they usually arrive as one (12 of 12 times), but nothing guarantees
-that."""
+process and another at once to its group; they usually arrive as one signal (12 of 12 times), but this is
+not guaranteed."""
 
 termination = threading.Event()
 """Set by a SIGTERM during a solve or a sweep: the next solve ends the process."""
@@ -81,8 +81,8 @@ class Interrupts:
     callback of another one is part of that one. Outside the main thread Python delivers no signals, so no
     handler is set there.
 
-    `at_once` is for work that has no budget, such as a sweep: SIGTERM raises KeyboardInterrupt there, as
-    Ctrl-C does without a handler of ours.
+    `at_once` is for work without a budget, for example a sweep: SIGTERM then raises KeyboardInterrupt, as
+    Ctrl-C does by default.
     """
 
     def __init__(self, *, at_once: bool = False) -> None:

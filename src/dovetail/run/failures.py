@@ -3,12 +3,12 @@
 A solve calls many parts: phases, facts, reformulations, engines, hints. An exception in one part must not
 lose the results of the others. `expendable` is the one place that catches such an exception. Not caught are
 
-- exceptions of the user's own code: `users_code` marks them where a predictor is called, and they reach the
-  user. (A callback's error never gets here: the monitor keeps it and `solve` raises it at the end.)
+- exceptions of the user's own code: `users_code` marks them where a predictor is called, and `solve` raises
+them. (A callback's error never gets here: the monitor keeps it and `solve` raises it at the end.)
 - `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
 
-Memory that runs out is a failure of the part, inside a predictor too: the part chose how many rows it asks
-about. Strict mode (`strict`) raises all failures but those of an engine: HiGHS refuses a matrix with
+A lack of memory is a failure of the part, also inside a predictor, because the part chooses the number of
+rows per call. Strict mode (`strict`) raises all failures but those of an engine: HiGHS refuses a matrix with
 entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
 
 A solve must not end because one of its parts fails, but a test must not pass if a part fails. The environment
@@ -98,7 +98,7 @@ _solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=No
 
 @contextmanager
 def counted(say: Callable[[str], None]) -> Iterator[Failures]:
-    """Collects failures while a solve is running; each is told to `say` once."""
+    """Collects failures while a solve is running; each is passed to `say` once."""
     failures = Failures(say)
     token = _solve.set(failures)
     try:

@@ -180,7 +180,7 @@ class Guard:
         return self._watched(asked, seconds)
 
     def _watched(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
-        """The call, refused if it could not end in time, judged by its last duration."""
+        """The call, which is refused if it could not end in time according to its last duration."""
 
         def watched(*arguments: Any) -> Any:
             nonlocal seconds

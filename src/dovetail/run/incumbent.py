@@ -1,7 +1,8 @@
-"""The incumbent: the best verified point and the best bound. Every candidate of every method passes here.
+"""The incumbent: the best verified point and the best bound. All candidates of all methods pass through this
+module.
 
-A candidate is completed (`completion.py`) and checked, or it does not count. A bound that a verified point
-contradicts is a fault of the part that proved it: it is dropped, and strict mode raises.
+A candidate counts only after it was completed (`completion.py`) and checked. A bound that a verified point
+contradicts is a fault of the part that proved it: the bound is dropped, and strict mode raises an error.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Incumbent:
         self.proof = NO_BOUND
         """The best bound that any part proved."""
         self.estimate: Estimate | None = None
-        """An estimate of the best bound from a sample; it counts if nothing is proved."""
+        """An estimate of the best bound from a sample, used if no bound is proved."""
         self.gained_by_missing: Callable[[FloatArray], float | None] = lambda x: None
         """The gain of a point from violating constraints, or None (`linearised/sensitivity.py`)."""
         self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
@@ -84,7 +85,7 @@ class Incumbent:
         self.nearest: Violation | None = None
         """The smallest violation of a refused candidate."""
         self.nearest_x: FloatArray | None = None
-        """That candidate after completion."""
+        """The refused candidate with the smallest violation, after completion."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when incumbent or bound improve."""
         self._problem, self._program = problem, problem.stated
@@ -185,9 +186,9 @@ class Incumbent:
     def settle(self) -> None:
         """Called when a proof is complete: find out whether the remaining gap is the predictors' rounding.
 
-        A bound holds for every rounding of a float32 network, so the worth of rounding was subtracted. A
-        bound that would meet the best point without this is as good as any provable bound. The worth of
-        rounding is known near the best point only, so a large gap is never explained by it.
+        A bound holds for every rounding of a float32 network, so the effect of rounding was subtracted. A
+        bound that would meet the best point without this is as good as any provable bound. The effect of
+        rounding is known near the best point only, so that it is never used to explain a large gap.
         """
         bound = self.proof
         if self.x is None or self.proved or not np.isfinite(bound.value):
@@ -246,7 +247,8 @@ class Incumbent:
     @property
     def _classes_may_turn(self) -> bool:
         """Whether a class may change if its sample is evaluated alone, if this is quick to find out. The
-        last check tests it for every answer, so a point that would fail must not replace a good one."""
+        last check of a solve tests all samples one by one, so a point that would fail there must not
+        replace a good point."""
         blocks = [b for b in self._problem.blocks if b.classifies and not b.description.is_float64]
         few = 0 < sum(block.samples for block in blocks) <= FEW_SAMPLES
         return few and self._alone_seconds <= ALONE_SHARE * self._budget.seconds + ALONE_SECONDS
@@ -265,7 +267,8 @@ class Incumbent:
         return self.x is None or self._checker.violation(self.x, one_by_one=True).steady()
 
     def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(columns,) by how much each output may change elsewhere, and the lead that its class needs."""
+        """(columns,) the possible change of each output on another machine, and the margin that its class
+        needs."""
         return self._checker.allowance(x)
 
     def accept_steadier(self, x: FloatArray, loss: float) -> bool:

@@ -1,7 +1,7 @@
 """Memory used by this process, and memory that the machine still has free.
 
 Linux reports the current use. Other systems report only the maximum, and no free memory; without the module
-`resource` (Windows) nothing is known.
+`resource` (Windows) memory is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The progress of a solve: what goes to the log, and the callback that may stop it."""
+"""The progress of a solve: the lines of its log, and the callback that may stop the solve."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from dovetail.run.incumbent import Incumbent
 from dovetail.run.trace import Row, Trace
 
 ALL_ROUNDS, PACE = 20, 1.0
-"""Number of rounds with residuals that are all printed; later ones at most once in so many seconds."""
+"""The first number is how many rounds with residuals are all printed; between later rounds at least the
+given number of seconds passes."""
 PACES = ((5, 0.0), (20, 0.25))
-"""Number of changes that are printed with at least so many seconds between them; later ones like rounds."""
+"""The first number is how many changes are printed with at least the given number of seconds between them;
+later changes are printed like rounds."""
 SECTION, UNDER = "-- ", "   "
 """Prefixes of the lines that begin a part, and of continued lines."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
@@ -280,7 +282,7 @@ class Monitor:
             self._prepared = None
 
     def _show_change(self, state: State) -> None:
-        """Print a line if it says anything new."""
+        """Print a line if it differs from the last one."""
         seen = self._seen
         bound_is_known = _prints_the_same(state.bound, seen.bound) and state.rows_only == seen.rows_only
         if not (_prints_the_same(state.incumbent, seen.incumbent) and bound_is_known):
@@ -370,7 +372,7 @@ ENDS = {
     StopReason.CALLBACK: "stopped by the callback",
     StopReason.ERROR: "ended by an error",
 }
-"""Why a part ended, if it was not simply done."""
+"""Why a part ended before its work was done, in words."""
 
 
 @dataclass

@@ -22,7 +22,8 @@ from dovetail.run.budget import Budget
 from dovetail.run.work import Stopwatch
 
 Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
-"""The differentiable function that replaces a class in gradients. With one column, of the logit z:
+"""The differentiable function that replaces a class in gradients. With one output column, functions of the
+logit z:
 
     logit                z
     log-probability      log sigmoid(z) = -softplus(-z)

@@ -21,7 +21,7 @@ class OptionalKernel(Generic[T]):
 
     def __init__(self, what: str, load: Callable[[], Callable[..., T] | None]) -> None:
         self.what, self.trouble, self.used = what, "", False
-        """Its description; why it is not used any more; whether it was used."""
+        """The kernel's description, why it is no longer used, and whether it was used."""
         try:
             self._call = load()
         except ImportError:

@@ -1,18 +1,18 @@
 """Processes of this machine, each behind a pipe, and a process pool for independent tasks.
 
 Processes are spawned, never forked: torch and HiGHS have threads, and a fork copies their locks in an
-arbitrary state. A process has one thread and a session of its own: Ctrl-C and SIGTERM belong to the process
-that started it. The process builds objects from recipes and answers requests (`Desk`) until the other end of
-its pipe is closed.
+arbitrary state. A worker has one thread and its own session, so that Ctrl-C and SIGTERM reach only the
+process that started it. The process builds objects from recipes and answers requests (`Desk`) until the other
+end of its pipe is closed.
 
 A process imports the caller's program only if `program` is set. Without the program, objects that the
 program itself defines cannot be sent, and `NotPicklable` is raised. With the program, its top-level code
 must be under `if __name__ == "__main__":`.
 
 Workers are objects that live as long as a run, in this process or in others, and are called all at once. A
-*recipe* makes one object. Where objects live elsewhere, recipes, arguments and answers are pickled, and only
-the recipes are kept here. A lost worker is replaced: its objects are made again, and the call named by
-`renew_by` comes first. Requests must be small; large data stay with the object.
+*recipe* makes one object. For objects in other processes, recipes, arguments and answers are pickled, and
+only the recipes are kept in this process. A lost worker is replaced: its objects are made again, and the call
+named by `renew_by` comes first. Requests must be small; large data stay with the object.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def _differentiable(work: Callable[[Task], Answer]) -> Callable[[Task], Answer]:
 def end_with(descriptor: int) -> None:
     """End this process as soon as the other end of a pipe is closed, whatever it computes, because its
     starter may have been killed."""
-    if not hasattr(select, "poll"):  # Windows: the process ends when it next reads
+    if not hasattr(select, "poll"):  # Windows: the process ends at its next read
         return
 
     def watch() -> None:
@@ -290,7 +290,7 @@ def serve(descriptor: int) -> None:
         pipe = connection.Connection(descriptor)
     end_with(descriptor)
     try:
-        program, recipes = pipe.recv_bytes(), pipe.recv_bytes()  # first of all: the sender has others to tell
+        program, recipes = pipe.recv_bytes(), pipe.recv_bytes()  # first, because the sender waits
     except (EOFError, OSError):
         return
     _import_program(pickle.loads(program))
@@ -300,7 +300,7 @@ def serve(descriptor: int) -> None:
         del recipes
         while True:
             reply = desk.answer(pipe.recv_bytes())
-            with suppress(Exception):  # the process may end without a warning, and nobody may read the rest
+            with suppress(Exception):  # the process may end without a warning
                 sys.stdout.flush()
             pipe.send_bytes(reply)
 
@@ -355,7 +355,7 @@ class Desk:
 
 def _picklable(trouble: Exception) -> Exception:
     """The exception if it can be pickled, otherwise its text; the mark of a user's exception is kept."""
-    users = is_users(trouble)  # a traceback, which may tell, does not travel
+    users = is_users(trouble)  # tracebacks are not pickled
     try:
         pickle.loads(pickle.dumps(trouble))
     except Exception:
@@ -372,8 +372,8 @@ POLL_SECONDS = 0.05
 GRACE_SECONDS = 1.0
 """Seconds after the end of the time in which answers are still accepted."""
 MOST_LOSSES = 3
-"""Losses of one worker after which it is given up, because its own work kills it, by lack of memory for
-example."""
+"""Number of losses after which a worker is not restarted, because its own work probably ends it (lack of
+memory, for example)."""
 
 
 @dataclass
@@ -448,7 +448,7 @@ class RemoteWorkers:
         return sum(self._worker_lost)
 
     def renew_by(self, call: str, arguments: Arguments) -> None:
-        """From now on objects that are made again get this call first."""
+        """From now on this call comes first for objects that are made again."""
         self._renewal = (call, arguments)
 
     def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:

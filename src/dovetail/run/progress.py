@@ -3,8 +3,7 @@
     proved      the best point is as near to the bound as the caller asked for
     target      it is as good as the caller asked for, whatever is proved
     time        the deadline of the budget; or what stopped it before: Ctrl-C, a callback
-    iterations  as many as were asked for
-    stalled     so many in a row that brought nothing
+    iterations the requested number stalled the given number of consecutive iterations without a gain
 
 Algorithm 1 also ends when its two halves agree (`methods/dual_decomposition.py`); the status of a solve is
 decided in `solving/status.py`.

@@ -180,7 +180,8 @@ def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
 
 @contextmanager
 def _loopback_address() -> Iterator[None]:
-    """On Linux Ray reports 127.0.0.1 as its address to other machines unless told that there are none."""
+    """Keep the address 127.0.0.1, which Ray on Linux replaces by a public one unless clusters are switched
+    off."""
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False

@@ -1,7 +1,7 @@
 """Results in files: dataclasses to JSON and back.
 
-A file may be truncated or edited, so `read` checks every part before use: a `ValueError`, `KeyError` or
-`TypeError` says what is wrong. The fields of the dataclass define the types of the parts.
+A file may be truncated or edited, so `read` checks every part before use; a `ValueError`, `KeyError` or
+`TypeError` names the fault. The fields of the dataclass define the types of the parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 LONGEST_REASON = 200
-"""Characters of a reason that a message repeats: it may quote a whole file."""
+"""Largest number of characters of a reason in a message, because a reason may quote a whole file."""
 FIELDS_WITH_DEFAULTS = ("precision", "rounding", "column", "part", "evaluations")
 """Fields that files of earlier versions do not have: these keep their defaults."""
 

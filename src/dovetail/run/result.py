@@ -254,14 +254,14 @@ class Result:
     bound_error: float | None = None
     """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None
-    """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and
-    what rounding of the predictors explains beyond it."""
+    """How far the bound may be from the objective of an optimal solution: the gap that was asked for, plus
+    the part that the rounding of predictors explains."""
     evaluations: int = 0
     """Samples evaluated by predictors and their copies; other processes are not counted."""
     work: Work = field(default_factory=Work)
     """Nodes of search trees and linear programs; other processes are not counted."""
     hints: tuple[str, ...] = ()
-    """What to try next, as far as the run shows it; the most promising hint first."""
+    """Suggestions that follow from the run, the most promising first."""
     failures: tuple[Failure, ...] = ()
     """Parts of dovetail that failed while the solve continued; the message names them, too."""
     written: WrittenModel | None = None
@@ -286,7 +286,7 @@ class Result:
     def rows_only(self) -> bool:
         """Whether the bound ignores the predictors (`MIP only` in the log) and no solution attains it.
 
-        Such a bound says nothing about the quality of the solution, so no gap is shown.
+        Such a bound gives no information about the quality of the solution, so no gap is shown.
         """
         no_network = self.facts is not None and not self.facts.blocks
         return self.bound_source in ROWS_ONLY and self.status is not Status.OPTIMAL and not no_network
@@ -296,8 +296,8 @@ class Result:
         """What the bound is based on, for `dovetail.check` to verify; made on first access, which may take a
         minute.
 
-        The certificate may prove less than `bound`, and says so. It is None if the operations of a network
-        are not known, or above 100 MB.
+        The certificate may prove a weaker bound than `bound`; its own bound is stated in it. It is None if
+        the operations of a network are not known, or above 100 MB.
         """
         return None if self.certifying is None else self.certifying()
 

@@ -34,11 +34,11 @@ class Row:
 
     iteration: int
     objective: float
-    """Of the completed MIP iterate; NaN if it was refused."""
+    """The objective of the completed MIP iterate; NaN if the iterate was refused."""
     incumbent: float
-    """Of the best verified solution so far; NaN without one."""
+    """The objective of the best verified solution so far; NaN without one."""
     source: str
-    """What improved the incumbent in this iteration; "" for nothing."""
+    """The source of a better incumbent in this iteration; "" without one."""
     rho: float
     lagrangian: float
     """The augmented Lagrangian L(x_k, u_k, lambda_{k-1}) before the dual update (minimised); for a method
@@ -55,7 +55,7 @@ class Row:
     bound: float | None = None
     """The best proven bound so far; None without one."""
     proof: str = ""
-    """What improved the bound in this iteration; "" for nothing."""
+    """The source of a better bound in this iteration; "" without one."""
     part: str = ""
     """The part of the solve: a part of the default method, or the method's name."""
     evaluations: int = 0
@@ -155,7 +155,7 @@ class Trace:
         return f"<Trace: {several(len(self), 'iteration')}, {last.elapsed:.2f} s, {best}{bound}>"
 
     def _repr_html_(self) -> str:
-        """The iterations in which something was found, the last ones where there are many."""
+        """The iterations with improvements; only the last ones if there are many."""
         gains = [row for row in self.rows if row.source or row.proof] or self.rows[-1:]
         cells = [
             (
@@ -180,7 +180,7 @@ class Trace:
 
 
 def frame(what: str, records: list[dict[str, Any]]) -> Any:
-    """One row per record; `what` is the call that needs pandas."""
+    """One row per record; `what` names the call that needs pandas in the error message."""
     try:
         import pandas as pd
     except ImportError:

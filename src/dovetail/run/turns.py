@@ -17,9 +17,9 @@ counted, not timed (`Work.effort`), so that a solve takes the same turns on ever
 MIPs inside an engine are counted in processor seconds, since no count of an engine predicts its time; if
 other counts are far below the processor's time, that time ends a slice.
 
-A computation pauses where it asks its budget whether the time is over. It runs on a stack of its own (a
-greenlet), so that loops need not be written as generators. Some work must not pause in the middle, since
-others would see it half done: `undivided` encloses it.
+A computation pauses when it calls `Budget.over`. It runs on a stack of its own (a
+greenlet), so that loops need not be written as generators. Work that must not pause in the middle, because
+other computations would see unfinished results, is enclosed in `undivided`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dovetail.run.budget import Budget
 FIRST = 20_000
 """Microseconds of effort of a first turn: with 100,000 a linear predictor takes 0.4 s instead of 0.13."""
 BEGIN = 160_000
-"""Microseconds of effort: the preparation of most parts takes as much. Effort without a gain up to this
+"""Microseconds of effort that the preparation of most parts takes. Effort without a gain up to this
 amount does not lower the weight. With 80,000 (40,000 and 100,000 for the two before) 72 problems took 1.04
 (1.06) times as long to the proof, and the mean distance of incumbents from the best over 20 s was 1.1 (1.28)
 times as large."""
@@ -137,7 +137,7 @@ class Computation:
     proves: bool = False
     """Whether the computation proves bounds; otherwise it searches."""
     left: float = math.inf
-    """Effort until it will have closed the gap, at the pace of its last turn."""
+    """Estimated effort until the gap is closed, at the pace of the last turn."""
     _gained_at: int = 0
     """Effort at the end of the last turn that gained something."""
     _stack: greenlet | None = None
@@ -158,7 +158,7 @@ class Computation:
         return min(1.0, max(LEAST_WEIGHT, (self._gained_at + BEGIN) / max(BEGIN, self.clock.used)))
 
     def turn(self, effort: float) -> Any:
-        """Let it work; its result, or None if it pauses."""
+        """Continue the computation; returns its result, or None if it pauses."""
         if self._stack is None:
             self._stack = greenlet(self.run)
             self._stack.gr_context = context = copy_context()

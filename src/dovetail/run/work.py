@@ -1,8 +1,8 @@
 """Counts of work in place of seconds: nodes of search trees, linear programs, and effort.
 
-Counts do not depend on the machine or its load, so tests and benchmarks compare them. Effort is a clock made
-of counts: each counter states about how many seconds one unit takes. The counts belong to the process: solves
-that run at the same time in several threads count together.
+Counts do not depend on the machine or its load, so tests and benchmarks compare them. Effort is a time
+estimated from counts: each count is multiplied by the seconds that one unit takes. The counts belong to the
+process: solves that run at the same time in several threads count together.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ searches, the rest only search. With very many blocks the blocks are distributed
 (`decomposition/hiring.py`).
 
 `ConcurrentSolve` runs in the other process: it solves by itself and answers `exchange(objective, x)`, which
-tells it the best solution known here, with a better one or None, and with its best proved bound. The solve
-does not wait for the others. If a process is lost or fails, the solve continues without it.
+sends the best solution known here; the answer is a better solution or None, and its best proved bound. The
+solve does not wait for the others. If a process is lost or fails, the solve continues without it.
 """
 
 from __future__ import annotations
@@ -147,8 +147,9 @@ class ConcurrentSolves:
         self._call_each(self._lines, lambda number, line: line.begin())
 
     def exchanged(self, objective: float, x: FloatArray | None, patience: float = 0.0) -> list[News]:
-        """Tell all the best point known here. The points better than `objective` (NaN: any) and the bounds of
-        the processes that have answered; after the question, wait for `patience` seconds."""
+        """Send the best point known here to all processes. The points better than `objective` (NaN: any)
+        and the bounds of the processes that have answered; after the question, wait for `patience`
+        seconds."""
         news = list[News]()
 
         def ask(number: int, line: Line) -> None:

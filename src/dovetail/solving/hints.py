@@ -1,7 +1,7 @@
-"""Hints on what to try next: each only if the run shows that it applies, the most promising first.
+"""Suggestions for the next solve: each only if the run shows that it applies, the most promising first.
 
 Unbounded inputs of networks are among them. Constraints and bounds may leave an input unlimited on one side;
-a network then extrapolates, and the search goes wherever the extrapolation looks best.
+a network then extrapolates, and the search may end where the extrapolation is best.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def hints(found: Finding) -> tuple[str, ...]:
 
 
 def warning(open_inputs: Sequence[OpenInput]) -> str:
-    """The warning before the search; "" if there is nothing to warn of."""
+    """The warning before the search; "" if all inputs are bounded."""
     if not open_inputs:
         return ""
     named = listed([str(each) for each in open_inputs])

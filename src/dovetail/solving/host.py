@@ -107,7 +107,7 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
         return HostRelaxation(infeasible=True, note=NO_POINT)
     if not found.unbounded:
         return HostRelaxation(bound=found.bound, x=found.x, note=found.note, support=found.support)
-    # an unbounded output proves nothing: its network decides how far it goes
+    # outputs are bounded by their networks
     endless = _ray(problem, known, part, settings)
     ray = bool(endless)
     nothing = np.zeros(mip.n_columns)
@@ -134,8 +134,9 @@ def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
 
 
 def _ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> tuple[int, ...]:
-    """The variables of a direction along which the cost falls without limit, inputs and outputs fixed. HiGHS
-    proposes it for rows scaled to entries of size 1; it is then verified on the original rows."""
+    """The variables of a direction along which the cost decreases without limit while inputs and outputs
+    are fixed. HiGHS proposes it for rows scaled to entries of size 1; it is then verified on the original
+    rows."""
     tied = np.zeros(mip.n_columns, dtype=bool)
     tied[problem.inputs] = tied[problem.outputs] = True
 

@@ -1,7 +1,7 @@
 """One solve, from the model to the result: snapshot, host, context, search, packing.
 
-The search of a solve: known solutions are offered first, then the method runs; a failure ends it in
-order.
+The search of a solve: known solutions are offered first, then the method runs; a failure ends the search, and
+the best solution is kept.
 
 A built-in method that fails is a part that fails (`run/failures.py`): the best solution so far is the
 answer, with the stop reason "error". Exceptions of the user's own code (a predictor, a method) reach the
@@ -125,8 +125,8 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
 
 
 TOLERATED_SECONDS = 1.0
-"""Time for the LP that computes the worth of tolerances, also after the end of the solve; it is as large as
-a step of a descent."""
+"""Time limit of the LP that computes the effect of tolerances, also after the end of the solve; it is as
+large as a step of a descent."""
 UNNOTICED = 1.0
 """Seconds: if the last check took longer, predictors are not evaluated again for the page."""
 
@@ -200,7 +200,7 @@ class Job:
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
             host = analyse_host(problem, budget, seed=seed, threads=threads, gap=options.gap)
-        # describing a predictor copies it, too
+        # describing a predictor also copies it
         guard = Guard(budget, snapshot.asking_seconds / max(1, len(problem.blocks)))
         guarded = guard.guarded(_without_cost(problem) if host.ray else problem)
         try:
@@ -288,8 +288,8 @@ class Job:
         return self._deliver(self._packed(outcome, violation, ask=quick), interrupts)
 
     def _deliver(self, result: Result, interrupts: Interrupts) -> Result:
-        """Write the result to the model, the log and the caller; raise again what a callback or predictor
-        raised."""
+        """Write the result to the model, the log and the caller; raise exceptions of a callback or
+        predictor again."""
         monitor = self.context.monitor
         self.snapshot.remember(result)
         monitor.close()
@@ -413,7 +413,7 @@ def loaded(result: Result) -> Result:
         return result
     try:
         origin.load(Answer(result.x, result.objective, result.status.value, result.stop_reason.value))
-    except Exception as refusal:  # errors of the tool, too: the result of a long solve must not be lost
+    except Exception as refusal:  # also errors of the tool: the result must not be lost
         told = f"the values are in the result only: {refusal}"
         _log.warning(told)
         return replace(result, message=f"{result.message}; {told}")

@@ -75,7 +75,7 @@ class SolveOptions:
     cluster: object
     callback: Callback | None
     log: TextIO | None
-    """Where the log goes; None for silence."""
+    """The stream of the log; None for no log."""
     target: float | None = None
     log_file: Path | None = None
     about: str = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from dovetail.core.words import with_suggestions
 from dovetail.run.environment import Interrupts
 
-if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C
+if TYPE_CHECKING:  # this file must not load numpy or torch: until the handlers are set, Ctrl-C is not handled
     from dovetail.run.context import Method
     from dovetail.run.monitor import Callback
     from dovetail.run.result import Result
@@ -38,9 +38,9 @@ def solve(
     Every solution is checked by your own predictors before it is returned. The model is not changed, except
     that the solution is written into it (`load`). A time limit, Ctrl-C, SIGTERM or `Event.stop()` returns
     the best solution so far. After a SIGTERM the next solve in this process raises `SystemExit(143)`; a
-    second SIGTERM ends the process at once. Signals that the caller ignores or (SIGTERM) handles are left
-    alone. An error or a second Ctrl-C after a solution was found has the result so far as its attribute
-    `result`.
+    second SIGTERM ends the process at once. Handlers of signals that the caller ignores, and the caller's own
+    handler of SIGTERM, are not replaced. An error or a second Ctrl-C after a solution was found has the
+    result so far as its attribute `result`.
 
     Args:
         model: A `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy to which
@@ -54,8 +54,9 @@ def solve(
         seed: Of random numbers.
         start: A value for every variable, or an earlier `Result`, whose multipliers are then used too.
         n_jobs: Number of processes, at most one per core (docs/cluster.md).
-        device: "cuda" computes gradients of networks on a GPU. Solutions are checked where the predictor is.
-        cluster: Distributes equal blocks over `n_jobs` workers of Ray: "local" starts Ray and ends it, "auto"
+        device: "cuda" computes gradients of networks on a GPU. Solutions are checked on the predictor's own
+        device. cluster: Distributes equal blocks over `n_jobs` workers of Ray: "local" starts Ray and ends
+        it, "auto"
             or "host:6379" uses a running Ray, the module `ray` the one of this process (docs/cluster.md).
         callback: Called with an `Event` after each iteration.
         log: True prints the log, False prints nothing, a stream receives the log (docs/log.md).
