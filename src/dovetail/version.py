@@ -1,3 +1,3 @@
-"""The version, in a file that imports nothing: everything may ask for it."""
+"""The version, in a file without imports, so that every module can import it."""
 
 __version__ = "0.1.0"

@@ -48,7 +48,7 @@ LP_SHARE = 0.25
 TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
 """Share of the time left, and seconds, for LPs that only tighten finite boxes."""
 TRIAL, WORTH = 8, 0.01
-"""After so many inputs tightening continues only if boxes shrank by this fraction."""
+"""The number of inputs after which tightening continues only if their boxes shrank by the given fraction."""
 FIRST_SHARE = 0.25
 """Fraction of the time for tightening: if the first input takes longer, tightening is not begun."""
 MOST_PASSES = 100
@@ -238,7 +238,7 @@ def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> 
     """(k, columns) all combinations within the bounds, or None if there are more than `most`."""
     low, high = np.ceil(lower[columns]), np.floor(upper[columns])
     counts = high - low + 1.0
-    with np.errstate(over="ignore"):  # too many even for a float are too many
+    with np.errstate(over="ignore"):  # an overflow means too many combinations
         if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
             return None
     ranges = [first + np.arange(int(count)) for first, count in zip(low, counts, strict=True)]

@@ -1,7 +1,7 @@
 """Colours of columns and rows: equal ones play the same part in components that are built alike.
 
 A refinement of colours as for graphs (Weisfeiler and Leman): a row's colour is made of the colours and signs
-of its entries, a column's of the rows it is in; a few rounds suffice for templates. Sums of mixed 64-bit
+of its entries, a column's of the rows it is in; templates need only a few rounds. Sums of mixed 64-bit
 words, which do not depend on any order; two that are equal by chance cost a template, not the truth, since
 patterns are compared afterwards.
 """
@@ -41,7 +41,8 @@ def colours(problem: Problem, parts: Components, seed: IntArray) -> tuple[IntArr
 
 
 def sums(A: sp.csr_array | sp.csc_array, colour: np.ndarray, kind: np.ndarray) -> np.ndarray:
-    """Per row (or column, of a csc array) the sum of its entries' colours, told apart by kind."""
+    """For each row (or column of a csc array) the sum of the colours of its entries, distinguished by
+    kind."""
     entries = mixed(colour[A.indices] + kind.astype(np.uint64) * ODD)
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
     return np.asarray(total[A.indptr[1:]] - total[A.indptr[:-1]])

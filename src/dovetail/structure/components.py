@@ -1,8 +1,8 @@
 """Which columns and rows belong to one block sample alone, and which rows couple several.
 
 Every block sample begins a component; samples that share a column are one. Then, from short rows to long
-ones, a row that touches exactly one component gives it the columns without an owner. Rows that touch two
-components in the end are coupling rows; columns without an owner are shared.
+ones, the columns without an owner in a row that touches exactly one component are assigned to this component.
+Rows that touch two components in the end are coupling rows; columns without an owner are shared.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CouplingSides:
         return found
 
     def apart(self, prices: FloatArray) -> FloatArray:
-        """Prices of which one of the two sides of a row is 0: what both have in common pays for nothing."""
+        """Prices with a zero on one of the two sides of each row: equal prices on both sides cancel."""
         above, below = np.flatnonzero(self.sign > 0.0), np.flatnonzero(self.sign < 0.0)
         _, one, other = np.intersect1d(self.row[above], self.row[below], return_indices=True)
         one, other, found = above[one], below[other], prices.copy()
@@ -314,7 +314,7 @@ def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray
 
 
 def _key(own: Problem, coupling: sp.csc_array, networks: dict[str, bytes]) -> bytes:
-    """Everything that tells components apart: their problems, and their entries in coupling rows."""
+    """All data that distinguish components: their problems, and their entries in coupling rows."""
     mip = own.mip
     parts = [array for matrix in (mip.A, coupling) for array in (matrix.indptr, matrix.indices, matrix.data)]
     parts += [mip.cost, mip.lower, mip.upper, mip.integer, mip.row_lower, mip.row_upper]

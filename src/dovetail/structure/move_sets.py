@@ -2,7 +2,8 @@
 
 x = origin + directions t, 0 <= t <= limit, least <= weights't <= most. Inputs that an equation defines (x =
 w + a - b) are expressed by the other columns of that equation; other inputs are moves themselves. The
-longest of the other rows is kept, and the set says which rows, bounds and integrality it leaves out.
+longest of the other rows is kept, and the set lists the rows, bounds and integrality conditions that it
+ignores.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dovetail.core.words import several
 from dovetail.structure.components import SampleComponent
 
 NOISE = 16.0 * UNIT
-"""Relative: the rounding of the few operations that make a number here."""
+"""Relative rounding of the few operations by which the numbers are computed."""
 
 MOST_NAMED = 3
 """Largest number of rows and bounds named in a message."""
@@ -53,7 +54,7 @@ class MoveSet:
     least: float
     most: float
     give: FloatArray
-    """(d,) by how much an input may differ because its row may be violated within tolerances."""
+    """(d,) the possible change of an input because its defining row may be violated within tolerances."""
     rows_left_out: tuple[int, ...] = ()
     """Rows of the component that points of the set may violate."""
     bounds_left_out: tuple[int, ...] = ()
@@ -62,8 +63,8 @@ class MoveSet:
     """Integers that may be fractional in the set."""
 
     def violated(self, mip: Mip, z: FloatArray) -> str:
-        """The names of the restrictions that the set leaves out and a point violates; "" for none. Only names
-        given by the owner are used."""
+        """The names of restrictions that the set ignores and that a point violates; "" if there are none.
+        Only names given by the owner are used."""
         parts = self.rows_left_out, self.bounds_left_out, self.integers_left_out
         rows, bounds, integers = (np.array(part, dtype=np.int64) for part in parts)
         activity = mip.A[rows] @ z

@@ -50,7 +50,7 @@ from dovetail.structure.trees import TreeProblem, ensembles_of, in_cells
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """See above. From a problem alone, or with the data of a solve: time, seed and threads for LPs."""
+    """See above. Made from a problem alone, or with the data of a solve: time, seed and threads for LPs."""
 
     problem: Problem
     """The problem in which solutions are searched."""
@@ -83,7 +83,7 @@ class Structure:
 
     @cached_property
     def tight_box(self) -> Box:
-        """Of the problem: inputs are limited by LPs, as long as that pays."""
+        """The box of the problem, with inputs limited by LPs as long as this is efficient."""
         if self.known_box is not None:
             return self.known_box
         with self.stopwatch.measure("engine"):
@@ -187,8 +187,8 @@ class Structure:
 
     @cached_property
     def quadratic(self) -> dict[str, tuple[QuadraticFunction, ...]]:
-        """The functions of each block, by its name, whose outputs are all quadratic in its inputs; an input
-        that is read twice makes it another one."""
+        """The functions of each block, by its name, whose outputs are all quadratic in its inputs; blocks
+        with a sample that reads a column twice are excluded."""
         return {
             block.name: describe(block.inputs.shape[1])
             for block in self.problem.blocks
@@ -228,6 +228,6 @@ class Structure:
 
 
 def structure_of(context: SolveContext) -> Structure:
-    """That of the problem of a solve; made once (see `SolveContext.once`)."""
+    """The structure of a solve's problem; computed once (see `SolveContext.once`)."""
     given = context.problem, context.relaxed, context.budget, context.seed, context.threads, context.stopwatch
     return Structure(*given)

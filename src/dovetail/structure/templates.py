@@ -140,7 +140,7 @@ class TemplateArrays:
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """A problem of templates as methods that price blocks see it."""
+    """A problem of templates in the form for methods that price blocks."""
 
     arrays: tuple[TemplateArrays, ...]
     """The templates, the largest first."""
@@ -335,7 +335,7 @@ def _spans(first: IntArray, members: IntArray) -> IntArray:
 def _groups(marks: IntArray) -> list[IntArray]:
     """Groups of equal rows."""
     if len(marks) == 0 or bool(np.all(marks == marks[0])):
-        return [np.arange(len(marks))]  # the usual case, and a hundred times faster than sorting
+        return [np.arange(len(marks))]  # the most frequent case, a hundred times faster than sorting
     _, kind = np.unique(marks, axis=0, return_inverse=True)
     kind = kind.ravel()
     order = np.argsort(kind, kind="stable")

@@ -1,4 +1,5 @@
-"""Tree ensembles in cells: the stretches of an input between two cuts, which no tree can tell apart.
+"""Tree ensembles in cells: the intervals of an input between two neighbouring cuts, in which all trees are
+constant.
 
 Cell k of a column holds the numbers above its (k-1)-th cut and up to its k-th one; the first begins at the
 lower end of the host's box and the last ends at the upper. A whole number above a cut is at least the next
@@ -322,7 +323,7 @@ class TreeSample:
 
     def decoded_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., outputs) proved ranges of the output columns for (..., scores) between two bounds. A class
-        that rounding may change is left undecided."""
+        that rounding may change gets the range from 0 to 1."""
         least, most = self.boxes.ensemble.output_range(low, high)
         block = self.block
         if not block.classifies:

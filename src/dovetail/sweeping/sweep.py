@@ -169,7 +169,7 @@ def _main_is_a_file() -> bool:
 def _require_accepted(name: str, build: Callable[..., Any], cases: Sequence[Case]) -> None:
     try:
         signature = inspect.signature(build)
-    except (TypeError, ValueError):  # functions written in C do not tell
+    except (TypeError, ValueError):  # functions written in C have no signature
         return
     for number, case in enumerate(cases):
         try:

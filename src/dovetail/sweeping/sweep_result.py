@@ -38,7 +38,7 @@ class SweepRow:
     """The name of `build`, so that rows of two functions are not mixed in one file."""
     dovetail: str = __version__
     status: str | None = None
-    """As in `Result`, like the following fields; None without a result."""
+    """This field and the following ones are those of `Result`; None without a result."""
     stop_reason: str | None = None
     objective: float | None = None
     bound: float | None = None
@@ -215,7 +215,7 @@ def _case(what: str, case: Any) -> Case:
     if not isinstance(case, Mapping):
         raise OptionError(f"{what} is {case!r}; {GRID}.")
     plain = {_name(what, name): _as_json(f"{what}: {name}", value) for name, value in case.items()}
-    read: Case = json.loads(json.dumps(plain))  # an enum is a string or a number from here on
+    read: Case = json.loads(json.dumps(plain))  # an enum becomes a string or a number
     return read
 
 

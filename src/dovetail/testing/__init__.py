@@ -1,7 +1,7 @@
 """The conformance suites, for parts of your own: if they pass, dovetail can rely on the part.
 
 They are the suites that dovetail's own engines, sub-solvers, predictors and methods have to pass, written
-for pytest. In a test file of yours, derive a class whose name begins with `Test` and say what is tested::
+for pytest. In your own test file, derive a class whose name begins with `Test` and name the tested part::
 
     from dovetail.testing import EngineSuite
 

@@ -26,10 +26,10 @@ NEAR = 9
 class EngineSuite:
     """The same programs for every engine, against optima found by enumeration.
 
-    Derive a class and give it the engine; where the engine is not for every kind of column, say which of
-    continuous, binary, integer, mixed and wide (integers of many values) it `takes`. It must then refuse the
-    others, with a reason. Every engine takes continuous programs, and weights on their columns: that is
-    what the MIP step asks for. `instances` is the number of programs of each kind::
+    Derive a class and set the engine; if the engine does not accept every kind of column, set `takes` to the
+    accepted kinds: continuous, binary, integer, mixed and wide (integers with many values). It must then
+    refuse the others, with a reason. Every engine takes continuous programs, and weights on their columns,
+    because the MIP step needs them. `instances` is the number of programs of each kind::
 
         from dovetail.testing import EngineSuite
 
@@ -46,7 +46,7 @@ class EngineSuite:
     """Programs of each kind; three objectives each."""
 
     def session(self, mip: Mip, columns: list[int]) -> MipSession:
-        """The engine with a program in it that it has to take."""
+        """The engine with a loaded program, which it must accept."""
         assert "continuous" in self.takes, "every engine takes continuous programs, with weights"
         where = np.array(columns, dtype=np.int64)
         reason = self.engine.refuses(mip, where)
@@ -101,7 +101,7 @@ class EngineSuite:
         assert session.solve(goal, budget=Budget(AMPLE_SECONDS)).value == pytest.approx(1.0, abs=1e-5)
 
     def test_bounds_can_leave_nothing(self) -> None:
-        """An answer without a point, and the next solve as if nothing had been."""
+        """The answer has no point, and the next solve is not affected."""
         mip = Mip(cost=[1.0, 1.0], A=[[1.0, 1.0]], row_lower=[1.0], row_upper=[np.inf], lower=0.0, upper=5.0)
         session, goal = self.session(mip, []), Quadratic.linear(np.ones(2))
         nothing = session.solve(goal, budget=Budget(AMPLE_SECONDS), bounds=(np.zeros(2), np.full(2, 0.25)))
@@ -123,7 +123,8 @@ class EngineSuite:
 
     @pytest.mark.parametrize("kind", ["continuous", "binary", "mixed"])
     def test_a_cutoff_leaves_out_dearer_points_and_nothing_else(self, kind: str) -> None:
-        """Above the optimum it changes nothing; below it no bound is above it, and it is forgotten."""
+        """A cutoff above the optimum has no effect; with a cutoff below, no bound exceeds the cutoff, and
+        the next solve is not affected."""
         if kind not in self.takes:
             return
         rng = np.random.default_rng(KINDS.index(kind))
@@ -148,7 +149,7 @@ class EngineSuite:
 
     @pytest.mark.parametrize("columns", [[], [0]])
     def test_infeasible_and_unbounded_are_said(self, columns: list[int]) -> None:
-        """Each by its own status, and without a point."""
+        """Each case has its own status and no point."""
         impossible = Mip(
             cost=[0.0, 0.0], A=[[1.0, 1.0]], row_lower=[9.0], row_upper=[10.0], lower=0.0, upper=1.0
         )
@@ -177,7 +178,7 @@ class EngineSuite:
         assert answer.value == pytest.approx(5 + 1 + 1 + 0.5 + 0.25 - 3, abs=1e-5)
 
     def test_no_time_is_a_limit_not_a_verdict(self) -> None:
-        """Without a second to spend nothing is said of the program."""
+        """Without any time no statement about the program is made."""
         session = self.session(Mip(cost=[1.0], lower=0.0, upper=1.0), [0])
         answer = session.solve(Quadratic.linear(np.ones(1)), budget=Budget(0.0))
         assert answer.status is MipStatus.LIMIT

@@ -1,4 +1,4 @@
-"""What every method has to pass: the promises of `solve`, whatever searches behind it."""
+"""The tests that every method must pass: the promises of `solve`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dovetail.run.result import Result
 from dovetail.testing.problems import bowl, busy, knapsack, linear_net, random_mlp
 
 PAUSE = 0.05
-"""Seconds from an iteration to the signal: it comes somewhere in those that follow."""
+"""Seconds between an iteration and the signal, which arrives during a later iteration."""
 SAMPLES = 10
-"""Of the problem in which a method is stopped: nobody has solved it after two or three iterations."""
+"""Number of samples of the problem in which a method is stopped: no method solves it within three
+iterations."""
 OPTIMA: list[tuple[Callable[[], Problem], float | None]] = [
     (knapsack, -4.0),  # by enumeration of its sixteen choices
     (lambda: knapsack("max"), 2.0),
@@ -35,8 +36,8 @@ OPTIMA: list[tuple[Callable[[], Problem], float | None]] = [
 class MethodSuite:
     """Small problems with known answers, through the public entrance.
 
-    Derive a class and give it the method. Where it would go on for minutes, or end by itself within a
-    second, give it in other settings too::
+    Derive a class and set the method. If the method takes minutes, or ends by itself within a second, also
+    set versions with other options::
 
         from dovetail.testing import MethodSuite
 
@@ -47,13 +48,14 @@ class MethodSuite:
     """
 
     method: Method
-    """What is tested, as its users have it."""
+    """The tested method with its default options."""
     brief: ClassVar[Method | None] = None
-    """The same with less patience: what it promises does not rest on how long it goes on looking."""
+    """The same method with less patience: its promises do not depend on the length of the search."""
     endless: ClassVar[Method | None] = None
-    """The same with options under which it ends only when it is told to."""
+    """The same method with options under which it ends only on request."""
     takes_any_predictor: bool = True
-    """False where it needs to know the layers: it must then refuse others with an `UnsupportedError`."""
+    """False if the method needs known layers: it must then refuse other predictors with an
+    `UnsupportedError`."""
     meets_easy_bounds: bool = True
     """False for a local search that may end short of an optimum which a bound would have proved."""
 
@@ -88,7 +90,7 @@ class MethodSuite:
         assert result.method == self.method.name
 
     def test_solved_twice_it_has_the_same_iterates_and_is_left_as_it_was(self) -> None:
-        """All chance comes from the seed, and the user's problem is only read."""
+        """All random numbers come from the seed, and the user's problem is not changed."""
         problem = busy(3)
         before = (problem.mip.cost.copy(), problem.mip.A.toarray(), problem.mip.lower.copy(), problem.blocks)
 
@@ -113,7 +115,7 @@ class MethodSuite:
         def watch(event: Event) -> None:
             seen.append(event.row.iteration)
             if event.x is not None:
-                event.x[:] = np.nan  # it is a copy: this may not hurt
+                event.x[:] = np.nan  # a change of this copy must have no effect
             if len(seen) == 3:
                 event.stop()
 
@@ -126,7 +128,7 @@ class MethodSuite:
         assert dt.check(problem, result.x).within()
 
     def test_an_exception_in_the_callback_comes_out_with_the_best_point(self) -> None:
-        """It is the user's own error, and costs nothing that was found."""
+        """The user's own error is raised, and the best solution is not lost."""
 
         def fail(event: Event) -> None:
             raise RuntimeError("no more")
@@ -180,7 +182,7 @@ class MethodSuite:
         assert dt.check(problem, result.x).within()
 
     def test_optimal_where_the_hosts_bound_is_met(self) -> None:
-        """All classes can be 1, and the host says there cannot be more than all."""
+        """All classes can be 1, and the bound of the host equals their number."""
         problem = Problem(
             Mip(cost=[0.0, 0.0, 1.0, 1.0], lower=[-1.0, -1.0, 0.0, 0.0], upper=1.0, sense="max")
         )
@@ -206,7 +208,7 @@ class MethodSuite:
         assert result.objective == -3.0
 
     def test_ctrl_c_returns_the_best_point(self) -> None:
-        """A real signal from beside, while the solve runs and not in the callback itself."""
+        """A real signal from another thread, while the solve runs and outside the callback."""
 
         finger = threading.Timer(PAUSE, os.kill, (os.getpid(), signal.SIGINT))
 
@@ -222,14 +224,14 @@ class MethodSuite:
         except KeyboardInterrupt:
             pytest.fail("Ctrl-C came out of the solve")
         finally:
-            finger.cancel()  # nobody else is to be interrupted
+            finger.cancel()  # only this process is interrupted
             signal.signal(signal.SIGINT, before)
         assert result.stop_reason == "interrupt"
         assert result.x is not None
         assert dt.check(problem, result.x).within()
 
     def test_it_runs_outside_the_main_thread(self) -> None:
-        """Signals can be caught in the main thread only; a solve elsewhere goes without."""
+        """Signals can be caught in the main thread only; a solve in another thread ignores them."""
         results: list[Result] = []
         worker = threading.Thread(target=lambda: results.append(self.solve_briefly(knapsack())))
         worker.start()

@@ -24,8 +24,7 @@ from dovetail.networks.layers import evaluate
 class PredictorSuite:
     """The owner's own answer, the same map for gradients, and the owner's object untouched.
 
-    Derive a class and give it the cases; register the class of the objects before, if dovetail does not
-    know it yet::
+    Derive a class and set the cases; if dovetail does not know the class of the objects, register it first::
 
         import numpy as np
         import dovetail as dt
@@ -110,7 +109,8 @@ class PredictorSuite:
     def test_other_batches_stay_within_what_the_check_allows(
         self, case: PredictorCase, tmp_path: Path
     ) -> None:
-        """Alone, in halves, backwards: what the same rows give is within the rounding that was measured."""
+        """Rows evaluated alone, in halves and in reverse order: their answers agree within the measured
+        rounding."""
         X = case.points()[:7]
         problem = tied(case, case.make(tmp_path), case.points(), samples=len(X))
         block = problem.blocks[0]
@@ -137,19 +137,19 @@ class PredictorSuite:
         assert apart(values.numpy(), predictor.predict(X)) <= case.close
         wrong = np.zeros(len(X), dtype=bool)
         for j, spread in enumerate(X.std(axis=0)):
-            if j in case.whole:  # what it says between whole numbers does not count
+            if j in case.whole:  # answers between whole numbers are ignored
                 continue
             step = 1e-6 * spread * np.eye(case.features)[j]
             with torch.no_grad():
                 rise = (forward(torch.tensor(X + step)) - forward(torch.tensor(X - step))) @ weights
             difference = rise.numpy() / (2.0 * step[j])
             wrong |= np.abs(slope[:, j] - difference) > 1e-5 * np.maximum(1.0 / spread, np.abs(difference))
-        assert wrong.sum() <= len(X) // 50  # of many points, one may lie at a kink
+        assert wrong.sum() <= len(X) // 50  # one of many points may lie at a kink
 
     def test_what_it_says_of_itself_is_true(
         self, case: PredictorCase, only_read: tuple[Any, Predictor]
     ) -> None:
-        """A lower precision shows; smoothness and a last sigmoid are as the case says."""
+        """The description shows a lower precision; smoothness and a final sigmoid are as the case states."""
         (_, predictor), X = only_read, case.points()
         said = predictor.describe(X)
         assert isinstance(predictor, Predictor)
@@ -164,7 +164,7 @@ class PredictorSuite:
         assert case.sigmoid is None or said.ends_in_sigmoid is case.sigmoid
 
     def test_the_owner_gets_it_back_as_it_was(self, case: PredictorCase, tmp_path: Path) -> None:
-        """After everything that a solve does with it."""
+        """The object is unchanged after all calls that a solve makes."""
         owner, X = case.make(tmp_path), case.points()
         before, seen = case.state(owner), X.copy()
         problem = tied(case, owner, X)
@@ -187,7 +187,8 @@ class PredictorSuite:
         assert case.state(owner) == before
 
     def test_a_copy_stays_and_predict_follows_the_owner(self, case: PredictorCase, tmp_path: Path) -> None:
-        """Training goes on while a problem stands: the truth moves with it, a snapshot does not."""
+        """The owner may continue training after the problem is built: predictions follow, a snapshot does
+        not."""
         owner, X = case.make(tmp_path), case.points()
         predictor, u = as_predictor(owner), torch.tensor(X)
         held, before = predictor.snapshot("cpu"), predictor.predict(X)
@@ -203,7 +204,8 @@ class PredictorSuite:
         assert apart(predictor.snapshot("cpu")(u).detach().numpy(), said) <= case.close
 
     def test_layers_compute_the_same(self, case: PredictorCase, only_read: tuple[Any, Predictor]) -> None:
-        """Where they are known; otherwise nobody can write the predictor out, and the error says so."""
+        """If the layers are known they give the same values; otherwise an error states that they are
+        unknown."""
         (_, predictor), X = only_read, case.points()
         layers = predictor.describe(X).layers
         if case.layers:
@@ -254,8 +256,8 @@ SINGLE, DOUBLE = 1e-5, 1e-10
 class PredictorCase(ABC):
     """An object that dovetail takes for a predictor, with the words of its own library.
 
-    Derive a class that writes the four methods, and say in its fields what must come out. `label` is how
-    the tests call the case, `called` how dovetail's messages call the predictor.
+    Derive a class that defines the four methods, and set the expected properties in its fields. `label` is
+    how the tests call the case, `called` how dovetail's messages call the predictor.
     """
 
     is_float64 = False
@@ -267,17 +269,17 @@ class PredictorCase(ABC):
     identical = True
     """Whether predict is the owner's answer to the last bit."""
     follows = True
-    """Whether predict says what the owner's object says now; a file is read once."""
+    """Whether predictions follow changes of the owner's object; a file is read once."""
     freezes = True
-    """Whether a snapshot keeps what it was made of; a function can only be called."""
+    """Whether a snapshot keeps the weights that it was made from; a plain function can only be called."""
     layers = False
     """Whether its layers are known."""
     smooth: bool | None = None
-    """Whether second derivatives say something; None leaves it open."""
+    """Whether second derivatives are useful; None if unspecified."""
     sigmoid: bool | None = None
-    """Whether it is known to end, or not to end, in a sigmoid; None leaves it open."""
+    """Whether the predictor is known to end, or not to end, in a sigmoid; None if unspecified."""
     whole: tuple[int, ...] = ()
-    """Features that take whole numbers only; the points should have such."""
+    """Features that accept integers only; the points must have integer values there."""
     close = SINGLE
     """How close the copy for gradients is, relative to max(1, |value|)."""
 
@@ -301,12 +303,12 @@ class PredictorCase(ABC):
 
     @abstractmethod
     def answer(self, owner: Any, X: FloatArray) -> FloatArray:
-        """The library's own answer, as its user would get it; (n, outputs), float64."""
+        """The library's own answer in the form that its users get; (n, outputs), float64."""
         ...
 
     @abstractmethod
     def state(self, owner: Any) -> list[Any]:
-        """All that a solve must leave as it is; things that `==` compares."""
+        """All state that a solve must not change, as objects that `==` compares."""
         ...
 
     @abstractmethod

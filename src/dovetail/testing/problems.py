@@ -163,13 +163,13 @@ KINDS: dict[str, Callable[[int, int], nn.Module]] = {
 """Each made for a number of features and of outputs."""
 
 SMOOTH = {"lstm", "gelu-layernorm", "attention", "dropout-batchnorm", "own-first-state"}
-"""The kinds whose second derivatives say something."""
+"""The kinds with useful second derivatives."""
 
 
 def make(
     kind: str, outputs: int = 1, dtype: torch.dtype = torch.float32, features: int = FEATURES
 ) -> nn.Module:
-    """A network of a kind, in training mode, as a careless user would pass it."""
+    """A network of a kind, in training mode, because users may forget to switch to evaluation mode."""
     torch.manual_seed(len(kind))
     net = KINDS[kind](features, outputs).to(dtype)
     for name, parameter in net.named_parameters():
@@ -263,7 +263,7 @@ def bowl(target: tuple[float, float] = (0.5, -0.25)) -> Problem:
 
 
 def busy(n: int = 5, seed: int = 0, *, budget: float = 0.5) -> Problem:
-    """Enough to do for many iterations: samples under a common budget, a class each.
+    """A problem that takes many iterations: samples that share a budget, with one class each.
 
     With a budget near -1.2 n the constraints alone promise more than any solution has, so that no search ends
     by meeting their bound.

@@ -19,10 +19,11 @@ SAMPLES = 6
 
 
 class SubSolverSuite:
-    """Network steps on every kind of network: stays inside, goes down, ends where it should.
+    """Network steps on every kind of network: points stay within bounds, the objective decreases, and known
+    minima are found.
 
-    Derive a class and give it the sub-solver, and the same with options under which it ends close to a
-    minimum where its own do not::
+    Derive a class and set the sub-solver, and if its default options are not accurate enough a more accurate
+    version::
 
         from dovetail.testing import SubSolverSuite
 
@@ -32,11 +33,11 @@ class SubSolverSuite:
     """
 
     solver: NnSolver
-    """What is tested, as its users have it."""
+    """The tested sub-solver with its default options."""
     accurate: ClassVar[NnSolver | None] = None
-    """The same with options under which a minimum known in closed form is met to 2e-3."""
+    """The same sub-solver with options under which a known minimum is found to 2e-3."""
     separates_samples: bool = True
-    """False where all samples share something, a step length say, so that they influence each other."""
+    """False if samples influence each other, for example by a common step length."""
 
     def solved(self, block: NetworkBlock, terms: AugmentedTerms, start: Tensor) -> NetworkAnswer:
         """The answer to a step that the sub-solver has to take."""
@@ -69,7 +70,7 @@ class SubSolverSuite:
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_goes_down_and_stays_inside_on_every_network(self, kind: str) -> None:
-        """And what it says of the point is true."""
+        """The reported values of the point are correct, too."""
         block, terms, start = network_block(make(kind)), augmented_terms(), _zeros()
         answer = self.solved(block, terms, start)
         assert torch.all(answer.u >= block.lower)
@@ -141,7 +142,7 @@ class SubSolverSuite:
         assert torch.all((answer.values - level).abs() < 1e-6)
 
     def test_rows_that_cannot_be_met_are_reported_not_hidden(self) -> None:
-        """The loop goes on with what is left, and has to know it."""
+        """The loop continues with the remaining violation and has to know its size."""
         block, terms = network_block(make("mlp"), rows=output_rows(1e6, torch.inf)), augmented_terms()
         assert torch.all(self.solved(block, terms, terms.x.clone()).violation > 1e5)
 

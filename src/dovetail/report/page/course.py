@@ -331,8 +331,8 @@ def _last_gain(gains: Sequence[Gain], moment: float) -> Gain | None:
 REACH = 4.0
 """Bounds that differ from all solutions by more than this multiple of their spread are left off the chart."""
 LEFT_OUT, FLAT = 0.25, 0.2
-"""At most this number of first solutions is left off the chart, if the others then appear five times as
-large."""
+"""Largest share of first solutions that the chart leaves out so that the others appear at least five times
+as large."""
 
 
 def course_figure(course: Course) -> Figure | None:
@@ -459,7 +459,7 @@ def iterations(trace: Sequence[Any]) -> list[Iteration]:
 
 
 def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
-    """The residuals, and rho if it changed; nothing for methods without a coupling."""
+    """The residuals, and rho if it changed; empty for methods without a coupling."""
     rows = iterations(trace)
     if len(rows) < 2:
         return []

@@ -409,7 +409,8 @@ class Grid:
 
 
 def grids(families: Sequence[ColumnFamily]) -> list[Grid]:
-    """All families in their order; families with the same indices at the place of the first."""
+    """All families in their order; families with the same indices share one table, at the place of the
+    first."""
     together: dict[tuple[Index, ...] | int, list[ColumnFamily]] = {}
     for place, family in enumerate(families):
         key = tuple(family.indices) if family.depth == 1 else place
@@ -443,7 +444,7 @@ def _list_table(family: ColumnFamily) -> Grid:
 
 
 def _matrix_table(family: ColumnFamily) -> Grid:
-    """The last index across; if that has too many values, the first."""
+    """A table with the last index across, or the first index if the last one has too many values."""
     for across in (-1, 0):
         if family.shape is not None and family.shape[across] <= ACROSS:
             return _of_array(family, family.shape, across)

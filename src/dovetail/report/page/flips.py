@@ -1,7 +1,7 @@
-"""The answers of classifiers before and after the decision: which samples changed class, and which changes
-did it.
+"""The answers of classifiers before and after the decision: which samples changed class, and which changes of
+features caused it.
 
-*Before* means that nothing is done (`run/problem_facts.py`): the values that the constraints give to a
+*Before* means without any decision (`run/problem_facts.py`): the values that the constraints give to a
 sample's inputs.
 """
 
@@ -46,7 +46,7 @@ class Feature:
     raised: str
     lowered: str
     raised_share: float
-    """Of the largest of all features, between 0 and 1."""
+    """Relative to the largest of all features, between 0 and 1."""
     lowered_share: float
 
 

@@ -16,7 +16,7 @@ DIGITS = 4
 WHOLE = 1e-6
 """Numbers nearer to an integer than the check's tolerance are shown as integers."""
 LARGE = 1e7
-"""From here on powers of ten are easier to read."""
+"""Larger numbers are written with powers of ten, which are easier to read."""
 
 
 def number(value: float | None, digits: int = 6) -> str:

@@ -115,7 +115,7 @@ def _work(result: Any, course: Course) -> Tile:
 
 
 Result = Any
-"""A `dovetail.Result`. The chart's part knows its page, so that the page need not know its class."""
+"""A `dovetail.Result`. The type of the result is not imported here, because the result imports the page."""
 
 MANY_COLUMNS = 60
 """From this number on, a table of families comes before the families themselves."""
