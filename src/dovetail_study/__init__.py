@@ -1,8 +1,8 @@
 """The study of the paper: its experiments, and ours about its claims, as one command, `dovetail bench`.
 
 The experiments use dovetail's public names only. Their problems (`problems/`), the methods that the paper
-compares itself with (`big_m/`, `single_step_gradient.py`) and the demo stand beside them. The library never
-imports this package: tables name its parts, which are loaded on use.
+compares itself with (`big_m/`, `single_step_gradient.py`) and the demo are in this package, too. The library
+never imports this package: tables name its parts, which are loaded on use.
 """
 
 from __future__ import annotations

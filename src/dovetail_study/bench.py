@@ -58,7 +58,7 @@ def experiment_named(name: str) -> Experiment:
 
 
 def execute(run: Run, settings: BenchSettings) -> Outcome:
-    """One run in this process: its row, or why it has none; then --resume tries it again."""
+    """One run in this process: its row, or the reason for its failure; --resume repeats failed runs."""
     try:
         return experiment_named(run.experiment).execute(run, settings)
     except dt.MissingDependencyError as missing:

@@ -1,5 +1,4 @@
-"""The common parts of several experiments' claims: seconds, the worth of points, the distance of the
-blocks."""
+"""The common parts of several experiments' claims: seconds, the quality of points, and residuals."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ TOLERANCE = dt.DualDecomposition.paper().tolerance
 
 
 def floor(rows: Sequence[Record]) -> str:
-    """The distance of u and x at the end of any run of the paper's settings, beside the tolerance."""
+    """The distance of u and x at the end of runs with the paper's settings, compared with the tolerance."""
     mine = where(rows, method="paper")
     live, flat = (known([row for row in mine if constant(row) is each], "residual") for each in (False, True))
     if not live:
@@ -82,7 +81,7 @@ class Quality:
     shares: Sequence[float]
     """Fraction of the best known, where a reference exists."""
     beside: Sequence[float]
-    """Fraction of big-M's own point, where it found one."""
+    """Objective relative to that of big-M, for runs in which big-M found a point."""
     stuck: int
     """Runs that never improved on their start, of those whose network is not constant."""
     alive: int
@@ -100,7 +99,7 @@ class Quality:
 
     @property
     def good(self) -> bool | None:
-        """Whether nothing was lost; None if the reachable value is unknown."""
+        """Whether the best known value was reached; None if this value is unknown."""
         return mean(self.shares) >= self.ENOUGH if self.shares else None
 
     @property
@@ -228,7 +227,7 @@ def in_both(rows: Rows, judge: Callable[[Rows], list[Verdict]]) -> list[Verdict]
 
 
 def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, float]) -> Verdict:
-    """Of a method's loop over big-M; `claimed` is the paper's range."""
+    """The verdict on the speed-up of a method's loop over big-M; `claimed` is the paper's range."""
     least, most = claimed
     every = pairs(rows, method, "big-m")
     compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]

@@ -87,7 +87,7 @@ def contest(
 ) -> tuple[Record, dt.Result | None]:
     """Solve with the run's method; returns the row and the result.
 
-    A baseline that refuses the problem (a layer it cannot write) gets a row, too.
+    A baseline that refuses the problem (because of an unsupported layer) also gets a row.
     """
     row = begun(run, settings) | {"limit": seconds(run, settings)}
     try:
@@ -195,7 +195,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 EPOCHS, QUICK_EPOCHS = 40, 15
-"""Of training: as many as the problems take by themselves; quick runs need no good network."""
+"""Training epochs: the problems' own default; quick runs do not need a good network."""
 
 
 def on_water(run: Run, settings: BenchSettings, method: Any = None) -> Record:

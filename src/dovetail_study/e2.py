@@ -52,9 +52,9 @@ from dovetail_study.statistics import (
 )
 
 BEGINS = {"default": "torch's own", "he": "He's", "residual": "He's in a residual network"}
-"""How a network is initialised. The paper does not say how its own were."""
+"""How a network is initialised. The paper does not state its initialisation."""
 OTHER = "residual"
-"""The paper's network is plain; this one is shown beside it and not judged."""
+"""The paper's network is plain; this one is shown for comparison and not judged."""
 SUCCESS_ROOM = 0.2
 """One of the paper's five seeds."""
 SUBLINEAR, FEWEST_SIZES = 0.95, 3
@@ -63,7 +63,7 @@ SIZE_ROOM = 0.02
 
 
 def per_iteration(row: Record) -> float:
-    """Seconds of the two steps per iteration; NaN of a row that does not say."""
+    """Seconds of the two steps per iteration; NaN for rows without these fields."""
     steps = known([row], "mip_seconds") + known([row], "nn_seconds")
     return sum(steps) / row["iterations"] if len(steps) == 2 and row.get("iterations") else math.nan
 
@@ -355,7 +355,7 @@ def _sizes(rows: Rows) -> ResultTable:
 
 
 def _constants(rows: Rows) -> str:
-    """How many networks are constant, and what the loops make of them."""
+    """The number of constant networks, and the loops' results on them."""
     flat = [row for row in rows if row["method"] in LOOPS and constant(row)]
     if not flat:
         return ""
@@ -433,7 +433,7 @@ def _runs(settings: BenchSettings) -> list[Run]:
 
 
 def _execute(run: Run, settings: BenchSettings) -> Record:
-    if run.method == "size":  # nothing is solved: only the size is computed
+    if run.method == "size":  # only the size is computed
         return {**begun(run, settings), "found": False, **written_out(run["network"], run["n"])}
     return on_water(run, settings)
 

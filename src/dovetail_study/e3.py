@@ -1,9 +1,9 @@
 """E3: the effect of the dual update: single-step gradient, dual decomposition and SCIP side by side.
 
-E3's claims: what the dual update is worth, in both readings of the budgets.
+E3's claims about the effect of the dual update, for both readings of the budgets.
 
 The clean ablation is *paper-no-dual*: Algorithm 1 with the multipliers kept at zero and everything else
-equal. SSG, the paper's ablation, differs in much more and is judged separately.
+equal. SSG, the paper's ablation, differs in other respects too and is judged separately.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from dovetail_study.statistics import (
 )
 
 LOSES, KEEPS = 0.95, 0.98
-"""Of the optimum: less than the first is a loss, at least the second is none."""
+"""Fractions of the optimum: a value below the first is a loss, a value of at least the second is none."""
 LOSS_ROOM = 0.1
 """One sample in ten, two of the smallest instance: the possible effect of another network on a share."""
 ITERATIONS_ROOM = 10
@@ -259,7 +259,7 @@ def _speeds(rows: Rows, method: str, claim: str, theirs: str, claimed: dict[int,
 
 
 def as_fast(ours: float, claimed: float, at_least: bool) -> bool | None:
-    """Whether a speed-up is as claimed; None where ours is only a lower bound and does not settle it."""
+    """Whether a speed-up is as claimed; None if ours is only a lower bound below the claim."""
     if claimed < 1.0:
         return False if ours >= 1.0 else None if at_least else True
     if ours >= claimed:

@@ -288,7 +288,7 @@ def _runs(settings: BenchSettings) -> list[Run]:
     again = cells[:1] if settings.quick else cells
     both = cells + [{**cell, "budgets": "per sample"} for cell in again]
     solved = runs(NAME, both, (*LOOPS, "auto"), settings)
-    # the smallest size shows what big-M can write; the rest is E1's
+    # the smallest size shows which layers big-M can write
     return solved + tried_first(NAME, [cell for cell in cells if cell["n"] == sizes[0]], "big-m", settings)
 
 

@@ -1,4 +1,4 @@
-"""E5: tree planting with the network step's sub-solver swapped, beside SCIP."""
+"""E5: tree planting with another sub-solver for the network step, compared with SCIP."""
 
 from __future__ import annotations
 
@@ -191,7 +191,8 @@ def _speed(rows: Rows, method: str, words: str) -> Verdict:
 
 
 def _pairs_in_time(swapped: Pairs) -> Pairs:
-    """The pairs in which not both met the limit: the others' times are not known."""
+    """The pairs in which at least one run ended before its time limit: the times of other pairs are
+    unknown."""
     return [(b, p) for b, p in timed(swapped) if not (stopped(b) and stopped(p))]
 
 
@@ -217,7 +218,8 @@ def _swap(swapped: Pairs) -> Verdict:
 
 
 def _unmoved_note(swapped: Pairs) -> str:
-    """Of how many pairs the barrier's point is the start's: steps that lead nowhere are soon done."""
+    """The number of pairs in which the barrier's point is its start: steps without progress take little
+    time."""
     count = sum(never_improved(barrier) for barrier, _ in swapped)
     return f"; the barrier never improved on the start in {count} of {len(swapped)}" if count else ""
 
@@ -228,7 +230,7 @@ def _barrier_moved(swapped: Pairs) -> bool:
 
 
 def _step_ratios(swapped: Pairs) -> list[float]:
-    """How much longer the barrier's network step takes, pair by pair."""
+    """The ratio of the barrier's network step time to that of gradient descent, pair by pair."""
     each = [(mean_step([b], "nn"), mean_step([p], "nn")) for b, p in swapped]
     return [b / max(p, 1e-6) for b, p in each if math.isfinite(b) and math.isfinite(p) and b > 0]
 

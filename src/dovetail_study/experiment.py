@@ -20,7 +20,7 @@ SEEDS = (42, 123, 456, 789, 1024)
 TIME_LIMIT = 300.0
 """The paper's, in seconds, for every run."""
 QUICK_SEEDS, QUICK_LIMIT = (42,), 1.0
-"""To see that everything runs, not to measure."""
+"""For a test that everything runs, not for measurements."""
 FEW = 3
 """Seeds for experiments with minutes per run: enough for a spread, three fifths of the time."""
 THREADS = 1
@@ -29,7 +29,7 @@ INIT = "he"
 """The initialisation of a cell's networks, if the cell names none."""
 
 Record = dict[str, Any]
-"""One line of the results file: the run's cell, seed and method, and what came out."""
+"""One line of the results file: the run's cell, seed and method, and its results."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Run:
 
     experiment: str
     cell: tuple[tuple[str, Any], ...]
-    """Which instance: names and values, such as ("network", "2x16")."""
+    """The instance as names and values, for example ("network", "2x16")."""
     method: str
     seed: int
     given: str | None = field(default=None, compare=False)
@@ -107,9 +107,11 @@ def tried_first(
     *,
     times: float = 1.0,
 ) -> list[Run]:
-    """For big-M: the first seed, and a few more in those cells where it finds a point with the first.
+    """Runs of big-M: with the first seed, and with a few more seeds in cells in which the first run finds a
+    point.
 
-    Where it finds none it uses all its time: a second seed would say the same for as many minutes.
+    A run without a point uses all of its time, so that a second seed would take as long without new
+    information.
     """
     first = {run.cell: run.key for run in runs(experiment, cells, (method,), settings, seeds=1)}
     planned = runs(experiment, cells, (method,), settings, seeds=FEW, times=times)
@@ -175,7 +177,7 @@ class ResultTable:
         return "\n".join([*lines, ""])
 
     def write(self, folder: Path) -> None:
-        """Write it to a file of its own."""
+        """Write the table to its own file."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
 
@@ -186,7 +188,7 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table of words, which may have the sign that stands between cells."""
+    """A Markdown table; cells may contain the separator "|"."""
     told = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     return [*map(markdown_row, (header, ["---"] * len(header), *told))]
 
@@ -209,11 +211,11 @@ class Verdict:
     ours: str
     word: Word
     rule: str = ""
-    """The condition for it to hold."""
+    """The condition under which the claim holds."""
     rows: Sequence[Record] = field(default=(), compare=False, repr=False)
-    """The lines of the results file it rests on."""
+    """The lines of the results file on which the verdict is based."""
     counted: bool = True
-    """Whether it is a claim of the paper that could have failed: the others are shown separately."""
+    """Whether the claim is the paper's own and could have failed; other claims are shown separately."""
     reading: str = ""
     """The reading of the paper, if the claim is judged in several readings."""
 
@@ -270,7 +272,7 @@ class Experiment:
     name: str
     title: str
     methods: tuple[str, ...]
-    """Every method it compares."""
+    """All compared methods."""
     runs: Callable[[BenchSettings], list[Run]]
     execute: Callable[[Run, BenchSettings], Record]
     tables: Callable[[Rows], list[ResultTable]]

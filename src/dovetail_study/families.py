@@ -3,14 +3,14 @@
     min  g(x)   over whole x in X, a part of [-3, 3]^p, and in C
     g(u) = 1/2 u'Qu - b'u,  with the eigenvalues of Q between -m and L
 
-Three things are varied, one at a time: whether g is convex (m = 0), what C is, and rho, as a multiple of
-what the repaired theorem of docs/theory.md asks for: the larger of L and 2m.
+Three things are varied, one at a time: whether g is convex (m = 0), what C is, and rho, as a multiple of the
+value that the repaired theorem of docs/theory.md requires: the larger of L and 2m.
 
 A network step solved to the end, as the proofs of docs/theory.md assume it.
 
-The loop's own sub-solvers take a few steps and stay in the box of the inputs. Here u is free but for C,
-and steps are taken until they are lost in rounding: for gradients of g that change by less than rho times
-the move each leaves a fixed part of the error.
+The loop's own sub-solvers take a few steps and stay in the box of the inputs. Here u is limited by C only,
+and steps are taken until they are below rounding: if gradients of g change by less than rho times the move,
+each step reduces the error by a fixed factor.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Slab:
     upper: float
 
     def holds(self, points: np.ndarray) -> np.ndarray:
-        """Which rows lie in it."""
+        """Which rows of `points` satisfy the limits."""
         activity = points @ self.a
         return np.asarray((activity >= self.lower) & (activity <= self.upper))
 
     def nearest(self, u: np.ndarray) -> np.ndarray:
-        """The point of it nearest to u."""
+        """The nearest point to u that satisfies the limits."""
         activity = float(u @ self.a)
         beyond = activity - min(max(activity, self.lower), self.upper)
         return np.asarray(u - self.a * (beyond / (self.a @ self.a)))
@@ -57,7 +57,7 @@ class Slab:
 
 @dataclass(frozen=True)
 class ExactStep:
-    """Projected gradient steps on g(u) + lambda'u + rho/2 |u - x|^2 over C, until nothing moves."""
+    """Projected gradient steps on g(u) + lambda'u + rho/2 |u - x|^2 over C, until the point stops moving."""
 
     slope: Callable[[np.ndarray], np.ndarray]
     """The gradient of g."""
@@ -70,7 +70,7 @@ class ExactStep:
     name = "exact"
 
     def refuses(self, block: NetworkBlock) -> str | None:
-        """Takes the one block it was made for."""
+        """Accepts every block."""
         return None
 
     def solve(
@@ -107,11 +107,11 @@ class TheoremFamily:
     """rho over the larger of L and 2m."""
     whole: bool = True
     row: bool = False
-    """A row on x beside its box."""
+    """Whether x has a row in addition to its box."""
     convex: bool = True
     limit: str = ""
-    """What C is: everything; *binding* (points of X on both sides, g least beyond it), *apart* (between
-    points of X, none inside) or *separated* (beyond all of X)."""
+    """The kind of C: no limit; *binding* (points of X on both sides, the minimum of g outside C), *apart*
+    (between points of X, none inside) or *separated* (beyond all of X)."""
 
     @property
     def assumed(self) -> bool:
@@ -198,7 +198,7 @@ class Example:
 
     @property
     def fall(self) -> float:
-        """kappa of the repaired lemma: the merit falls by at least this times |u(k) - u(k-1)|^2."""
+        """kappa of the repaired lemma: the merit decreases by at least kappa |u(k) - u(k-1)|^2."""
         rho, L, m = self.rho, self.L, self.m
         return min((rho + 2 * L) * (rho - L), (rho + m) * (rho - 2 * m)) / (2 * rho)
 
@@ -220,7 +220,7 @@ class Example:
         return problem
 
     def method(self, step: ExactStep, iterations: int) -> dt.DualDecomposition:
-        """Algorithm 1 as the proof has it: rho fixed, nothing scaled, both steps exact, no early end."""
+        """Algorithm 1 as in the proof: fixed rho, no scaling, exact steps, no early end."""
         return replace(
             dt.DualDecomposition.paper(), rho=self.rho, nn_solver=step, tolerance=1e-300, mip_gap=0.0,
             iterations=iterations,

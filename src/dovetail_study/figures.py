@@ -19,7 +19,7 @@ Point = tuple[float, float]
 MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
 """Styles that differ in black and white: another marker for every series, another dash for every third."""
 CROWDED = 4
-"""With more bars per group than this their numbers stand upright, or they would overlap."""
+"""With more bars per group the numbers are rotated, so that they do not overlap."""
 WIDE, LONG = 44, 28
 """Letters of a panel's title in one line, and of all names on an x axis before they are turned."""
 
@@ -80,7 +80,7 @@ class Drawing:
 
 
 def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
-    """Draw it to `name`.png and `name`.svg."""
+    """Draw the figure to `name`.png and `name`.svg."""
     plt = _pyplot()
     count = len(drawing.panels)
     across = min(drawing.across, count)

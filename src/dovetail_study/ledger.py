@@ -1,8 +1,8 @@
 """The results file: JSON lines, one per run, written as soon as the run ends.
 
-The first line says which version wrote it and under which settings; every other line says itself which
-commit made it, on which machine. Nothing is ever rewritten: an interrupted bench loses at most the run it
-was in, and a line that was cut off by a crash is dropped when the file is opened again.
+The first line says which version wrote it and under which settings; every other line names the commit and the
+machine that made it. Nothing is ever rewritten: an interrupted bench loses at most the run it was in, and a
+line that was cut off by a crash is dropped when the file is opened again.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Ledger:
         return [record for record in self.records if record["experiment"] == experiment]
 
     def require_one_commit(self) -> None:
-        """Whoever adds rows of another commit has to say so."""
+        """Refuse to add rows of another commit without the option for this."""
         for record in self.records:
             if record["commit"] != self.provenance.commit:
                 raise dt.OptionError(

@@ -33,8 +33,8 @@ FULL, DIGITS = 40, 10
 def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     """The lines behind a number, for a reader: fields and their values, and the number of lines.
 
-    Only fields that exclude lines are named. Where the values leave in more lines than were used (cells are
-    not a full grid), the number of both is given.
+    Only fields that exclude lines are named. If more lines have these values than were used (cells are not a
+    full grid), both numbers are given.
     """
     if not used:
         return "none"
@@ -69,7 +69,7 @@ def _in_words(value: object) -> str:
 
 
 def places(rows: Iterable[Record]) -> Counter[str]:
-    """How many rows were made by which commit, where, and beside how many others."""
+    """The number of rows by commit, machine, and number of concurrent runs."""
     return Counter(_place(row) for row in rows)
 
 
@@ -130,7 +130,7 @@ def _differences(rows: Sequence[Record]) -> str:
 def _cell(row: Record) -> tuple[object, ...]:
     """The chosen fields besides method and seed.
 
-    Of a drawn problem (a family) rho is none of it: it follows from L, which every seed draws anew.
+    For drawn problems (families) rho is not a setting: it follows from L, which differs between seeds.
     """
     left_out = {"method", "seed", "device", *(("rho",) if row.get("family") is not None else ())}
     return tuple(row.get(name) for name in FIELDS if name not in left_out)

@@ -1,7 +1,7 @@
 """The page of results and its appendix, every number computed from the results file beside them.
 
-The page has what the paper says, what was measured, and the verdict, to be read in a minute; the appendix has
-rules, provenance and every cell.
+The page lists the paper's claims, the measurements and the verdicts; the appendix has rules, provenance and
+every cell.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _kind(ledger: Ledger) -> str:
 
 
 def _methods(ledger: Ledger, given: Callable[[str, Ledger], str] = lambda name, ledger: "") -> list[str]:
-    """The methods that were run; `given` says more of one."""
+    """The methods that were run; `given` adds a text to each."""
     there = present(LEGEND, ledger.records)
     return [
         "## The methods",
@@ -335,10 +335,10 @@ def _verdict_lines(verdicts: Sequence[tuple[Verdict, Sequence[Record]]]) -> list
 
 
 def _volume(experiment: Experiment, ledger: Ledger) -> str:
-    """How much of the experiment is in the file."""
+    """The part of the experiment that is in the file, in words."""
     rows = ledger.of(experiment.name)
     seeds = tuple(sorted(distinct(rows, "seed")))
-    own = tuple(seed for seed in SEEDS if seed in seeds)  # others are extra: nothing more is planned for them
+    own = tuple(seed for seed in SEEDS if seed in seeds)  # others are additional runs
     planned = experiment.runs(BenchSettings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
     missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."

@@ -1,4 +1,4 @@
-"""What the paper reports, and on which instances: every number of it that is compared, in one place."""
+"""The numbers that the paper reports and that are compared, with their instances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ E1_NEAR, E1_EXCEEDS, E1_RATIOS = 10.0, 100.0, (10.0, 100.0)
 E2_NETWORKS = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512")
 E2_SAMPLES = 100
 BEYOND = E2_NETWORKS[3:]
-"""The networks beyond 6x128, for which it says that big-M fails."""
+"""The networks beyond 6x128, for which the paper states that big-M fails."""
 DEEPEST = "64x512"
 DEEPEST_SECONDS = 90.0
 INTRODUCTION = {"network": DEEPEST, "n": 500}

@@ -35,7 +35,7 @@ OTHER_SEEDS = (7, 11, 13)
 
 @dataclass(frozen=True)
 class PaperReading:
-    """One way to read the algorithm."""
+    """One interpretation of the algorithm's open choices."""
 
     surrogate: Surrogate
     state: Literal["fresh", "kept"] = "fresh"
@@ -194,7 +194,7 @@ def _cell(rows: Rows, reachable: Reachable) -> str:
 
 
 def draw(rows: Rows) -> Drawing | None:
-    """The table shows it."""
+    """No figure; the table has all numbers."""
     return None
 
 

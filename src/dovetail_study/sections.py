@@ -50,7 +50,7 @@ TOTALS = "Budgets are totals over all samples."
 
 
 def reached(cell: Rows, reachable: Reachable) -> list[str]:
-    """Potable samples and how far they are from what is reachable."""
+    """The numbers of potable samples, and the gap to the best known."""
     points = [row for row in cell if found(row)]
     return [
         spread_of(cell, "untouched"),
@@ -72,7 +72,7 @@ def best_known(cell: Rows, reachable: Reachable, digits: int = 3) -> str:
 
 
 def gap(points: Rows, reachable: Reachable) -> str:
-    """By how many per cent runs that have a point fall short of the best known."""
+    """The gap to the best known in per cent, for runs with a point."""
     if points and not any(map(reachable.known, points)):
         return NO_REFERENCE
     return spread([round(100.0 * (1.0 - part), 3) for part in reachable.shares(points)])

@@ -1,4 +1,4 @@
-"""How much rests on rho and the step size: the first limitation the paper names."""
+"""The sensitivity to rho and the step size, the first limitation that the paper names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HALF = 0.5
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
-    """Whether results depend on it, and whether raising rho helps."""
+    """Verdicts: whether results depend on rho, and whether a larger rho helps."""
     judged_so = [_dependence(where(rows, method="paper")), _robustness(rows)]
     return [replace(verdict, reading="budgets total") for verdict in judged_so]
 

@@ -6,15 +6,15 @@ p_lin are the violations of rows without outputs, p_nn of rows and bounds with t
 relaxed; no solver is called in the loop.
 
 Idea: the baseline without dual variables, cheap and parallel. Advice: use it to see the effect of the dual
-update. Weakness: with these penalties rows are met only nearly, so almost every point depends on the
-incumbent's completion, an LP, to become feasible.
+update. Weakness: with these penalties rows are satisfied only approximately, so almost every point depends on
+the incumbent's completion, an LP, to become feasible.
 
 Deviations, because the paper contradicts itself:
 - its text takes Adam steps, its algorithm plain ones: `rule` offers both, Adam is the default (plain
   steps of 0.01 diverge under penalties of 50 as soon as a row has many entries);
 - its algorithm compares c'x alone, without d'f: the incumbent compares the whole objective;
 - it tests the rows at x(t-1) and keeps x(t), and rounds after the test: here every x(t) goes
-  through the incumbent's check, which rounds first and tests what it keeps;
+  through the incumbent's check, which rounds first and tests the rounded point;
 - the ablation's text describes another method (Algorithm 1 with lambda = rho = 0, one step, round):
   that is `SingleStepGradient.one_step()`.
 """
@@ -67,7 +67,7 @@ class SingleStepGradient:
 
     @classmethod
     def one_step(cls) -> SingleStepGradient:
-        """The ablation as its text has it: one step on the objective alone, then rounding."""
+        """The ablation as the paper's text describes it: one step on the objective alone, then rounding."""
         return cls(iterations=1, linear_penalty=0.0, network_penalty=0.0, rule="gradient")
 
     def __post_init__(self) -> None:

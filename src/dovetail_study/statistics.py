@@ -5,7 +5,7 @@ a mean that lies between two roundings would then make another page of the same 
 
 The best known value of an instance: the best verified point of any method.
 
-A method is judged against that, not against another method that was stopped half-way. If no proof excludes a
+A method is compared with this value, not with another method that was stopped early. If no proof excludes a
 better point, the best known can only be beaten: a point below it is also below the optimum, a point equal to
 it may be. An instance that only the contestants have solved has no reference: otherwise the best of them
 would count as perfect.
@@ -47,12 +47,12 @@ def known(rows: Iterable[Record], name: str) -> list[float]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; NaN of nothing."""
+    """The mean; NaN for an empty sequence."""
     return math.fsum(values) / len(values) if values else math.nan
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of positive numbers; NaN of nothing."""
+    """The geometric mean of positive numbers; NaN for an empty sequence."""
     return math.exp(mean([math.log(value) for value in values])) if values else math.nan
 
 
@@ -87,12 +87,12 @@ def proved(row: Record) -> bool:
 
 
 def constant(row: Record) -> bool:
-    """Whether the network came out as a constant: nothing can be changed by its inputs."""
+    """Whether the trained network is constant, so that inputs have no effect."""
     return row.get("spread") is not None and bool(row["spread"] < DEAD)
 
 
 def never_improved(row: Record) -> bool:
-    """Whether a loop's point is the one it started from; a row that does not say is not counted."""
+    """Whether a loop's point is the one it started from; rows without this information are not counted."""
     return "best_at" in row and row["best_at"] is None
 
 
@@ -129,7 +129,7 @@ def text(value: float | None, digits: int = 3) -> str:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and standard deviation over seeds, such as "14.3 ± 0.6"; of one value the value alone."""
+    """Mean and standard deviation over seeds, such as "14.3 ± 0.6"; a single value has no deviation."""
     middle = text(mean(values), digits)
     return f"{middle} ± {text(stdev(values), 2)}" if len(values) > 1 else middle
 
@@ -194,7 +194,7 @@ def spent(rows: Sequence[Record], name: str, limit: float) -> bool:
 
 
 def done(row: Record) -> bool:
-    """Whether SCIP came to its end: its seconds are what it needs, no lower bound."""
+    """Whether SCIP finished, so that its seconds are exact and not a lower bound."""
     return end(row) in (End.PROVED, End.CLAIMED)
 
 
@@ -209,7 +209,7 @@ def put_to_the_test(row: Record) -> bool:
 
 
 def tally(rows: Sequence[Record]) -> str:
-    """How many ended how, such as "3 proved, 1 out of memory (at 12 GB)"; every row is in it."""
+    """The number of rows by kind of end, for example "3 proved, 1 out of memory (at 12 GB)"."""
     counts = Counter(map(end, rows))
     return ", ".join(f"{counts[how]} {words}{_at(how, rows)}" for how, words in WORDS.items() if counts[how])
 
@@ -237,7 +237,7 @@ def refusals(rows: Sequence[Record]) -> str:
 
 
 INSTANCE = ("experiment", "network", "n", "budgets", "init", "grid", "seed")
-"""The fields that tell one instance from another; rho and step size are settings of a method."""
+"""The fields that identify an instance; rho and step size are settings of a method."""
 REFERENCES = ("auto",)
 """Methods that are run for the sake of a good point, not as contestants."""
 SAME = 1e-6
@@ -261,7 +261,7 @@ def _chosen(row: Record) -> tuple[Any, ...]:
 
 
 def divided(rows: Iterable[Record]) -> int:
-    """How many instances came out with several networks: their runs cannot all be compared."""
+    """The number of instances with several different trained networks, whose runs cannot all be compared."""
     networks: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
         networks.setdefault(_chosen(row), set()).add(instance(row)[-1])
@@ -294,7 +294,7 @@ class BestKnown:
     method: str
     """The method that found it; the first one if there are several."""
     proved: bool
-    """Whether a method proved that nothing better exists, and no verified point says otherwise."""
+    """Whether a method proved that no better point exists, and no verified point contradicts this."""
     ahead: bool
     """Whether a reference's point is better than every contestant's, so that no contestant is judged by
     itself."""
@@ -359,6 +359,7 @@ class Reachable:
         return best is not None and best.proved
 
     def sound(self, row: Record) -> bool:
-        """Whether the best known here is no contestant's own: proved, or a reference is ahead of all."""
+        """Whether the best known value on this instance is independent of the compared methods: proved, or
+        found by a reference that is better than all of them."""
         best = self.of(row)
         return best is not None and (best.proved or best.ahead)

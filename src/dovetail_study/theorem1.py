@@ -1,4 +1,4 @@
-"""Theorem 1, run: what Algorithm 1 does on the families, shown in tables and curves, and judged."""
+"""Theorem 1 tested: Algorithm 1 on the families of problems, with tables, curves and verdicts."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def agrees(row: Record) -> bool:
 def bounded(row: Record) -> bool:
     """Prices stop growing: a last quarter that adds half of what the second added, or 1 %, at most.
 
-    What grows along a line adds as much in every quarter; growth like a logarithm passes.
+    Linear growth adds the same amount in every quarter; logarithmic growth passes.
     """
     first, second, third, last = row["prices"]
     return bool(last - third <= 0.5 * (second - first) + 0.01 * first + AGREED)

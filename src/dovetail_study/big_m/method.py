@@ -12,9 +12,9 @@ and four constraints per sample, and only plain sequences of dense layers can be
 SCIP's tolerances accept points that the network itself rejects, so its objective (`lagrangian` in the trace,
 and the message) may be better than the incumbent's objective for the same point. A point that violates a row
 slightly is moved to the nearest feasible point of the host before it counts as refused. SCIP's bound is
-reported only if the re-evaluated objective meets it and no network depends on a single binary, where SCIP has
-been wrong (`one_binary_decides`); its "infeasible" is not accepted as a proof. The bound is for the layers in
-exact numbers: the possible effect of the networks' rounding is subtracted first.
+reported only if the re-evaluated objective meets it and no network depends on a single binary, a case in
+which SCIP has given wrong bounds (`one_binary_decides`); its "infeasible" is not accepted as a proof. The
+bound is for the layers in exact numbers: the possible effect of the networks' rounding is subtracted first.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], 
     """The amount by which the networks' own arithmetic may weaken SCIP's bound, which is for their exact
     layers.
 
-    Infinity if that is unknown: the arithmetic is not known, or it affects a class, or an output that rows or
-    other networks read.
+    Infinity if the amount is unknown: if the arithmetic is unknown, or if it affects a class or an output
+    that rows or other networks read.
     """
     box, read, total = Box(box.lower.copy(), box.upper.copy()), read_elsewhere(problem), 0.0
     for stage in problem.stages:
@@ -219,7 +219,7 @@ def prediction_errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
 
 
 class Account:
-    """Filled while the model is written and solved; completed when it ends."""
+    """Times and size of the model, recorded while it is written and solved."""
 
     def __init__(self, stopwatch: Stopwatch, memory: MemoryWatch) -> None:
         self._stopwatch = stopwatch
@@ -305,16 +305,16 @@ class BigM:
 
     formulation: Literal["bigm", "sos"] = "bigm"
     margin: float = 0.0
-    """By how much the threshold of single class outputs is raised in the model. Without it SCIP puts samples
-    exactly on the threshold, where float32 and float64 disagree and the check refuses; with it classes
-    just above the threshold are cut off, so no bound is proven."""
+    """The amount by which the threshold of single class outputs is raised in the model. Without it SCIP
+    puts samples exactly on the threshold, where float32 and float64 disagree and the check refuses; with
+    it classes just above the threshold are cut off, so no bound is proven."""
     memory_limit: float | None = None
     """GB this process may hold, measured while the model is written and while SCIP searches; the solve ends
     there with the best point so far. None: as much as the machine has. In any case a tenth of the machine's
     memory (or of the container's) stays free, so that the kernel does not kill this process or others."""
     solve_seconds: float | None = None
-    """SCIP's own time limit, from when the model is written; None: what is left of the time limit then. These
-    seconds are reserved for SCIP: writing ends when no more than these are left."""
+    """SCIP's own time limit, which begins when the model is written; None: the remaining part of the whole
+    time limit. These seconds are reserved for SCIP: writing ends when no more than these are left."""
 
     name = "big-m"
 
@@ -327,7 +327,7 @@ class BigM:
             require_number("BigM: solve_seconds", self.solve_seconds, above=0.0)
 
     def prepare(self) -> None:
-        """Import SCIP and what writes networks into it."""
+        """Import SCIP and PySCIPOpt-ML."""
         import_pyscipopt_ml()
 
     def solve(self, context: SolveContext) -> MethodOutcome:
@@ -355,7 +355,7 @@ class BigM:
     def _write_model(
         self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
     ) -> tuple[ScipFormulation, float]:
-        """The model, and by how much its bound may be off: the networks' rounding, or infinity."""
+        """The model, and the largest error of its bound: the networks' rounding, or infinity."""
         problem = context.problem
         box = input_box(problem, budget, seed=context.seed, threads=context.threads)
         if not box.complete:
@@ -479,7 +479,8 @@ def abandoned(context: SolveContext, account: Account, over: StopReason | None) 
 
 
 def _offer(context: SolveContext, reporter: Reporter, points: list[np.ndarray]) -> None:
-    """SCIP's best point, which it may have found too late to report; and others if none was accepted."""
+    """Offer SCIP's best point, which SCIP may have found too late to report, and other points if none was
+    accepted."""
     if points:
         mip = context.problem.mip.minimised()
         late = reporter.reported != mip.objective(points[0]) and context.budget.stopped is None
@@ -490,7 +491,7 @@ def _offer(context: SolveContext, reporter: Reporter, points: list[np.ndarray]) 
 
 
 def _end(said: str, reason: StopReason, met: bool) -> ModelEnd:
-    """How it ended, for comparisons."""
+    """The end of the run as a category for comparisons."""
     if reason is StopReason.MEMORY:
         return ModelEnd.MEMORY
     if met and said in ("optimal", "gaplimit"):

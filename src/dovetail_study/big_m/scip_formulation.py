@@ -1,13 +1,13 @@
 """The formulation: a host and its networks as one model in SCIP, every neuron a variable (PySCIPOpt-ML).
 
-PySCIPOpt-ML writes the layers; here are its traps, guarded against: a big-M row needs finite
-inputs (without them it is written with M = 0 and cuts the problem off, without a word), and a single
-class output is compared with 0.5 unless the network ends in a sigmoid. It multiplies weight by weight in
-Python, so what kind of number a weight is decides how long writing takes (`PlainNumbers`).
+PySCIPOpt-ML writes the layers. Two of its pitfalls are handled here: a big-M row needs finite inputs (without
+them the row gets M = 0 and silently cuts off solutions), and a single class output is compared with 0.5
+unless the network ends in a sigmoid. PySCIPOpt-ML multiplies weight by weight in Python, so the type of the
+weights determines the time of writing (`PlainNumbers`).
 
-What cannot be guarded against here is SCIP's own presolve: the model as written holds every point of the
-problem (tests/study/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP may
-cut points off, in either form. See "Its word" in docs/method.md.
+SCIP's own presolve cannot be handled here: the written model contains every point of the problem
+(tests/study/big_m/test_scip_formulation.py), but if one binary determines a whole network SCIP may cut off
+points, in either formulation. See "Its word" in docs/method.md.
 """
 
 from __future__ import annotations
@@ -149,11 +149,12 @@ class ScipFormulation:
         *,
         memory: float = np.inf,
     ) -> str:
-        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's final status.
+        """Run SCIP with its own settings; points and numbers of nodes are reported as they come. SCIP's final
+        status.
 
-        SCIP may take `memory` more GB by its own count, which leaves out what its LPs take: the budget
-        should watch the process besides. "abandoned" where SCIP did not end when it was asked to: nothing
-        can be read from the model then.
+        SCIP may take `memory` more GB by its own count, which does not include its LPs, so the budget should
+        also limit the memory of the process. Returns "abandoned" if SCIP did not end on request; the model
+        cannot be read then.
         """
         model = self._model
         model.setParam("limits/time", min(budget.left, FOREVER))
@@ -219,7 +220,7 @@ class PlainNumbers:
         self._array: np.ndarray = parameter.detach().numpy().astype(object)
 
     def detach(self) -> PlainNumbers:
-        """As in torch: the object itself."""
+        """Returns the object itself, as in torch."""
         return self
 
     def numpy(self) -> np.ndarray:
@@ -280,7 +281,7 @@ def _listener(
 
     def report(kind: Any, nodes: int) -> None:
         if kind == kinds.BESTSOLFOUND:
-            x = best()  # read here, while SCIP is at rest
+            x = best()  # read here, while SCIP pauses
             mailbox.ask(lambda: on_point(x))
         elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
             mailbox.ask(lambda: on_node(nodes))

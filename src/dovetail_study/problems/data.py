@@ -18,7 +18,7 @@ from dovetail.core.errors import OptionError
 VARIABLE = "DOVETAIL_DATA"
 """The environment variable that names a folder of real data for every problem."""
 
-# Where an .xlsx file keeps what, by its standard (ECMA-376).
+# Places in an .xlsx file by its standard (ECMA-376).
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _LINK = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -80,7 +80,7 @@ def read_sheet(path: Path, sheet: str) -> list[dict[str, str]]:
 
 
 def _content(cell: ET.Element, words: list[str]) -> str:
-    """Words are kept once, in a list of their own, and cells point into it."""
+    """Texts are stored once in a separate list, and cells refer to this list."""
     if cell.get("t") == "inlineStr":
         return "".join(text.text or "" for text in cell.iter(f"{_MAIN}t"))
     value = cell.findtext(f"{_MAIN}v", "")
@@ -88,7 +88,8 @@ def _content(cell: ET.Element, words: list[str]) -> str:
 
 
 def numbers(path: Path, records: list[dict[str, str]], names: Sequence[str]) -> FloatArray:
-    """(rows, names) the named columns as numbers; an empty entry is NaN, a word is an error that names it."""
+    """(rows, names) the named columns as numbers; an empty entry is NaN, a text that is not a number
+    raises an error that names it."""
     result = np.empty((len(records), len(names)))
     for k, name in enumerate(names):
         for i, entry in enumerate(column(path, records, name)):

@@ -51,7 +51,7 @@ SUPPLIER = "Amman S"
 FIXED = {"Salt": 0.05, "Sugar": 0.2}
 """The only values that the data holds."""
 MOST = 10.0
-"""Of any food, as in SurrogateLIB: in 100 g a day."""
+"""Largest amount of any food as in SurrogateLIB, in 100 g a day."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class _FoodGroup:
     total: tuple[float, float]
     """Least and most of the group in a diet."""
     ideal: float
-    """The preferred amount of it."""
+    """The preferred amount of the group."""
     price: float
     nutrition: tuple[float, ...]
-    """Of 100 g, in the order of NUTRIENTS."""
+    """Nutrients in 100 g, in the order of NUTRIENTS."""
 
 
 _GROUPS = (
@@ -162,9 +162,9 @@ def look_alike(seed: int, rows: int = 5000) -> tuple[FloatArray, FloatArray, Nee
     """Made-up diets, how they are liked, and tables to go with them.
 
     A diet shares out a total over one or two foods of each group. It is liked the better, the nearer
-    its totals are to an ideal and the more it is made of well-liked foods, which are the dear ones of
-    their group: a cheap diet is not a palatable one. Palatability is the share of diets that
-    are liked less.
+    its totals are to an ideal and the more it is made of well-liked foods, which are the expensive ones of
+    their group, so that cheap diets are not palatable. Palatability is the share of diets that are liked
+    less.
     """
     rng = np.random.default_rng(seed)
     X = np.zeros((rows, len(FOODS)))

@@ -1,4 +1,4 @@
-"""Dispatching: share out jobs over machines so that the least efficient machine does as well as it can.
+"""Dispatching: assign jobs to machines so that the smallest efficiency of a machine is as large as possible.
 
     max  t
     s.t. t <= e_m                                                   for each machine m
@@ -9,7 +9,7 @@
          e_m = f_m(o_m, n_m, r_m),   a binary
 
 Every machine has a network of its own: few inputs, few layers, many networks, and thousands of binaries that
-reach them through a few sums. With two or three machines there is no one else, and r_m = n_m.
+reach them through a few sums. With two or three machines all others are neighbours, and r_m = n_m.
 
 The efficiency that the networks learn is made up: it falls smoothly as a machine gets hot, by its own load
 and, less so, by that of the others, and a machine with little to do is not efficient either. Its

@@ -15,7 +15,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 
 Term = tuple[float, Any]
-"""A coefficient and the variable that it stands before."""
+"""A coefficient and its variable."""
 
 
 class Host:

@@ -23,18 +23,19 @@ class Recipe:
 
     rate: float = 1e-3
     decay: float = 1e-3
-    """Of the weights, against learning small data by heart."""
+    """Weight decay, against overfitting to small data."""
 
 
 def recipe(kind: str) -> Recipe:
-    """Recurrent networks need longer steps and less decay: the usual one keeps an LSTM's gates half open."""
+    """Recurrent networks need longer steps and less decay: the default decay keeps an LSTM's gates half
+    open."""
     return Recipe(rate=5e-3, decay=1e-4) if kind == "lstm" else Recipe()
 
 
 def build(kind: str, features: int, outputs: int = 1, *, init: str = "he") -> nn.Module:
     """A network by name: "2x16" is two hidden layers of 16; also conv1d, residual, lstm.
 
-    `init="default"` leaves torch's own initialisation in a plain network, as the paper did.
+    `init="default"` keeps torch's own initialisation of a plain network, as in the paper.
     """
     if init not in ("he", "default"):
         raise OptionError(f'init is {init!r}; give "he" or "default".')

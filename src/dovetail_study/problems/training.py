@@ -131,7 +131,7 @@ def train_regressor(
     epochs: int = 40,
     allow_constant: bool = False,
 ) -> Regression:
-    """Train a network of one output on raw rows and leave it taking, and giving, raw units.
+    """Train a network with one output on raw rows; its inputs and outputs are in raw units afterwards.
 
     Features and targets are standardised for the training, since a feature in the hundreds beside one
     in the thousandths is learnt badly or not at all; the scaling is then folded into the first and

@@ -37,7 +37,7 @@ FILE = "water_quality.csv"
 BUDGET = 2.0
 """The paper's, in standard deviations of a feature."""
 
-# Mean and standard deviation of each feature in the public data set: what the look-alike is drawn from.
+# Mean and standard deviation of each feature in the public data set: from which the look-alike is drawn.
 _MARGINALS = (
     (7.1, 1.6), (196.0, 32.6), (21917.0, 8642.0), (7.1, 1.6), (333.2, 41.2),
     (426.5, 80.7), (14.4, 3.3), (66.4, 16.1), (4.0, 0.8),
@@ -59,7 +59,7 @@ class Water:
     """(n,) columns of the class outputs."""
 
     def counts(self, result: Result) -> Counts:
-        """How many samples are potable before and after, in the network's own words."""
+        """How many samples are potable before and after, according to the network."""
         there = next(self.network.parameters()).device
         with torch.no_grad():
             said = self.network(torch.as_tensor(self.samples, dtype=torch.float32, device=there))

@@ -73,7 +73,7 @@ class Market:
     features: FloatArray
     """(vineyards, 11) in raw units."""
     limit: FloatArray
-    """(vineyards,) how much of each there is, in wines."""
+    """(vineyards,) the stock of each, in units of one wine."""
     price: FloatArray
     """(vineyards,) quality of one wine made of this vineyard alone."""
     least: float

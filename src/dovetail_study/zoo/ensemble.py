@@ -19,7 +19,7 @@ from dovetail_study.zoo.learners import Learner, by_size, network, values
 
 MEMBERS = 5
 MOST = 6
-"""Of each additive, in whole portions."""
+"""Largest amount of each additive, in whole portions."""
 
 
 def ensemble(size: int, seed: int, learner: Learner = network) -> dt.Problem:

@@ -1,8 +1,8 @@
 """Networks that are trained on a few hundred rows in some hundredths of a second.
 
-A learner takes rows, targets, a size and a seed, and gives a trained predictor: `network` here, `forest` and
-`boosting`. A family of problems takes its learner as an argument, so that the same decision can
-be made with networks or with trees.
+A learner takes rows, targets, a size and a seed, and returns a trained predictor: `network` here, `forest`
+and `boosting`. A family of problems takes its learner as an argument, so that the same decision can be made
+with networks or with trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Learner = Callable[[FloatArray, FloatArray, int, int], Any]
 STEPS = 40
 """L-BFGS iterations over all rows at once: a tenth of a second, after which R2 is about 0.95."""
 DECAY = 1e-4
-"""Of the weights, so that noise is not learnt by heart."""
+"""Weight decay, so that noise is not learnt."""
 
 
 def network(X: FloatArray, y: FloatArray, size: int, seed: int) -> nn.Module:

@@ -16,7 +16,7 @@ from dovetail_study.problems.host import Host
 from dovetail_study.zoo.learners import by_size, network, values
 
 LEAST, MOST = 0.05, 0.6
-"""Of the weight of an asset that is held."""
+"""Limits of the weight of an asset that is held."""
 
 
 def portfolio(size: int, seed: int) -> dt.Problem:

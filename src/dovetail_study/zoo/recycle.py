@@ -7,8 +7,8 @@
 
 No predictor may read its own output, so the loop is closed by a row: the recycled amount is a variable that
 the reactor reads. Feasible: with middle settings the purifier returns more than an empty loop holds and less
-than a full one, networks are continuous, and somewhere between the two it returns what went in. That point is
-found by bisection, and the limits are set by it.
+than a full one, networks are continuous, and for some amount between the two the loop returns exactly this
+amount. This amount is found by bisection, and the limits are set according to it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class _Units:
     purifier: Any
 
     def back(self, before: float) -> tuple[float, float]:
-        """With middle settings: the recycled amount after `before` was recycled, and the product."""
+        """The recycled amount and the product with middle settings, after the amount `before` was
+        recycled."""
         out = values(self.reactor, np.array([[4.0, before, 2.0]]))[0]
         product = values(self.separator, np.array([[out, 3.0]]))[0]
         return values(self.purifier, np.array([[out, 1.0]]))[0], product

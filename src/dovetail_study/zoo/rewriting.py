@@ -2,10 +2,9 @@
 
 A rule takes a `Draft` (the problem as arrays, free to be changed) and writes the draft another way. Each rule
 keeps the feasible decisions and their objective, up to the sign of the objective where the rule is `negated`.
-A rule answers False where the draft has nothing that the rule could change.
+A rule returns False if it changes nothing in the draft.
 
-The rules share no code with the solvers: they say what "the same problem" means, and solvers are judged by
-them.
+The rules share no code with the solvers: they define "the same problem", and solvers are tested with them.
 """
 
 from __future__ import annotations
@@ -206,7 +205,7 @@ def rows_in_other_units(draft: Draft, rng: Rng) -> bool:
 
 
 def columns_in_other_units(draft: Draft, rng: Rng) -> bool:
-    """Continuous columns that no predictor knows, in other units."""
+    """Continuous columns that no predictor reads or writes, in other units."""
     own = ~(draft.integer | draft.read | draft.written)
     if not own.any():
         return False
@@ -249,7 +248,8 @@ def _digits(wide: int) -> FloatArray:
 
 
 def _by_binaries(draft: Draft, counts: Callable[[int], FloatArray], *, chained: bool) -> bool:
-    """Integers with few values as the least plus what binaries count, each of these 1 before the next."""
+    """Integers with few values as the least value plus weighted binaries, which with `chained` are 1 in
+    order."""
     wide = draft.upper - draft.lower
     chosen = np.flatnonzero(draft.integer & ~draft.written & (wide >= 2.0) & (wide < MOST_LEVELS))
     for x in chosen:
@@ -269,7 +269,7 @@ def columns_in_halves(draft: Draft, rng: Rng) -> bool:
     half = (rng.random(draft.cost.size) < 0.6) & ~draft.written & (draft.upper - draft.lower >= 1.0)
     chosen = np.flatnonzero(half & ~draft.read)
     inputs = np.flatnonzero(half & draft.read)
-    if inputs.size:  # rows use the halves alone, and one row defines what the predictor reads
+    if inputs.size:  # rows use the halves, and one row defines the predictor's input
         first = draft.add_columns(draft.lower[inputs], draft.upper[inputs], draft.cost[inputs])
         draft.integer[first] = draft.integer[inputs]
         draft.cost[inputs] = 0.0
@@ -393,7 +393,8 @@ def absolute_values_split(draft: Draft, rng: Rng) -> bool:
 
 
 def _epigraphs(draft: Draft) -> list[tuple[int, int, float, tuple[int, int]]]:
-    """a, x, w and the two rows of every a >= |x - w| with unit entries, a being nobody's own column."""
+    """a, x, w and the two rows of every a >= |x - w| with unit entries, where no predictor reads or writes
+    a."""
     sides: dict[tuple[int, int], dict[float, tuple[int, float]]] = {}
     known = draft.read | draft.written | draft.integer
     for i in range(draft.A.shape[0]):
@@ -547,7 +548,8 @@ def _members(draft: Draft) -> tuple[IntArray, list[list[int]]] | None:
 
 
 def _as_template(draft: Draft) -> Problem:
-    """The draft with its samples stated as a template; columns and rows of nobody stay with the host."""
+    """The draft with its samples stated as a template; columns and rows that belong to no sample stay in
+    the host."""
     found, tie = _members(draft), draft.ties[0]
     assert found is not None
     members, kinds = found
@@ -754,7 +756,7 @@ def networks_joined(draft: Draft, rng: Rng) -> bool:
             onto = (starts[:, None] == reads[None, :]).astype(float)
             layers[0] = layers[0][0] @ onto, layers[0][1]
             joined = Tie(sequential(layers), reads[None], ends[None], False, None, first.epsilon)
-            # at the place of the later one: an input may be written by a predictor before it
+            # at the place of the later one, which may read outputs of the other
             draft.ties = [tie for place, tie in enumerate(draft.ties) if place not in (one, two)]
             draft.ties.append(joined)
             return True

@@ -167,7 +167,7 @@ Numbers = Mapping[Any, float] | Iterable[float]
 
 
 class Formulation:
-    """A definition on its way into a block."""
+    """A predictor definition from which a block is built."""
 
     def __init__(self, definition: Definition) -> None:
         self._held: weakref.ref[Any] | None = None

@@ -403,7 +403,7 @@ def _over_graph(weights: Any, biases: FloatArray, N: int) -> Layer:
 
 
 def _pooled(share: Callable[[int], float]) -> Callable[[Any, int, int, FloatArray | None], Layer]:
-    """Each feature added up over the nodes, each of which counts by a share."""
+    """Each feature added up over the nodes, weighted by a share for each node."""
 
     def made(part: Any, size: int, N: int, joined: FloatArray | None) -> Layer:
         weights = np.kron(np.full((N, 1), share(N)), np.eye(size // N))
