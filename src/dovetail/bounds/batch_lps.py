@@ -13,8 +13,8 @@ A primal-dual interior-point method (Mehrotra) finds the multipliers of all prog
 
 Constraints become variables, t = rows z between the limits of the constraints, so that every variable has
 two finite bounds and the only equations are rows z - t = 0. One step solves one system with as many
-equations as constraints. The method may be inexact: `proved` computes what the multipliers prove. An
-infeasible LP shows by multipliers that grow until their bound exceeds any cutoff.
+equations as constraints. The method may be inexact: `proved` computes rigorous bounds from its multipliers.
+An infeasible LP shows by multipliers that grow until their bound exceeds any cutoff.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dovetail.bounds.planes.domain import gamma
 from dovetail.core.deadline import require_time
 
 MORE = 4
-"""Number of operations beside a sum itself: products, the cost, the offset."""
+"""Number of operations in addition to a sum: products, the cost, the offset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class LinearPrograms:
         return replace(self, lower=lower, upper=upper)
 
     def take(self, chosen: Tensor) -> LinearPrograms:
-        """Some of the programs, by index."""
+        """A selection of the programs, by index."""
         return LinearPrograms(
             self.cost if self.cost.ndim == 1 else self.cost[chosen],
             self.offset,
@@ -69,14 +69,14 @@ class Proved:
     """What multipliers prove for N programs."""
 
     bound: Tensor
-    """(N,) a lower bound of the cost; minus infinity if nothing is proved."""
+    """(N,) a lower bound of the cost; minus infinity if no bound is proved."""
     reduced: Tensor
     """(N, n): cost z >= bound + reduced_j (z_j - lower_j) where reduced_j > 0, and likewise from `upper`."""
     multipliers: Tensor
     """(N, m) the multipliers used."""
 
     def take(self, chosen: Tensor) -> Proved:
-        """Of some of the programs, by index."""
+        """The bounds of a selection of the programs, by index."""
         return Proved(self.bound[chosen], self.reduced[chosen], self.multipliers[chosen])
 
 
@@ -172,7 +172,7 @@ class InteriorPoint:
         return (self._complementarity * self._unit_cost)[:, 0] * (2 * self._v.shape[1])
 
     def run(self, steps: int) -> None:
-        """So many steps, or fewer if all programs are solved."""
+        """Run this number of steps, or fewer if all programs are solved."""
         for _ in range(steps):
             require_time()
             self._step()
@@ -200,7 +200,8 @@ class InteriorPoint:
         return torch.cat([(y[:, None, :] @ self._rows)[:, 0], -y], 1)
 
     def _step(self) -> None:
-        """The step; the step without centring determines how much centring is needed (Mehrotra)."""
+        """One predictor-corrector step: the predictor (without centring) determines the centring parameter
+        (Mehrotra)."""
         low, high, below, above = self._v, self._width - self._v, self._below, self._above
         weight = 1.0 / (below / low + above / high)
         factor = self._factor(weight)

@@ -64,8 +64,8 @@ def common(
     """The bounds `lower` and `upper`, tightened by the computed ones `least` and `most`.
 
     A computed bound that is NaN, or infinite on its wrong side, is ignored. If the two intervals are
-    disjoint, the first one is kept. The third array says where they are apart by more than the rounding of
-    their sums: if both hold, no value is left there.
+    disjoint, the first one is kept. The third array marks bounds that cross by more than the rounding of
+    their sums: there no value is possible.
     """
     low = np.fmax(lower, np.where(least == np.inf, np.nan, least))
     high = np.fmin(upper, np.where(most == -np.inf, np.nan, most))
@@ -129,7 +129,7 @@ def needed_ends(
     If the cost of a column is not negative, the column needs no more than the largest value that one of its
     rows requires: from any higher value it can be lowered to that without violating a row. This bounds an
     epigraph variable that was written without an upper bound. Columns whose increase never hurts get a lower
-    bound in the same way. `free` says which columns no predictor knows.
+    bound in the same way. `free` marks the columns that no predictor reads or writes.
     """
     rows, columns, a = row_of_entries(A), A.indices, A.data
     ends = np.sort([a * lower[columns], a * upper[columns]], axis=0)
@@ -275,9 +275,9 @@ class RowEntries(NamedTuple):
         """The bounds that rows a'x <= side imply for each column, given the least values of all others; in
         place.
 
-        Of one box, or of N: `ends` are the bounds of the entries' columns, (entries,) or (N, entries) each,
-        and `lower` and `upper` have as many axes. Large contributions that cancel leave rounding errors,
-        which a small entry would multiply.
+        For one box or for N boxes: `ends` are the bounds of the entries' columns, (entries,) or (N, entries)
+        each, and `lower` and `upper` have the same number of axes. Large contributions that cancel leave
+        rounding errors, which a small entry would multiply.
         """
         least = a * np.where(a > 0.0, *ends)
         endless = np.isinf(least)
@@ -345,7 +345,7 @@ def _has_moved(
     before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
 ) -> bool:
     """Whether a bound moved by more than justifies another pass."""
-    with np.errstate(invalid="ignore"):  # the other bound may be infinite, too
+    with np.errstate(invalid="ignore"):  # the other bound may also be infinite
         return any(
             bool(np.any(np.abs(new[moved] - old[moved]) > MOVED * np.maximum(1.0, np.abs(new[moved]))))
             for old, new in zip(before, after, strict=True)

@@ -210,11 +210,11 @@ def _exact_least(factor: Fraction, low: float, high: float) -> Fraction | None:
 
 
 SAFETY = 1e-9
-"""Relative to the number of steps: above the rounding of the few operations here."""
+"""Tolerance relative to the number of steps, above the rounding of the few operations here."""
 HAIR = 1e-12
 """Relative: the rounding of adding steps to an offset."""
 MOST_STEPS = 1e9
-"""With more steps, one step is as small as rounding."""
+"""With more steps, one step would be below rounding."""
 
 
 def objective_step(mip: Mip, integer: BoolArray) -> float:

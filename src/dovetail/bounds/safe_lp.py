@@ -35,7 +35,7 @@ LOOSE_BOUND = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class LpAnswer:
-    """The result of an LP: possibly a point, and what is proved."""
+    """The result of an LP: a point if there is one, and proved bounds."""
 
     status: MipStatus
     """INFEASIBLE is proved; UNBOUNDED is the solver's status."""
@@ -107,7 +107,7 @@ class SafeLp:
         constant: float = 0.0,
     ) -> tuple[MipStatus, float]:
         """A proved bound of the least (sign 1) or largest (sign -1) value of weights'x[columns] + constant.
-        It is relaxed by `room` max(1, |value|); infinite if nothing is proved."""
+        It is relaxed by `room` max(1, |value|); infinite if no bound is proved."""
         cost = np.zeros(self._mip.n_columns)
         np.add.at(cost, columns, sign * weights)
         answer = self.minimise(cost, sign * constant, budget)
@@ -125,8 +125,8 @@ class SafeLp:
         upper: FloatArray,
     ) -> float:
         """A bound if columns have none: points that cost more than `ceiling` do not matter. With cost'x <=
-        ceiling as a row many columns are bounded; the bound is the smaller of the ceiling and what the
-        multipliers prove."""
+        ceiling as a row many columns are bounded; the bound is the smaller of the ceiling and the bound by
+        the multipliers."""
         ceiling = value + 1.0 + abs(value)
         row = sp.csr_array(np.where(np.abs(cost) >= SMALLEST, cost, 0.0)[None, :])
         skipped = (cost != 0.0) & (np.abs(cost) < SMALLEST)
@@ -236,8 +236,8 @@ DIGITS = Fraction(1, 2**51)
 """Decimal numbers are stored to within half of this: if a row's products cancel to a smaller fraction of
 their sizes, the sum counts as 0."""
 GRID = 2.0**20
-"""Directions are rounded to so many steps of their largest entry, or to multiples of their smallest one,
-because further digits of a solver are noise."""
+"""Directions are rounded to this number of steps of their largest entry, or to multiples of their smallest
+one, because further digits of a solver are noise."""
 
 
 def improving_ray(mip: Mip, direction: FloatArray) -> bool:

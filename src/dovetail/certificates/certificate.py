@@ -42,7 +42,7 @@ class Certificate:
     problem: str
     """The fingerprint of its problem."""
     bound: float
-    """In minimisation form."""
+    """The bound in minimisation form."""
     source: str
     """The method that proved it; for an engine's tree the engine's name and version."""
     prices: FloatArray = field(default_factory=lambda: np.zeros(0))

@@ -1,8 +1,8 @@
 """A problem as one short text: equal problems have equal fingerprints, on any machine.
 
-It covers the arrays of the program, the columns of each block, and its network as its owner made it:
-operation by operation, before anything is multiplied out (products of weights differ in their last digits
-between machines).
+It covers the arrays of the program, the columns of each block, and its network in the owner's form: operation
+by operation, before weights are multiplied (products of weights differ in their last digits between
+machines).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def nothing() -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Multipliers of leaves. Arrays without columns stand for zeros, or for the default rule."""
+    """The multipliers of all leaves. Arrays without columns stand for zeros, or for the default rule."""
 
     objective: FloatArray
     """(K,) weight of the objective: 1, or 0 if the leaf is empty."""
@@ -83,7 +83,7 @@ class ProofTree:
 
     @property
     def used(self) -> IntArray:
-        """(leaves,) the same as explicit numbers."""
+        """(leaves,) the multipliers of each leaf as explicit numbers."""
         return self.uses if self.uses.size else np.arange(len(self.leaves))
 
 
@@ -99,8 +99,8 @@ class ProofPart:
     defined: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     """(k, 2) inputs of networks and the equations that define them by other columns."""
     row: int = -1
-    """A row of the part for bounds of neurons, beside the columns' bounds; -1: none; `COST_ROW`: the part's
-    cost is at most its value, because other points need no proof."""
+    """A row of the part that serves for bounds of neurons, in addition to the columns' bounds; -1: none;
+    `COST_ROW`: the part's cost is at most its value, because other points need no proof."""
 
 
 def arrays_of(part: ProofPart) -> Iterator[np.ndarray]:

@@ -93,7 +93,7 @@ def _by_moves(problem: Problem, group: Priced, k: int) -> ProofPart:
 
 
 def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves: SignLeaves) -> ProofPart:
-    """The same with leaves of signs, where they form a tree."""
+    """The part of component k with leaves of signs, if they form a tree."""
     tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
     if tree is None:
         return alone
@@ -187,7 +187,7 @@ class _CertificateBuilder:
         self._loose = self._structure.loose
 
     def from_host_prices(self) -> Certificate | None:
-        """By prices of all rows alone."""
+        """A certificate with prices of all rows alone."""
         mip = self._loose.mip
         prices = _host_prices(mip, min(HOST_SECONDS, self._seconds))
         if prices is None:
@@ -195,7 +195,7 @@ class _CertificateBuilder:
         return self._claiming_what_holds(self._certificate(self.target, prices, ()))
 
     def by_prices(self, prices: FloatArray) -> Certificate | None:
-        """By a tree for every component, at prices of the coupling rows."""
+        """A certificate with a tree for every component, at prices of the coupling rows."""
         parts = price_parts(self._problem, prices, SEARCH_SHARE * self._seconds)
         if parts is None:
             return None
@@ -210,7 +210,7 @@ class _CertificateBuilder:
         return self._claiming_what_holds(replace(tried, parts=parts))
 
     def from_sign_tree(self) -> Certificate | None:
-        """By a tree over signs of neurons."""
+        """A certificate with a tree over signs of neurons."""
         mip = self._loose.mip
         aim = self.target - 0.5 * SHORT * (1.0 + abs(self.target))  # the bound is for exact rows
         found = sign_tree(self._problem, aim, SIGNS_SECONDS)
@@ -222,7 +222,7 @@ class _CertificateBuilder:
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
     def from_branching(self) -> Certificate | None:
-        """By branch and bound over all columns, with a record."""
+        """A certificate by recorded branch and bound over all columns."""
         mip, reached = self._loose.mip, self._structure.reached
         if reached is None or reached.why_empty:
             return None

@@ -130,7 +130,8 @@ def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
 
 
 def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:
-    """Of some rows: the equations that define inputs, and the row that most of their columns share, or -1."""
+    """Among some rows, the equations that define inputs, and the row that contains most of their columns,
+    or -1."""
     mip = problem.mip
     reads = np.zeros(mip.n_columns, dtype=bool)
     reads[problem.inputs] = True

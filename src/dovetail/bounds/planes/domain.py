@@ -11,11 +11,11 @@ from torch import Tensor
 from dovetail.bounds.box import UNIT
 
 MORE = 4
-"""Number of operations beside a sum: the middle, the half, the offset."""
+"""Number of operations in addition to a sum: the centre, the half width, the offset."""
 
 
 def gamma(operations: int, unit: float = UNIT) -> float:
-    """The largest relative error of so many float64 operations in sequence; twice the textbook bound,
+    """The largest relative error of this number of float64 operations in sequence; twice the textbook bound,
     because it is used in rounded arithmetic itself."""
     return 2.0 * operations * unit / (1.0 - operations * unit)
 
@@ -50,7 +50,7 @@ class Domain(Protocol):
         ...
 
     def take(self, chosen: Tensor | slice) -> Domain:
-        """Some of the sets, by index."""
+        """A selection of the sets, by index."""
         ...
 
 
@@ -74,5 +74,5 @@ class Boxes:
         return torch.where(slopes > 0.0, self.lower, self.upper)
 
     def take(self, chosen: Tensor | slice) -> Boxes:
-        """Some of the boxes, by index."""
+        """A selection of the boxes, by index."""
         return Boxes(self.lower[chosen], self.upper[chosen])

@@ -61,7 +61,7 @@ WIDEST, MOST_MOVES = 1024, 64
 """Largest row for a kernel; largest number of moves compared in pairs."""
 EVERY = slice(None)
 MORE = 8
-"""Number of operations beside a sum itself."""
+"""Number of operations in addition to a sum."""
 
 
 @cache

@@ -25,7 +25,7 @@ from dovetail.bounds.planes.kernels import prices
 OUTWARD = 1.0 + 4.0 * UNIT
 """Rounds a quotient up."""
 MORE = 8
-"""Number of operations beside a sum itself."""
+"""Number of operations in addition to a sum."""
 STEEPEST = 1e12
 """Cap on multipliers of conditions that cannot be satisfied."""
 
@@ -39,12 +39,12 @@ class ConditionPrice:
     moves: Tensor
     """(N, m)."""
     possible: Tensor
-    """(N,) whether any moves satisfy it."""
+    """(N,) whether any moves satisfy the condition."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """N such sets with the same directions."""
+    """N sets of moves with the same directions."""
 
     directions: Tensor
     """(d, m)."""
@@ -94,7 +94,7 @@ class Moves:
         return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))
 
     def take(self, chosen: Tensor | slice) -> Moves:
-        """Some of the sets, with their shared data."""
+        """A selection of the sets, with their shared data."""
         rows = (
             self.origin,
             self.limit,
@@ -172,7 +172,8 @@ class Moves:
         return per_move, (slopes * self.origin[:, None]).sum(2)
 
     def _price(self, per_move: Tensor) -> Tensor:
-        """(N, S) the value of a unit of the row: the ratio of the move that uses up the rest of it."""
+        """(N, S) the price of one unit of the row: the ratio of value to weight of the move that exhausts
+        the row."""
         if not (self._ball or self._has_least):
             found = prices(per_move, self.weights, self.limit, self.most)
             if found is not None:
@@ -233,7 +234,7 @@ class Moves:
         multiplier = torch.where(need > 0.0, multiplier, 0.0).nan_to_num(0.0, 0.0, 0.0)
         multiplier = multiplier.clamp(
             min=0.0
-        )  # only moves that lower the value count; a negative multiplier proves nothing
+        )  # only moves that lower the value count; multipliers are nonnegative
         part = ((need[:, None] - (reached - reach)) / reach.clamp(min=torch.finfo(reach.dtype).tiny)).clamp(
             0.0, 1.0
         )

@@ -43,7 +43,7 @@ NUMBERS, DEVICE_NUMBERS = 2**19, 2**26
 
 @dataclass(frozen=True, eq=False)
 class SetBatches:
-    """Some sets, and as many values of each."""
+    """A selection of sets, with the same number of values for each."""
 
     sets: Tensor | slice
     values: Tensor
@@ -79,10 +79,10 @@ def _filled_up(wanted: Tensor, most: int) -> tuple[Tensor, Tensor]:
 
 
 MORE = 8
-"""Number of operations beside a sum itself: the split into signs, a slope, the offset."""
+"""Number of operations in addition to a sum: the split into signs, a slope, the offset."""
 
 LARGEST = 2.0**60
-"""Largest float32: beyond it nothing is claimed."""
+"""Largest size of float32 values for which bounds are claimed."""
 
 KEPT = 31 * 2**17
 """Numbers (31 MB) that are allocated once and freed untouched, which makes the C library keep memory of this
@@ -109,7 +109,7 @@ class Ranges:
         return kept[1]
 
     def take(self, chosen: Tensor) -> Ranges:
-        """Of some of the sets, by index."""
+        """The ranges of a selection of the sets, by index."""
         return Ranges([low[chosen] for low in self.lower], [high[chosen] for high in self.upper])
 
 
@@ -120,7 +120,7 @@ class Planes:
     slopes: Tensor
     """(N, S, d)."""
     offset: Tensor
-    """(N, S), with rounding subtracted; NaN if nothing is known."""
+    """(N, S), with rounding subtracted; NaN if no bound is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ class NetworkPlanes:
         return found
 
     def _interval(self, place: int, ranges: Ranges) -> tuple[Tensor, Tensor]:
-        """From the ranges of the sources alone."""
+        """Bounds of a vector from the ranges of its sources alone."""
         step = self.graph.steps[place - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
@@ -281,7 +281,7 @@ class NetworkPlanes:
             for source, size in zip(sources, self._affine[place].sizes, strict=True):
                 total = total + ranges.size(source) @ size
             slip = self._affine[place].rate * total + self._affine[place].more
-            if math.isfinite(self._largest):  # no sum on the way overflows
+            if math.isfinite(self._largest):  # no intermediate sum overflows
                 slip = torch.where(total <= self._largest, slip, torch.inf)
             kept = (seen, slip)
             ranges._kept["slip", place] = kept

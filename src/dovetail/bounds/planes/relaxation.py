@@ -1,10 +1,10 @@
-"""Linear bounds of nonlinear steps between the bounds of what they read: one below, one above, per value.
+"""Linear bounds of nonlinear steps over the ranges of their inputs: one line below and one above each value.
 
 Lines below and above a smooth function of one value, between two bounds.
 
-A function is known by where it bends from convex to concave. Any slope may be tried: the offset that makes a
-line of it sound is the least (or largest) value of f(z) - slope z between the bounds, and that is bounded
-piece by piece, without trust in how a stationary point was found:
+A function is described by its inflection points. Any slope may be tried: the offset that makes a
+line of it sound is the least (or largest) value of f(z) - slope z between the bounds, and this value is
+bounded piece by piece, independent of the accuracy of stationary points:
 
     convex piece    never below its tangent at any point of the piece, largest at an end
     concave piece   the other way round
@@ -50,7 +50,8 @@ class Relaxation:
 
 
 def goes_on(lower: Tensor, upper: Tensor) -> Tensor:
-    """The lower slope of a ReLU whose sign is open: 1 where much more is above 0 than below, else 0."""
+    """The lower slope of a ReLU with an open sign: 1 if the positive part of its range is much larger than
+    the negative part, otherwise 0."""
     return (upper > -STEEP * lower).to(lower.dtype)
 
 
@@ -74,7 +75,7 @@ def relu_range(lower: Tensor, upper: Tensor) -> Between:
 
 
 def multiplied(left: Between, right: Between) -> Relaxation:
-    """The product of two values: of McCormick's two planes below (and above) the one half-way between them.
+    """The product of two values: the mean of McCormick's two planes below, and of the two above.
 
     With x = x0 + p, y = y0 + q around the middles, x y = y0 x + x0 y - x0 y0 + p q, and |p q| is at most the
     product of the half widths.
@@ -94,14 +95,14 @@ def product_range(left: Between, right: Between) -> Between:
 
 
 def _middle(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """A point about the middle, and how far from it the bounds are at most."""
+    """A point near the middle, and the largest distance of the bounds from it."""
     middle = 0.5 * lower + 0.5 * upper
     return middle, torch.maximum(upper - middle, middle - lower) * (1.0 + OUTWARD)
 
 
 PAD = 64.0 * UNIT
-"""Relative to all terms of a number here: a few operations, and functions of torch that promise 1 to 4 units
-in the last place."""
+"""Relative to the terms of a computed number: the rounding of a few operations, and of torch's functions,
+which are accurate to 1 to 4 units in the last place."""
 TINY = 1e-300
 """Smaller numbers may underflow to 0."""
 NARROW = 1e-7
@@ -170,7 +171,8 @@ class Curve:
             yield from (self._from_end(end, chord, piece) for end, piece in ((lower, 1), (upper, 0)))
 
     def _from_end(self, end: Tensor, chord: Tensor, piece: int) -> Tensor:
-        """The slope of the tangent to a piece that goes through the curve at an end of the other, nearly."""
+        """The approximate slope of the tangent to a piece that passes through the curve at an end of the
+        other piece."""
         slope, here = chord, self.value(end)
         for _ in range(TANGENT_STEPS):
             touching = self._point_of_slope(slope, piece)
@@ -185,7 +187,7 @@ class Curve:
         a = torch.stack([torch.minimum(lower.clamp(min=left), upper) for left in ends[:-1]])[:, None]
         b = torch.stack([torch.maximum(upper.clamp(max=right), lower) for right in ends[1:]])[:, None]
         z = torch.stack([self._point_of_slope(slopes, number) for number in range(len(a))])
-        z = torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))  # the end nearer to it
+        z = torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))  # the nearer end
         at_ends = self._offset_of_slope(slopes, a), self._offset_of_slope(slopes, b)
         steepness = self.slope(z)
         turn, touching = steepness - slopes, self._offset_of_slope(slopes, z)

@@ -42,7 +42,7 @@ def usual(graph: Graph, ranges: Ranges) -> Slopes:
 def ascended(
     network: NetworkPlanes, rows: Tensor, ranges: Ranges, value: Callable[[Planes], Tensor], steps: int
 ) -> Slopes:
-    """The best slopes found; `value` is the worth of planes below `rows` (N, 1, outputs), (N,)."""
+    """The best slopes found; `value` returns the (N,) quality of planes below `rows` (N, 1, outputs)."""
     start = usual(network.graph, ranges)
     sizes = [part.shape[2] for part in start.values()]
     x = torch.cat(list(start.values()), 2)

@@ -27,7 +27,7 @@ def _kernel(
     of = tl.load(sets + one) if SOME else one
     line = of * WIDTH + column
     weight = tl.load(A + at, mask=seen, other=0.0)
-    negative = tl.where(weight > 0.0, 0.0, weight)  # what is no number stays none
+    negative = tl.where(weight > 0.0, 0.0, weight)  # NaN stays NaN
     low = tl.load(below + line, mask=inside, other=0.0)[None, :]
     wide = tl.load(gap + line, mask=inside, other=0.0)[None, :]
     base = tl.load(offset + line, mask=inside, other=0.0)[None, :]
@@ -39,7 +39,7 @@ def _kernel(
 def through_lines(
     A: Tensor, below: Tensor, gap: Tensor, offset: Tensor, offset_gap: Tensor, which: Tensor | slice
 ) -> tuple[Tensor, Tensor]:
-    """As `kernels.through_lines`; for all sets, or some by index."""
+    """The same as `kernels.through_lines`, for all sets or a selection by index."""
     A, lines = A.contiguous(), [line.contiguous() for line in (below, gap, offset, offset_gap)]
     sets, rows, width = A.shape
     some = isinstance(which, Tensor)

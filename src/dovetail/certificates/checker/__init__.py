@@ -1,1 +1,1 @@
-"""The checker of certificates: plain numpy, outward rounding, nothing shared with the provers."""
+"""The checker of certificates: plain numpy, outward rounding, no code shared with the provers."""

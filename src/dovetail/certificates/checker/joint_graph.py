@@ -37,12 +37,12 @@ class Sample:
 
     @property
     def inputs(self) -> IntArray:
-        """Columns that it reads."""
+        """The columns that the sample reads."""
         return np.asarray(self.block.inputs[self.number])
 
     @property
     def outputs(self) -> IntArray:
-        """Columns that it writes."""
+        """The columns that the sample writes."""
         return np.asarray(self.block.outputs[self.number])
 
 

@@ -90,7 +90,7 @@ class PartValues:
         """The part's columns that are variables."""
         self._reads = self._read()
         self.read = self._reads[: self.variables.size]
-        """Those that a network reads."""
+        """The places of columns that a network reads."""
 
     @property
     def root(self) -> Boxes:
@@ -258,7 +258,7 @@ class PartValues:
 
 
 def _least(slopes: FloatArray, noise: FloatArray, region: Region, groups: list[IntArray]) -> FloatArray:
-    """(N,) the least of slopes x over the boxes, slopes known up to noise; bounds may be infinite. Of a
+    """(N,) the least of slopes x over the boxes, slopes known up to noise; bounds may be infinite. In each
     group of class variables one is 1 and the others are 0."""
     parts = np.minimum(
         _product(slopes - noise, region.lower, region.upper),
@@ -284,7 +284,7 @@ def _places(place: dict[int, int], columns: IntArray) -> IntArray:
 
 
 def take(leaves: Leaves, chosen: Chosen) -> Leaves:
-    """Some of the leaves."""
+    """A selection of the leaves."""
     arrays = {part.name: getattr(leaves, part.name) for part in fields(Leaves)}
     return Leaves(**{name: a if a.shape == (0, 0) else a[chosen] for name, a in arrays.items()})
 

@@ -1,6 +1,6 @@
 """Planes below a network on many leaves at a time, from its graph: substitution from the outputs backwards.
 
-Written for readability. Each operation is replaced by a statement that holds value by value; the largest
+Written for readability. Each operation is replaced by linear bounds of each value; the largest
 rounding is subtracted at once, from sizes of numbers that the ranges allow.
 
 `lines` gives a line below and a line above a nonlinear function between two bounds. A ReLU touches its lines
@@ -37,7 +37,7 @@ class Ranges:
         return np.maximum(np.abs(self.lower[place]), np.abs(self.upper[place]))
 
     def take(self, chosen: Chosen) -> Ranges:
-        """Ranges of some of the leaves."""
+        """The ranges of a selection of the leaves."""
         return Ranges(
             [low[chosen] for low in self.lower], [high[chosen] for high in self.upper], self.empty[chosen]
         )
@@ -45,7 +45,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class KnownRanges:
-    """Known facts about leaves, besides the box, by place."""
+    """Known ranges and slopes of leaves in addition to the box, by place."""
 
     lower: dict[int, FloatArray] = field(default_factory=dict)
     """(N or 1, size) lower bounds of vectors; `upper` likewise."""
@@ -326,7 +326,7 @@ def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
 
 
 def _curved(function: Function, bend: FloatArray, lower: FloatArray, upper: FloatArray) -> Lines:
-    """Of a few slopes, those whose lines are nearest to the function in the middle."""
+    """Among a few slopes, those whose lines are nearest to the function in the middle."""
     width = upper - lower
     grid = lower[..., None] + width[..., None] * np.linspace(0.0, 1.0, CELLS + 1)
     grid[..., -1] = upper

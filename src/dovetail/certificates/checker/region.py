@@ -36,7 +36,7 @@ class Region:
         return np.asarray(best)
 
     def _least_by(self, row: FloatArray, side: float, slopes: FloatArray, offset: FloatArray) -> FloatArray:
-        """With row x <= side, at the best multiplier."""
+        """The bound with row x <= side, at the best multiplier."""
         weight = self._multiplier(row, side, slopes)
         moved = slopes + weight[:, :, None] * row
         value = self._least_in_box(moved, offset - weight * side)
@@ -53,7 +53,7 @@ class Region:
         """(N, S) the multiplier of the row with the best bound: any nonnegative number is valid. With a
         larger multiplier the best corner of the box moves, column by column, until it satisfies the row."""
         lower, upper = self.lower[:, None], self.upper[:, None]
-        down = (slopes > 0.0) | ((slopes == 0.0) & (row > 0.0))  # what costs nothing helps the row
+        down = (slopes > 0.0) | ((slopes == 0.0) & (row > 0.0))  # columns without cost serve the row
         corner = np.where(down, lower, upper)
         beyond = corner @ row - side
         turns = np.where(row != 0.0, -slopes / np.where(row != 0.0, row, 1.0), -1.0)
@@ -86,18 +86,18 @@ class Boxes:
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def take(self, chosen: Chosen) -> Boxes:
-        """Some of them."""
+        """A selection of the boxes."""
         return Boxes(self.lower[chosen], self.upper[chosen])
 
 
 UNIT = 2.0**-53
 MORE = 8
-"""Number of operations beside a sum itself."""
+"""Number of operations in addition to a sum."""
 
 
 def gamma(terms: int) -> float:
-    """Relative to the terms: the rounding of this number of operations in sequence; doubled, because it is
-    computed in floats itself."""
+    """The relative rounding of this number of operations in sequence; doubled, because this number is
+    computed in floating point, too."""
     return 2.0 * (terms + MORE) * UNIT / (1.0 - (terms + MORE) * UNIT)
 
 

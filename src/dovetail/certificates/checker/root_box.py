@@ -15,7 +15,7 @@ ROUNDS = 10
 PAD = 1e-9
 """Relative: limits are relaxed by this."""
 WHOLE = 1e-7
-"""Distance from a whole number within which an integer's limit keeps it."""
+"""An integer's limit within this distance of a whole number keeps this number."""
 
 Box = tuple[FloatArray, FloatArray]
 
