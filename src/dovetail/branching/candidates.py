@@ -99,8 +99,8 @@ def wrongs(model: Model, solved: Sequence[Solved]) -> list[dict[int, FloatArray]
 
 def anywhere(model: Model, lower: FloatArray, upper: FloatArray, x: FloatArray | None = None) -> Divisions:
     """Candidates for a box whose LP failed, or whose LP point `x` has no error but may be refused
-    nevertheless: open columns, widest first. With trees alone such a point is searched in its cells, and
-    nothing in the box is better."""
+    nevertheless: open columns, widest first. If all predictors are trees, the cells of this point are
+    searched, and the box contains no better point."""
     width = widths(model, lower, upper)
     integer = np.append(model.host.integer, np.zeros(lower.size - model.host.columns, dtype=bool))
     still = integer & (width > 0.0)

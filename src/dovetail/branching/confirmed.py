@@ -2,7 +2,8 @@
 
 Bound: for an LP, dovetail computes the bound itself (`dual_value`). For a MIP, the bound comes from
 dovetail's own tree (`branch_and_bound`) if that tree closes. Otherwise the engine's bound counts, reduced by
-what the engine's tolerances may hide, unless a known solution contradicts it or a relaxation is unbounded.
+the possible effect of the engine's tolerances, unless a known solution contradicts it or a relaxation is
+unbounded.
 
 Infeasible: dovetail's own tree proves infeasibility over constraints and bounds loosened by the check's
 tolerance. Where that tree would be too large, all available engines must report infeasibility, and HiGHS a
@@ -67,8 +68,8 @@ def confirmed(
     *,
     in_turn: bool = False,
 ) -> Confirmed:
-    """Solve `mip`, in minimisation form, and keep what can be confirmed. `in_turn`: use all engines
-    (`mip.answers`)."""
+    """Solve `mip`, in minimisation form, and return the confirmed part of the answer. `in_turn`: use all
+    engines (`mip.answers`)."""
     if not np.any(mip.integer):
         return _continuous(mip, settings, budget)
     program = mip.as_checked()
@@ -140,9 +141,9 @@ def hidden(mip: Mip, x: FloatArray | None) -> float:
     """How far an engine's bound may be off by its tolerance on reduced costs alone, in the user's units.
 
     A column whose reduced cost has the wrong sign, by less than the tolerance, may move across its whole
-    width. An engine ends with a basis at which reduced costs are right but for rounding; that one of them
-    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest. A
-    column without an end whose whole cost is within the tolerance may fall for ever, unseen by the engine.
+    width. An engine ends with a basis whose reduced costs are correct up to rounding. A reduced cost between
+    0 and the tolerance is a coincidence, so that one column is allowed for: the widest. An unbounded column
+    whose whole cost is within the tolerance may decrease without limit, unnoticed by the engine.
     """
     box, tolerance = propagate(mip), FEASIBILITY * cost_unit(mip.cost)
     width = box.upper - box.lower
@@ -186,7 +187,7 @@ def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
 
 
 def _finite(bound: float) -> float:
-    """Whether the bound of a tree is finite; a tree without any box proves nothing about the cost."""
+    """Whether the bound of a tree is finite; a tree without any box gives no bound."""
     return bound if bound < math.inf else -math.inf
 
 

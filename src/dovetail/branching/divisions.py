@@ -21,7 +21,7 @@ class Divisions(NamedTuple):
     """(outputs,) the error of the LP in the outputs of trees, in units of cost."""
 
     def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """All parts: the lower one of each candidate, then the upper ones."""
+        """The boxes of all parts: the lower part of each candidate, then the upper parts."""
         count, at = self.columns.size, np.arange(self.columns.size)
         low, high = np.tile(lower, (2 * count, 1)), np.tile(upper, (2 * count, 1))
         high[at, self.columns] = np.minimum(high[at, self.columns], self.below)

@@ -16,42 +16,43 @@ def count_rows(boxes: int) -> None:
 
 
 def count_ranges(samples: int, entries: int) -> None:
-    """Ranges and planes of so many samples of a network with so many entries each."""
+    """Count ranges and planes of `samples` samples of a network with `entries` weights each."""
     work.count(effort=3.4e-3 + samples * (2.0e-6 + 1.7e-9 * entries))
 
 
 def count_intervals(samples: int, entries: int) -> None:
-    """Intervals of so many samples of a network."""
+    """Count intervals of `samples` samples of a network."""
     work.count(effort=6.0e-4 + 3.4e-9 * samples * entries)
 
 
 def count_leaves(samples: int) -> None:
-    """Reachable leaves of so many samples of tree ensembles."""
+    """Count the reachable leaves of `samples` samples of tree ensembles."""
     work.count(effort=1.6e-3 + 2.4e-5 * samples)
 
 
 def count_multipliers(networks: int, entries: int) -> None:
-    """Bounds by multipliers of boxes with so many entries in all, through so many networks."""
+    """Count bounds by multipliers of boxes with `entries` entries in total, through `networks` networks."""
     work.count(effort=2.1e-3 * (1 + networks) + 9.7e-9 * entries)
 
 
 def count_cells(cells: int, entries: int) -> None:
-    """Planes over so many cells of a network's inputs."""
+    """Count planes over `cells` cells of a network's inputs."""
     work.count(effort=3.1e-3 + cells * (8.3e-6 + 2.4e-8 * entries))
 
 
 def count_program(entries: int) -> None:
-    """An LP over boxes made from networks with so many entries."""
+    """Count an LP over boxes of networks with `entries` weights."""
     work.count(effort=1.3e-3 + 4.5e-7 * entries)
 
 
 def count_cuts(cells: int) -> None:
-    """The search for a row that cuts off a point, over so many cells times inputs of a table."""
+    """Count a search for a row that cuts off a point, where `cells` is the number of cells times inputs of
+    a table."""
     work.count(effort=1.2e-3 + 2.8e-8 * cells)
 
 
 def count_tables(leaves: int, cells: int) -> None:
-    """A table of trees with so many leaves, and so many cells in all trees."""
+    """Count a table of trees, by the numbers of leaves and of cells of all trees."""
     work.count(effort=8e-6 * leaves + 2.6e-9 * cells)
 
 
@@ -61,5 +62,6 @@ def of_plane_step(networks: int) -> float:
 
 
 def of_plane_box(cells: int, entries: int) -> float:
-    """Seconds of each box of such a step: numbers in its rows, and entries of all samples of networks."""
+    """Seconds of each box of such a step, by the numbers in its rows and the entries of all samples of
+    networks."""
     return 8.4e-7 * cells + 7.7e-9 * entries

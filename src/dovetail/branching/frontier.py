@@ -22,7 +22,7 @@ class Parts:
         return len(self.target)
 
     def take(self, chosen: Tensor) -> Self:
-        """Some of them, by index or mask."""
+        """A selection of the parts, by index or mask."""
         return type(self)(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def joined(self, *others: Self) -> Self:

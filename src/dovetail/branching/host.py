@@ -49,7 +49,7 @@ class LocalRow:
 
     @property
     def columns(self) -> IntArray:
-        """All its columns."""
+        """All columns of the row: inputs, then outputs."""
         return np.append(self.inputs, self.outputs)
 
 
@@ -108,7 +108,7 @@ class HostRows:
         return int(self.A.shape[0]) - 1 - len(self.local)
 
     def with_local(self, rows: Sequence[LocalRow]) -> HostRows:
-        """With these local rows before the last one, replacing earlier ones."""
+        """The same rows with these local rows before the last row; they replace earlier local rows."""
         m, mine = self.lasting, slice(self.lasting, -1)
         columns = [row.columns for row in rows]
         more = sp.csr_array(
@@ -144,7 +144,7 @@ class HostRows:
         return found
 
     def with_cutoff(self) -> HostRows:
-        """With the cost as a last row, whose limit is set later."""
+        """The same rows with the cost as a last row, whose limit is set later."""
         row = sp.csr_array(self.cost[None])
         return replace(
             self,
@@ -162,8 +162,8 @@ class HostRows:
         known: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
         """Tighten N boxes, in place; the last row limits the cost by `cutoff`. Bounds that cross mean an
-        empty box. Propagation of `known` bounds is not repeated: after the first pass, only boxes that moved
-        and rows with such columns count."""
+        empty box. Propagation of `known` bounds is not repeated: after the first pass, only changed boxes
+        and rows with changed columns are propagated."""
         count_rows(len(lower))
         n, boxes = self.columns, np.arange(len(lower))
         columns: BoolArray = np.ones(n, dtype=bool)
@@ -204,8 +204,8 @@ Link = tuple[IntArray, FloatArray, float, float]
 
 
 def host_rows(mip: Mip, logits: int, links: list[Link], touched: IntArray) -> HostRows:
-    """A program in minimisation form with so many more columns and these rows; `touched` are the columns that
-    samples of networks have, once for each."""
+    """A program in minimisation form with `logits` additional columns and the rows `links`; `touched`
+    lists the columns of the networks' samples, once for each sample."""
     total = mip.n_columns + logits
     A = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, total))
     if links:

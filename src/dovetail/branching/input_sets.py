@@ -1,4 +1,4 @@
-"""Sets of inputs that a network reads, beside their box: balls and simplices from constraints.
+"""Sets of a network's inputs in addition to their box: balls and simplices from constraints.
 
 Planes over a box take every input at its worst. If a constraint excludes most corners of the box, ranges of
 neurons over the set are much narrower and cost one sort (an adversarial example then takes 9 boxes instead of
@@ -25,8 +25,8 @@ from dovetail.structure.components import SampleComponent
 from dovetail.structure.move_sets import MoveSet, move_set, moves_of
 
 FEW_INPUTS = 10
-"""Networks with at most so many free inputs are divided by inputs: with signs as candidates too, the score
-chose them 7 times of 385; with 64 inputs, only signs close the tree."""
+"""Networks with at most this number of free inputs are divided by inputs: with signs as candidates too,
+the score chose them 7 times of 385; with 64 inputs, only signs close the tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Intersection:
         return torch.fmax(self.one.minimum(slopes, offsets), self.other.minimum(slopes, offsets))
 
     def take(self, chosen: Tensor | slice) -> Domain:
-        """Some of the sets, by index."""
+        """A selection of the sets, by index."""
         return Intersection(self.one.take(chosen), self.other.take(chosen))
 
 

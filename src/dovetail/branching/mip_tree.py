@@ -49,8 +49,8 @@ def branch_and_bound(
     seed: int = 0,
     threads: int = 1,
 ) -> Proof:
-    """Bound `mip`, in minimisation form, by about so many boxes. Boxes that cannot improve `cutoff`, a known
-    cost, by more than `slack` are closed."""
+    """Bound `mip`, in minimisation form, with about `nodes` boxes. Boxes that cannot improve `cutoff`, a
+    known cost, by more than `slack` are closed."""
     root = SafeLp(mip, seed=seed, threads=threads).minimise(mip.cost, mip.offset, budget)
     if root.status is MipStatus.UNBOUNDED:
         return Proof(-math.inf, None, unbounded=True)

@@ -178,7 +178,7 @@ class MoveSearch(SetSearch[Cells]):
         some = torch.arange(min(len(target), TRIED), device=target.device)
         local, slopes, offset = local.take(some), slopes[some], offset[some]
         self._try(target[some], least[some] + local.guess(slopes, offset)[1])
-        if local.condition:  # what is cheapest is on the plane, a little short of the network's own edge
+        if local.condition:  # the cheapest point is on the plane, slightly before the network's own border
             self._try(target[some], least[some] + local.domain.minimiser(slopes))
 
     def _known(self, sign: Tensor) -> Ranges:
@@ -205,7 +205,8 @@ class MoveSearch(SetSearch[Cells]):
         most: Tensor,
         spent: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Cut by reduced costs: what is cut off reaches the limit, and is closed at it."""
+        """Cut by reduced costs: the bound of the removed part reaches the limit, so that this part is
+        closed."""
         limit = self.limit[cells.target]
         domain = local.domain
         free = replace(domain, least=domain.least - torch.inf, most=domain.most + torch.inf)

@@ -40,7 +40,7 @@ STEEPEST = 100.0
 VIOLATED = 1e-4
 """Relative to the spread of the values: smaller violations are ignored."""
 MORE = 8
-"""Number of operations beside a sum itself in the evaluation of a plane."""
+"""Number of operations in addition to a sum in the evaluation of a plane."""
 
 
 def few_inputs(lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -186,7 +186,7 @@ def _ends(low: FloatArray, high: FloatArray, integer: BoolArray) -> list[tuple[F
     moving, counts = width > WIDE, np.ones(low.size)
     values = np.where(integer, np.round(width) + 1.0, np.inf)
     left = int(np.count_nonzero(moving))
-    for k in np.argsort(values, kind="stable"):  # samples that need few cells leave more to the others
+    for k in np.argsort(values, kind="stable"):  # samples with few cells leave more cells to the others
         if moving[k]:
             counts[k] = min(FINEST, int(room ** (1.0 / left) + 1e-9), values[k])
             room, left = room / counts[k], left - 1

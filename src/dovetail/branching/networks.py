@@ -42,7 +42,7 @@ class NetworkSamples:
     inner: Mapping[int, IntArray]
     """(samples, size) columns of each vector that a nonlinear step reads, by its place in the graph."""
     sets: InputSets | None = None
-    """The sets of inputs from constraints, beside their box."""
+    """The sets of inputs from constraints, in addition to their box."""
 
     @property
     def graph(self) -> Graph:
@@ -254,7 +254,7 @@ def _narrow(
     bottom: FloatArray,
     top: FloatArray,
 ) -> None:
-    """Some columns of some boxes, in place."""
+    """Tighten some columns of some boxes, in place."""
     at = box[:, None], columns
     lower[at], upper[at] = np.fmax(lower[at], bottom), np.fmin(upper[at], top)
 
@@ -308,7 +308,7 @@ class NetworkWeights:
         )
 
     def take(self, boxes: IntArray) -> NetworkWeights:
-        """Of some of the boxes, by number."""
+        """The weights of a selection of the boxes, by number."""
         chosen = torch.from_numpy(boxes)
 
         def some(tensors: dict[int, Tensor]) -> dict[int, Tensor]:

@@ -48,7 +48,7 @@ def known_neurons(planes: NetworkPlanes, domain: Moves, budget: Budget, most: in
     """Ranges of all neurons over each of K sets, layer by layer, by at most this number of nodes; the first
     layer's ranges come from planes.
 
-    Networks that are no chain of layers are left out.
+    Networks that are not a chain of layers are not searched.
     """
     neurons, count, like = Neurons(planes.graph), len(domain.origin), domain.origin
     if not _is_chain(planes.graph):
@@ -116,7 +116,7 @@ def _of_set(planes: NetworkPlanes, domain: Moves, place: int, ranges: Ranges, k:
 
 
 class _Pairs:
-    """All pairs over one set: by side, by least or largest value, by i, by h."""
+    """All pairs over one set, ordered by side, by least or largest value, by i, and by h."""
 
     def __init__(self, planes: NetworkPlanes, domain: Moves, place: int, ranges: Ranges) -> None:
         self._planes, self._domain, self._place, self._ranges = planes, domain, place, ranges

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 STRICTNESS = 4
 """Exponent of the share of work of a frontier that is behind: with 1, 2 and 4 doses 2 was proved after 0.86,
 0.80 and 0.70 s by counts, and with 1 and 4 the gap of ensemble 2 after 6 s was 0.65 and 0.003 %; six others
-did not depend on it. With a fixed share of a fifth for whichever had the lower bound, by however little,
-chain 2 and control 2 were at 0.197 and 17.7 % after 3 s (0.195 and 14.1 % with an exponent of 2)."""
+did not depend on it. With a fixed share of a fifth for the frontier with the lower bound, chain 2 and
+control 2 were at 0.197 and 17.7 % after 3 s (0.195 and 14.1 % with an exponent of 2)."""
 SMALLEST = 1e-3
 """Smallest quotient of two gaps. It keeps shares of work above zero; not measured."""
 
@@ -28,7 +28,7 @@ class Pace:
 
     @property
     def effort(self) -> float:
-        """All work of the frontier."""
+        """The total work of the frontier."""
         return self._efforts[-1]
 
     def bound_after(self, effort: float) -> float:

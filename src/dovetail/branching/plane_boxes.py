@@ -78,7 +78,7 @@ class _Batch:
         return len(self.bound)
 
     def take(self, chosen: Tensor) -> _Batch:
-        """Some of them, by index."""
+        """A selection of the boxes, by index."""
         return _Batch(self.relaxed.take(chosen), self.bound[chosen], self.was_open[chosen])
 
 
@@ -225,7 +225,7 @@ class PlaneBoxes:
         """Divide twice, or until there are a few boxes. Most halves are open as well: divided once at first,
         ensemble 2 is at 9.9 % after 3 s by counts, and at 6.1."""
         times = 2
-        shrunk = score.amax(1) <= 0.0  # to a point, which has better planes than the box it comes from
+        shrunk = score.amax(1) <= 0.0  # single points have better planes than their boxes
         self.add(lower[shrunk], upper[shrunk], bound[shrunk])
         lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
         while len(lower):
@@ -267,6 +267,6 @@ def _point(points: Tensor, bound: Tensor, chosen: Tensor) -> list[FloatArray]:
 
 
 def _ceiling(rows: PlaneRows) -> float:
-    """More than the cost of any point of the first box: a box whose bound reaches it is empty."""
+    """A cost above that of every point of the first box: a box whose bound reaches this cost is empty."""
     parts = torch.maximum(rows.cost * rows.lower, rows.cost * rows.upper)
     return float(parts.sum() + rows.offset) + CEILING * (1.0 + float(parts.abs().sum()))

@@ -6,8 +6,8 @@ a network sample with inputs x,
     f(x) >= a x + b:     y - a x >= b - slack          above likewise
 
 The planes and the linear constraints are an LP with few variables, which is solved for hundreds of boxes
-together, on any device. The LP is weaker than the LP with all neurons (`relaxation.py`), and costs a
-tenth as much, or a thousandth on a GPU.
+together, on any device. The LP is weaker than the LP with all neurons (`relaxation.py`), and takes a tenth of
+the time, or a thousandth on a GPU.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ class _Network:
         """(N, columns) how far lines of the first functions are apart by each input, of boxes with these
         widths.
 
-        Planes are far apart because somewhere in a network a function was replaced by two lines. Of the first
-        functions, which read a linear map of the inputs, it is known how far apart these are, and which input
-        their range comes from; later ones mostly bend where the first do.
+        Planes are far apart because somewhere in a network a function was replaced by two lines. For the
+        first functions, which read a linear map of the inputs, the distance of these lines and the inputs
+        that cause it are known; later functions mostly bend at the same places.
         """
         own = self._of(self.inputs, width)
         total = torch.zeros_like(own)
@@ -182,7 +182,7 @@ class Relaxed:
     partner: Tensor
 
     def take(self, chosen: Tensor) -> Relaxed:
-        """Some of them, by index."""
+        """A selection of the boxes, by index."""
         networks = []
         for one, ranges in self.networks:
             every = torch.arange(one.samples, device=chosen.device)
@@ -276,7 +276,7 @@ class PlaneRows:
         return Relaxed(programs, lower.new_empty(count, 0), (), none, lower.new_empty(0), none)
 
     def with_networks(self, relaxed: Relaxed, networks: Sequence[_Network]) -> Relaxed:
-        """With planes of more networks."""
+        """The same LPs with planes of more networks."""
         p = relaxed.programs
         for one in networks:
             ranges = one.ranges(p.lower, p.upper)
@@ -335,11 +335,13 @@ class PlaneRows:
         return found
 
     def scores(self, relaxed: Relaxed, proof: Proved, points: Tensor) -> Tensor:
-        """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split.
+        """(N, columns) the possible gain of the relaxation by a split of each column; 0 for columns that are
+        not split.
 
-        Of an input: how far apart planes are on the box, times their price, shared out by the slopes, and by
-        what bends the networks. Integers that are fractional in the LP's points come first: a class that is
-        decided makes its row exact, and boxes along its boundary need not be small.
+        For an input: the distance of the planes on the box times their price, distributed by the slopes and
+        by the inputs' effect on the nonlinearity of the networks. Integers that are fractional in the LP's
+        points come first: a class that is decided makes its row exact, and boxes along its boundary need not
+        be small.
         """
         p, rows = relaxed.programs, relaxed.rows
         width, open_ = p.upper - p.lower, self.open(p)
@@ -370,8 +372,8 @@ class PlaneRows:
     def exact(self, relaxed: Relaxed, proof: Proved, points: Tensor, gap: float) -> Tensor:
         """(N,) whether the LP of a box is as good as the truth: no split can raise its bound by `gap`.
 
-        Every integer is decided, and with the networks' own values at the LP's point the host's rows are met,
-        as far as the check is concerned, at a cost that is no more than `gap` above the bound.
+        Every integer is decided, and with the networks' own values at the LP's point the host's rows are
+        satisfied within the tolerance of the check, at a cost of at most the bound plus `gap`.
         """
         p, true = relaxed.programs, points.clone()
         for one, _ in relaxed.networks:

@@ -26,7 +26,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 
 CLOSE = 1e-7
-"""Relative: by how much the tree and the checker may differ in the same bound."""
+"""Relative: the largest difference of the tree and the checker in the same bound."""
 SPARE = 1e-9
 """Margin of a leaf that proves emptiness, so that a checker with other batches or on another processor
 agrees."""
@@ -46,7 +46,7 @@ class LpMultipliers:
     objective: float
     """1, or 0 if the multipliers prove emptiness."""
     number: int = -1
-    """Its number among the multipliers that leaves use."""
+    """The number of these multipliers among those that leaves use."""
 
 
 @dataclass(eq=False)
@@ -58,9 +58,9 @@ class Place:
     lower: FloatArray
     upper: FloatArray
     asked: bool = False
-    """Whether it had an LP of its own for the checker."""
+    """Whether an own LP was solved for the box because of the checker."""
     done: bool = False
-    """Whether it was divided or closed."""
+    """Whether the box was divided or closed."""
 
 
 class Record:
@@ -253,7 +253,7 @@ class _Translation:
         ]
 
     def leaves(self, shown: LpMultipliers | None) -> Leaves:
-        """A leaf with the multipliers that close it; without multipliers it has the costs alone."""
+        """A leaf with the multipliers that close it; without multipliers the leaf has the costs alone."""
         size = self.neurons.size
         if shown is None:
             return Leaves(

@@ -5,11 +5,11 @@
               a line below and one above each nonlinear value (two below a ReLU: v >= 0 and v >= z)
 
 The lines are those of the box, so that they change from node to node; everything else is loaded once. HiGHS
-finds multipliers, and `Multipliers.bound` says what they prove of any box: weights of the outputs go
-backwards through the networks (`NetworkPlanes`), with the slopes that the LP chose below its ReLUs and its
-reduced costs of neurons held at their ranges; the host's columns take what arrives. Every such bound is
-rounded outward, and any multipliers give one. So the multipliers of a node bound its children before these
-have an LP of their own.
+finds multipliers, and `Multipliers.bound` computes the bound that they prove for any box: weights of the
+outputs go backwards through the networks (`NetworkPlanes`), with the slopes that the LP chose below its ReLUs
+and its reduced costs of neurons held at their ranges; the host's columns collect the resulting weights. Every
+bound is rounded outward, and any multipliers give a valid bound. So the multipliers of a node bound its
+children before these have an LP of their own.
 """
 
 from __future__ import annotations
@@ -150,15 +150,15 @@ class Solved:
     """The result of the LP of one box."""
 
     x: FloatArray | None
-    """All columns of the LP."""
+    """Number of all columns of the LP."""
     multipliers: Multipliers | None
     infeasible: bool = False
     """HiGHS's status: the multipliers are those of a ray, and bound the cost 0 only."""
     wrong: tuple[Mapping[int, FloatArray], ...] = ()
-    """Of each network, by place of the vector that a nonlinear step gives: (samples, size) how far the LP's
-    value is from the step's own, times what that costs the LP, for each unit of the step's height in the box
-    (`NetworkSamples.heights`): so it can be guessed in smaller boxes. Only of LPs with the problem's own
-    cost."""
+    """For each network, by place of the result of a nonlinear step: (samples, size) the difference of the
+    LP's value from the step's own value, times its effect on the LP's cost, per unit of the step's height
+    in the box (`NetworkSamples.heights`), so that it can be estimated in smaller boxes. Only of LPs with
+    the problem's own cost."""
     worth: float = -np.inf
     """An estimate of the point's cost with the networks' own outputs."""
     basis: Start = None
@@ -171,7 +171,7 @@ class _Raw(NamedTuple):
     asked: FloatArray
     """The minimised cost; 0 if the rows of the box are contradictory."""
     own: bool
-    """Whether it is the problem's cost."""
+    """Whether the objective is the problem's cost."""
     x: FloatArray | None
     y: FloatArray | None
     infeasible: bool
@@ -187,7 +187,7 @@ class _Bend:
     gives: IntArray
     reads: tuple[IntArray, ...]
     sources: tuple[int, ...]
-    """The places of the vectors that it reads."""
+    """The places of the vectors that the step reads."""
     place: int
     """The place of the resulting vector."""
 

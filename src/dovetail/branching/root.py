@@ -1,4 +1,4 @@
-"""The first box of a tree, made smaller before it is divided: of points that cost less than a goal.
+"""The first box of a tree is reduced to points that cost less than a goal before it is divided.
 
     first the host, with rows by cells in place of networks that read few inputs; then with all neurons:
     repeat, while the bound rises or boxes shrink
@@ -7,10 +7,10 @@
         boxes   least and largest value of inputs, then of neurons, over this LP, while that pays; the
                 multipliers are kept, and say more whenever boxes have shrunk, without an LP
 
-The LP of a box takes a network neuron by neuron, and is far from it where the box is wide. Over a network's
-few inputs alone cells know more. A row holds in the whole first box, and its right-hand side is higher in
-smaller ones, by the cells that these meet. With many networks rows do what no tree over all of them could:
-their cells add up here, and multiply there.
+The LP of a box relaxes a network neuron by neuron, which is weak for wide boxes. For networks with few
+inputs, cells give stronger bounds. A row holds in the whole first box, and its right-hand side is higher in
+smaller ones, by the cells that these meet. With many networks rows are stronger than a tree over all of them:
+the numbers of cells add up in rows and multiply in a tree.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Sample:
 
     @property
     def columns(self) -> IntArray:
-        """All its columns."""
+        """All columns of the sample."""
         return np.append(self.inputs, self.outputs)
 
     def row(self, entries: FloatArray, values: FloatArray) -> LocalRow:
@@ -98,8 +98,8 @@ class Root:
         self._rounds = self._all_rounds()
 
     def shrink(self, goal: float, budget: Budget) -> None:
-        """Run until nothing improves any more; continues where it was interrupted. If nothing is left, the
-        bound is the goal."""
+        """Run until nothing improves any more; continues where it was interrupted. If the box is empty,
+        the bound is the goal."""
         while not self.done and not budget.over:
             self.step(goal, budget)
         self.use(self.model)
@@ -132,7 +132,7 @@ class Root:
         return not self.done
 
     def _once_more(self) -> Iterator[bool]:
-        """Rounds, if known multipliers prove much more under this goal."""
+        """Further rounds, if known multipliers prove a much better bound under this goal."""
         before = self._width()
         self._tighten(self._goal)
         self._apply(self._kept, self._goal)
@@ -319,7 +319,7 @@ class Root:
         return float(np.mean(1.0 - (self.upper[columns] - self.lower[columns]) / np.maximum(before, 1e-300)))
 
     def _refuted(self, solved: Solved, goal: float) -> None:
-        """Whether the multipliers of an infeasible LP prove that nothing is left."""
+        """Whether the multipliers of an infeasible LP prove that the box is empty."""
         if solved.multipliers is not None and self._proved(solved.multipliers, goal)[0] > 0.0:
             raise NothingLeft
 

@@ -84,7 +84,8 @@ class SetSearch(ABC, Generic[N]):
         return not len(self.frontier) and not self._unseen
 
     def run(self, budget: Budget, enough: Callable[[Self], bool] = lambda search: False) -> str:
-        """Run until no part is open, the time is over, or it is `enough`; returns why it ended."""
+        """Run until no part is open, the time is over, or `enough` returns True; returns the reason for
+        the end."""
         frontier = self.frontier
         while True:
             reached = frontier.parts.bound >= self.limit[frontier.parts.target]

@@ -12,7 +12,7 @@ from dovetail.bounds.planes.domain import gamma
 PAD = 1e-11
 """Relative to the terms of a computation: new bounds are relaxed by this."""
 WHOLE = 1e-6
-"""Distance from a whole number within which an integer's new bound keeps it: above rounding."""
+"""An integer's new bound within this distance of a whole number keeps this number; larger than rounding."""
 TINY = 1e-12
 """Relative to a row: smaller entries are not divided by."""
 
@@ -20,7 +20,7 @@ Box = tuple[Tensor, Tensor]
 
 
 def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
-    """By every row and by cost z + offset <= most, each separately; empty boxes have crossed bounds."""
+    """Tighten by each row separately and by cost z + offset <= most; empty boxes have crossed bounds."""
     below, above = row_limits(programs, most)
     return tidied(programs.lower, programs.upper, below.amax(1), above.amin(1), integer)
 
@@ -55,7 +55,7 @@ def row_limits(programs: LinearPrograms, most: float) -> Box:
 
 
 def by_reduced_costs(programs: LinearPrograms, proof: Proved, integer: Tensor, most: float) -> Box:
-    """By cost z >= bound + reduced_j (z_j - lower_j): no better point than `most` is farther away."""
+    """Tighten by cost z >= bound + reduced_j (z_j - lower_j): points farther away cost more than `most`."""
     p = programs
     room = (most - proof.bound).clamp(min=0.0)[:, None] * (1.0 + PAD)
     reduced = proof.reduced

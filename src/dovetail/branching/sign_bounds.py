@@ -1,7 +1,7 @@
 """Bounds of parts by signs of neurons: planes over the sets, with slopes and multipliers raised by gradients.
 
 Where no ReLU can change sign any more, the network is linear and the multipliers of an LP are exact. They are
-computed for many such parts together.
+computed for many parts together.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Bounding:
         found = self._ascent.run(nodes, limit, self._steps if steps is None else steps)
         nodes = replace(nodes, slope=found.slope, multiplier=found.multiplier)
         nodes, plane = self._proved(nodes, targets, ranges)
-        moves = targets.guess(*plane)[1] if self._single else found.moves  # single nodes are beside the row
+        moves = targets.guess(*plane)[1] if self._single else found.moves  # single nodes without a row
         empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
         choice = _choice(nodes, found.weight)
         arriving = found.weight.gather(1, choice.clamp(min=0)[:, None])[:, 0]

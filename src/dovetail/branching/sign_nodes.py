@@ -85,7 +85,7 @@ class KnownNeurons:
     """(K, H) lower bounds of the neurons' inputs; `upper` likewise."""
     upper: Tensor
     pairs: SignPairs | None = None
-    """Of the first layer."""
+    """The pairs of neurons of the first layer."""
 
     @classmethod
     def nothing(cls, count: int, neurons: int, like: Tensor) -> KnownNeurons:

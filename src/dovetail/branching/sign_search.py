@@ -31,7 +31,7 @@ class SearchOptions:
     """Whether slopes and multipliers are computed in single precision; bounds are computed in double
     precision."""
     record_bytes: int = 0
-    """Largest number of bytes for closed nodes; beyond it none are kept."""
+    """Largest number of bytes for closed nodes; with more none are kept."""
     fresh: bool = False
     """Whether ranges of a node use its own signs alone, as the checker does."""
 

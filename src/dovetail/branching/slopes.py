@@ -1,13 +1,13 @@
 """Better slopes and multipliers for a batch of nodes, by a few steps of Adam.
 
 The plane of a node is linear in each slope (alpha) and multiplier (beta): at the point x where the plane is
-least, its gradients are what the relaxed network itself computes there,
+least, its gradients are values that the relaxed network computes there,
 
     d value / d slope_h = A_h^+ z_h(x),     d value / d multiplier_h = -sign_h z_h(x),
 
-where A are the weights that arrive at ReLUs from behind, z what they read from in front. So a step is one
-pass backwards and one forwards; nothing has to be recorded. The results need not be sound: they are numbers
-to choose (see `Choices`), and the bound is proved again by their user.
+where A are the weights that reach the ReLUs in the backward pass, z the ReLUs' inputs in the forward pass. So
+a step is one backward and one forward pass, without recorded operations. The results need not be sound: they
+are numbers to choose (see `Choices`), and the bound is proved again by their user.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Cutting planes from tables of tree outputs, for the LPs of the open boxes of a tree.
 
 A cutting plane that cuts off the LP solution of a box is found among the cells of the box
-(`tree_tables.py`). The plane holds in this box and in all boxes within it, each with its own right-hand
-side; outside it says nothing. The multipliers of all planes of one table together give a lower bound on the
-cost of each cell. Cells whose bound reaches the objective limit are removed.
+(`tree_tables.py`). The plane holds in this box and in all boxes within it, each with its own right-hand side,
+but not outside. The multipliers of all planes of one table together give a lower bound on the cost of each
+cell. Cells whose bound reaches the objective limit are removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ stop at the first."""
 MOST_ROWS = 300
 """Largest number of rows of an LP; those that were unused for the longest time are removed."""
 HAIR = 1e-9
-"""Relative: many times the rounding of a sum of products."""
+"""Relative tolerance: many times the rounding of a sum of products."""
 
 
 class TableRows:
@@ -87,7 +87,8 @@ class TableRows:
             self._write(tree)
 
     def _leave_out(self, node: Node, bound: float, weights: FloatArray, goal: float) -> bool:
-        """The cells of a box in which nothing is better than the goal; whether any others are left."""
+        """Exclude the cells of a box that contain no point better than the goal; returns whether any cells
+        remain."""
         room = goal - bound
         if not math.isfinite(room) or not math.isfinite(bound):
             return True

@@ -48,7 +48,7 @@ class Neurons:
         return torch.cat([parts[place] for place in self.places], dim=1)
 
     def cut(self, joined: Tensor) -> dict[int, Tensor]:
-        """By place, from the joined vector: (N, size) each."""
+        """The (N, size) vectors by place, from the joined vector."""
         return dict(zip(self.places, torch.split(joined, self.sizes, dim=1), strict=True))
 
 
@@ -66,7 +66,7 @@ class Targets:
     """(K,)."""
     condition: bool
     cutoff: Tensor
-    """(K,) values from here on need no better bound."""
+    """(K,) values at which a better bound is not needed."""
 
     @property
     def count(self) -> int:
@@ -74,7 +74,7 @@ class Targets:
         return len(self.shift)
 
     def take(self, chosen: Tensor) -> Targets:
-        """Some of them, by index."""
+        """A selection of the targets, by index."""
         return Targets(
             self.planes,
             self.domain.take(chosen),

@@ -10,10 +10,10 @@
 An integer branch, a cut of an input's range and the sign of a neuron are the same act: one bound of one
 column. A box leaves the loop empty, with a bound that reaches the goal, or as a leaf that keeps its bound.
 
-Where planes have something to say (`plane_boxes.py`), the first box is divided a second time, by them alone:
-many boxes at a time, each at a fraction of an LP's cost, and of its worth. Both frontiers have one goal, and
-the tree has the better of their bounds. The closer one was to the goal after as much work, the more it goes
-on (`pace.py`). Shrinking the first box takes as much work as both.
+If planes give bounds (`plane_boxes.py`), the first box is also divided by planes alone: many boxes at a time,
+each at a fraction of an LP's time, with weaker bounds. Both frontiers have the same goal, and the tree's
+bound is the better of their bounds. The frontier that was closer to the goal after the same work gets more
+work (`pace.py`). Shrinking the first box takes as much work as both frontiers together.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ AREA = 2.0
 """Weight of the second term of the score: a gain in the bound alone cuts thin slices off (weights of 0, 0.1,
 1, 2 and 4 took 603, 595, 441, 363 and 313 nodes on an ensemble)."""
 MOST_CUTS = 4
-"""Of trees, that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty trees over 20
-inputs, 4 took 1,244 and the least time)."""
+"""Number of cuts of trees that are tried for a box (1, 2 and 8 took 4,051, 2,488 and 1,146 boxes on thirty
+trees over 20 inputs, 4 took 1,244 and the least time)."""
 TINY = 1e-6
 """Smallest gain that counts: a division with gains in both parts is useful all the same."""
 
@@ -107,9 +107,9 @@ class _Part:
 
 
 class Tree:
-    """The open boxes of one model, and what was proved of the others.
+    """The open boxes of one model, and the bounds of closed ones.
 
-    The caller has a goal: points that cost as much or more are of no use.
+    The caller has a goal: only points that cost less are of interest.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class Tree:
         self.use(made)
 
     def shrink_first(self) -> None:
-        """Shrink the first box, too, with as much work as both frontiers, and more while its bound leaves the
-        smaller gap (control 2 after 1 s: 18 %, 103 % where it waited for boxes to take as long; with as much
-        work at most, recourse 2 29 % instead of 19). Less work where its bound is behind: portfolio 2 after
-        1 s 4.9 % instead of 0.001, because boxes shrink all the same."""
+        """Also shrink the first box, with as much work as both frontiers, and more while its bound has the
+        smaller gap (control 2 after 1 s: 18 %, 103 % where it waited for boxes to take as long; with as
+        much work at most, recourse 2 29 % instead of 19). Less work where its bound is behind: portfolio 2
+        after 1 s 4.9 % instead of 0.001, because boxes shrink all the same."""
         self.first = Root(self.model, seed=self._seed, threads=self._threads)
 
     def use(self, made: Model, bound: float = -math.inf) -> None:
@@ -439,7 +439,7 @@ class Tree:
             self.left.append(lp.x)
 
     def _divide_anywhere(self, node: Node, lp: Solved) -> None:
-        """Divide a box whose LP proves nothing."""
+        """Divide a box whose LP gives no bound."""
         divisions = anywhere(self.model, node.lower, node.upper)
         if not divisions.columns.size:
             self._leave(node, lp)
@@ -526,7 +526,7 @@ class Tree:
         still: FloatArray,
         goal: float,
     ) -> list[_Part]:
-        """Replace a box by what its parts leave: nothing, a smaller box, or two."""
+        """Replace a box by its open parts: none, one smaller box, or two."""
         node, count = one.node, one.divisions.columns.size
         bound = np.maximum(bound, node.bound)
         dead = (bound >= goal).reshape(2, count)

@@ -1,7 +1,7 @@
 """The tree ensembles of a problem during branch and bound: ranges of outputs from the leaves within reach.
 
 The least and the largest leaf value that a box can reach in each tree bound the outputs of the ensemble. The
-LP contains nothing else about an ensemble. A box reaches the cells of its two ends and all cells between. A
+LP contains no other rows of an ensemble. A box reaches the cells of its two ends and all cells between. A
 value at most equal to a split value goes left, and the next larger number goes right. The two parts of a
 branching at a split value therefore share no cell, and no solution is lost between them.
 
@@ -28,8 +28,8 @@ from dovetail.structure.trees import InputCells, TreeSample
 OPEN = 1e-10
 """Relative to max(1, |value|): above float64 rounding, and irrelevant for proofs."""
 ROUNDING = {"float64": 1e-15, "float32": 1e-6}
-"""Relative to the absolute leaves, for each of them: an upper limit of the rounding of sums in this format,
-in any order."""
+"""An upper limit of the rounding of sums in this format in any order, relative to the sum of absolute leaf
+values, for each leaf."""
 CELLS = 2**21
 """Boxes times nodes times scores processed together: two arrays of 16 MB."""
 CLOSE = 1e-7
@@ -152,8 +152,8 @@ class TreeSamples:
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
     ) -> list[Divisions]:
-        """Candidates for N boxes with the points of their LPs and (N, columns) reduced costs, at most so
-        many each: cuts that separate most of the LP's errors."""
+        """Candidates for N boxes with the points of their LPs and (N, columns) reduced costs, at most
+        `most` for each box: cuts that separate most of the LP's errors."""
         if not self.samples:
             return [NO_CUTS] * len(x)
         x = np.clip(x, lower, upper)
@@ -262,7 +262,7 @@ class LeafBounds:
         self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
         """(N, outputs) ranges of the outputs in boxes of cells (N, J) within others, and the remaining
-        boxes; an empty one ends before it begins."""
+        boxes; empty boxes end before they begin."""
         reach, least, most = ranges_in(self._sample, low, high)
         if self.applies:
             asked = np.flatnonzero(np.any((lower > least) | (upper < most), axis=1))
@@ -338,7 +338,8 @@ class LeafBounds:
 
 
 def some_at_a_time(boxes: int, size: int) -> Iterator[slice]:
-    """A few boxes of so many numbers each at a time: a hundred of a million leaves would be a gigabyte."""
+    """Slices of boxes with `size` numbers each, because a hundred boxes of a million leaves would take a
+    gigabyte."""
     some = max(1, CELLS // max(1, size))
     for begin in range(0, boxes, some):
         yield slice(begin, begin + some)
@@ -358,8 +359,8 @@ def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolAr
 
 def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
     """(N, outputs) ranges of output columns in boxes that reach these leaves (N, leaves). `cells` (N, J) are
-    some cells of each box. If every tree has one leaf left, an output that rounding leaves open is what the
-    predictor itself says there: a class, or a sum or link in float32."""
+    some cells of each box. If every tree has one remaining leaf, an output that depends on rounding (a
+    class, or a sum or link in float32) is the predictor's own answer there."""
     boxes, block = sample.boxes, sample.block
     reach = reach[:, :, None]
     low = np.minimum.reduceat(np.where(reach, boxes.value, np.inf), boxes.starts, axis=1)

@@ -5,9 +5,9 @@
     e   what later steps make of x and y: linear in x where y is a number (price times demand)
 
 The smallest value of a linear function of (x, y, e) on each cell has a closed form, over all cells at once.
-So any slopes prove a row, and a row has a value of its own in every box: the least of the cells in it. Slopes
-come from an LP: those that cut off a point by most, given the vertices of some cells; cells that the row
-violates add their vertices, until no cell does.
+So any slopes give a valid row, and the right-hand side of a row in a box is its least value over the cells in
+this box. Slopes come from an LP: those that cut off a point by most, given the vertices of some cells; cells
+that the row violates add their vertices, until no cell does.
 
 If there are too many cells of all inputs together, neighbours are merged, and y is an interval.
 """
@@ -148,7 +148,7 @@ class TreeTable:
         return total[0].astype(np.float64), total[-1].astype(np.float64)
 
     def _forms(self, made: Sequence[tuple[IntArray, IntArray, Forms, FloatArray]], columns: IntArray) -> None:
-        """All functions over (x, y)."""
+        """Set up all functions over (x, y)."""
         place = {int(column): k for k, column in enumerate(columns)}
         count, d = sum(given.size for _, given, *_ in made), columns.size
         self._constant, self._linear = np.zeros(count), np.zeros((count, d))

@@ -1,6 +1,6 @@
 """Branch and bound over boxes of columns, as a method of a solve: goals, solutions and bounds.
 
-The tree itself is `tree.py`. Its first box is made smaller before it is divided (`root.py`).
+The tree itself is `tree.py`. Its first box is reduced before it is divided (`root.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Branching:
     name = "branching"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Until every box is closed, or a limit is met."""
+        """Run until every box is closed, or a limit is reached."""
         if (ended := out_of_reach(context)) is not None:
             return ended
         with torch.inference_mode(False), torch.no_grad():  # slopes are chosen with gradients
@@ -103,7 +103,7 @@ class _Run:
             told = NO_POINT.format(boxes=boxes)
             return MethodOutcome(StopReason.PROVED, progress.done, told, infeasible=True)
         message = f"branching: {boxes}, {f'{len(tree):,} open' if len(tree) else 'closed'}"
-        if context.incumbent.x is None:  # open boxes tell nothing without a point
+        if context.incumbent.x is None:  # without a point open boxes are no information
             message = ""
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, closed=not len(tree))
 
@@ -153,8 +153,8 @@ class _Run:
             tree.planes = PlaneBoxes.of(tree.model, context.device or "cpu", allowed, tree.aim(self._goal))
 
     def _write(self) -> None:
-        """When a solution is known, bounds hold for the problem as it is written: solutions that use up the
-        check's tolerance gain nothing of interest."""
+        """When a solution is known, bounds hold for the problem as it is written: gains that only use the
+        check's tolerance are of no interest."""
         self._scope = Scope.WRITTEN
         context, tree = self._context, self._tree
         tree.use(tree.model.exactly((context.relaxed or context.problem).mip.minimised().as_checked()))
@@ -175,8 +175,8 @@ class _Points:
     def offer(
         self, context: SolveContext, points: Sequence[FloatArray], effort: float, *, better: bool
     ) -> None:
-        """One of several points over the problem's columns, after a certain amount of work of the tree; or if
-        the first point seems `better` than all before, and the last such point was.
+        """Offer one of several points over the problem's columns, after a certain amount of work of the tree;
+        or if the first point seems `better` than all before, and the last search gained.
 
         The lowest boxes of trees are similar from step to step, and descents from them end at known points
         (five forests: 7.16 after 4,000 boxes; from the last box of a step 8.01, which is the optimum).
