@@ -1,6 +1,6 @@
 """The augmented Lagrangian of a MIP and its networks: the steps that a method of multipliers takes on it.
 
-One part's coupling: its copies u, its multipliers, and what they add to either step.
+One part's coupling: its copies u, its multipliers, and their terms in both steps.
 
 With the minimised problem's cost c and the weights W = rho k / width^2, V = rho k / spread^2,
 where k is the objective's unit, the augmented Lagrangian is
@@ -121,7 +121,7 @@ class BlockCoupling:
                 most / self._spread,
             )
 
-    # --- what they add up to -----------------------------------------------------------------
+    # --- sums over all couplings --------------------------------------------------------------
 
     def lagrangian(self, rho: float) -> float:
         """This part's terms of the augmented Lagrangian, at the current copies and multipliers."""
@@ -253,7 +253,8 @@ class AugmentedLagrangian:
 
     def mip_step(self, rho: float, gap: float, share: float, budget: Budget) -> MipAnswer:
         """Solve the MIP with the terms of the couplings, from the second time on started from the last
-        point. The engine has a `share` of the time left once it has a point, and all of it before."""
+        point. The engine may use a `share` of the remaining time after its first point, and all of the
+        time before."""
         objective = mip_objective(self.mip, self.couplings, rho)
         with self._stopwatch.measure("engine"):
             for seconds in (max(share * budget.left, LEAST_SECONDS), budget.left):

@@ -44,7 +44,7 @@ class IncreasingPenalty:
     """
 
     factor: float = 2.0
-    """The usual factor of multiplier methods; the paper says "beta > 1"."""
+    """The standard factor of multiplier methods; the paper states only "beta > 1"."""
     most_changes: int = 10
     """Up to a thousand times the first rho: integers freeze long before, and the theory needs an end."""
 

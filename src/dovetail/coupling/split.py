@@ -1,4 +1,4 @@
-"""Cutting a problem in two: what stays in the MIP, and what goes with the networks.
+"""Splits a problem into the MIP and the network steps.
 
 *Inputs* form: the network gets copies u of its inputs; its outputs leave the MIP together with their cost,
 and rows and bounds on one sample's own inputs and outputs become limits on the network step.
@@ -77,7 +77,7 @@ class CoupledBatch:
     classes: tuple[int | None, ...]
     """For each sample of a classifier, the only class that its limits allow, or None."""
     taken: tuple[int, ...] = ()
-    """Rows that left the MIP for `rows` and `classes`."""
+    """The rows of the MIP that became `rows` and `classes`."""
 
     @property
     def samples(self) -> int:
@@ -147,7 +147,7 @@ def output_bounds(mip: Mip, outputs: IntArray, copies: int) -> list[SampleRow]:
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """The MIP without what moved to the network steps, and the parts."""
+    """The MIP without the rows and columns of the network steps, and the parts."""
 
     mip: Mip
     parts: tuple[CoupledBatch, ...]

@@ -2,7 +2,7 @@
 constraints.
 
 Tensors have one row per block, or one per descent. Where all rows are equal, one row is stored and expanded:
-the first stride is 0, and the length is still the number of rows. The stride, never the length, says whether
+the first stride is 0, and the length is still the number of rows. The stride, not the length, shows whether
 rows are repeated, so that a batch of a single row needs no special case.
 """
 
@@ -71,7 +71,7 @@ class BlockData:
         """(N, parts)."""
         self.use = self._tensor(program.use)
         self._true_use, self._true_cost = self._exact(program.use), self._exact(program.cost)
-        """As stated, in float64, for the use and cost of solutions."""
+        """The stated limits in float64, for the use and cost of solutions."""
         self.true_conditions = tuple(
             self._exact(array) for array in (program.on_moves, program.on_outputs, program.least)
         )
@@ -81,7 +81,7 @@ class BlockData:
         self.sides = program.sides.count
         self._side_by_side = np.array_equal(program.use_side, np.arange(self.sides))
         self.scale = torch.as_tensor(program.scale, dtype=self.dtype, device=device)
-        """(k,) the usual size of a move in each coordinate."""
+        """(k,) the typical size of a move in each coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
         self.class_groups = []
         for reading in program.networks:
@@ -159,7 +159,7 @@ class BlockData:
         return (of(self.cost, which) * parts).sum(dim=1)
 
     def targets(self, spread: Tensor) -> list[Target]:
-        """All combinations of classes; `spread` (q,) is the usual spread of decision values."""
+        """All combinations of classes; `spread` (q,) is the typical spread of decision values."""
         combinations: list[list[tuple[int, float]]] = [[]]
         for group in self.class_groups:
             one_hot = [[(int(j), float(j == hot)) for j in group] for hot in group]
@@ -208,7 +208,7 @@ class BlockData:
 
 
 def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Conditions of blocks beside conditions that are equal for all."""
+    """Conditions with data for each block, followed by conditions that are equal for all blocks."""
     return np.concatenate([one, np.broadcast_to(other, (len(one), *other.shape[1:]))], axis=1)
 
 

@@ -7,7 +7,7 @@ A *column* is one feasible solution of one block. The duals of the LP are prices
 all blocks have one best column; the LP mixes columns of at most as many blocks as there are coupling
 constraints. Swaps replace the mixtures by single columns, and a MIP with the exact constraints starts
 from the result. Small first-order steps of some blocks meet equations that no choice of columns meets,
-and use what limits leave over.
+and use remaining slack of the limits.
 
 If the LP reaches a value that single columns cannot reach, all prices are zero. The *level* LP then gives
 useful prices: by how much could every limit be lowered at this cost?
@@ -33,7 +33,8 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 LP_BLOCKS, LP_BLOCKS_PER_ROW = 4_000, 100
-"""Number of blocks in the LP: an equal part for each side of the coupling rows, at least so many for each."""
+"""Number of blocks in the LP, in equal parts for each side of the coupling rows; the second number is the
+minimum for each side."""
 MORE = 4
 """Factor on this number if the choice violates a row."""
 MIP_BLOCKS, MIP_BLOCKS_PER_ROW = 250, 6
@@ -47,7 +48,8 @@ LITTLE = 1e-9
 """Relative to a row's limit: a smaller violation counts as none, if it is at most half of the check's
 tolerance."""
 POLISHED, POLISHES, REACH = 400, 6, 0.2
-"""Number of blocks that take small steps, number of rounds, and the largest step in usual moves."""
+"""Number of blocks that take small steps, number of rounds, and the largest step in units of typical
+moves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +203,7 @@ class Columns:
         """One column for each block, and the shared columns first. If every point of the problem is in one
         of each block's boxes, the bound of this program is one of the problem."""
         shared, rows = self.shared, len(self.limit)
-        small = (
-            np.abs(self.use) < SMALLEST
-        )  # entries that engines would drop: rather too little than too much
+        small = np.abs(self.use) < SMALLEST  # engines would drop these entries; 0 is the safe side
         used = np.where(small, np.where(self.use < 0.0, -SMALLEST, 0.0), self.use)
         A = sp.block_array(
             [
@@ -407,12 +407,12 @@ class Choice:
 
 
 def forgiven(limit: FloatArray) -> FloatArray:
-    """(R,) by how much limits may be violated."""
+    """(R,) the allowed violation of each limit."""
     return np.minimum(LITTLE * (1.0 + np.abs(limit)), 0.5 * TOLERANCE)
 
 
 def _room(parts: list[Slopes]) -> FloatArray:
-    """(R,) half of what small steps of these blocks can change in the use of each side."""
+    """(R,) half of the possible change of each side's use by small steps of these blocks."""
     taken = [
         np.minimum(part.use * part.lower[:, None], part.use * part.upper[:, None]).sum(axis=(0, 2))
         for part in parts

@@ -1,6 +1,6 @@
 """The rows of a batch of descents: constant data, current positions, and which rows continue.
 
-Half of all steps are rejected, and many rows soon have nothing left to gain: slopes are computed only after
+Half of all steps are rejected, and many rows soon cannot improve any further: slopes are computed only after
 an accepted step, and finished rows leave the batch.
 """
 
@@ -99,7 +99,7 @@ class DescentState(RowValues):
 
     @classmethod
     def at(cls, new: RowValuesAndSlopes, *, slopes: bool) -> DescentState:
-        """The initial state; without `slopes` the rows end here."""
+        """The initial state; without `slopes` the rows take no further step."""
         gain, slope = new.slopes(None) if slopes else (new.moves, None)
         return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
 

@@ -41,7 +41,8 @@ class TemplatePricing:
     """Options of the method."""
 
     rounds: int = 20
-    """Largest number of pricing rounds; pricing ends earlier if columns bring little twice in a row."""
+    """Largest number of pricing rounds; pricing ends earlier after two consecutive rounds with little
+    gain."""
     pricing: PricingOptions = field(default_factory=PricingOptions)
 
     name = "template-pricing"
@@ -73,7 +74,8 @@ class TemplatePrices:
         return self.at
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
-        """At these prices only, because the columns may be gone."""
+        """The costs of the cheapest columns, only for the last prices, because columns may have been
+        removed."""
         assert prices is self.at
         return self.known
 
@@ -146,7 +148,7 @@ class _Pricing:
         return MethodOutcome(context.over or reason, progress.done, said)
 
     def _bound(self) -> DualBound | None:
-        """The bound; a proof that fails affects nothing else."""
+        """The bound; None if the proof fails, which does not affect the solution."""
         with expendable("bound of many blocks"), self._context.stopwatch.measure("nn"):
             return self._rounds.bound()
         return None
@@ -168,7 +170,7 @@ class _Pricing:
 
     @property
     def _slow(self) -> bool:
-        """Whether an early solution is worth its time, a third of a quick run."""
+        """Whether an early solution is made, which takes a third of the time of a short run."""
         return self._context.budget.seconds > min(QUICK, QUICK_PART * self._context.budget.limit)
 
     def _offer(self, *, last: bool) -> bool:

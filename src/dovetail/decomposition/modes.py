@@ -30,7 +30,7 @@ JUMPS = np.array([-16.0, -4.0, -1.0, 0.0, 1.0, 4.0, 16.0])
 
 @dataclass(frozen=True, eq=False)
 class Digit:
-    """Some integer coordinates, and their joint values."""
+    """Integer coordinates with a common list of joint values."""
 
     columns: IntArray
     levels: FloatArray

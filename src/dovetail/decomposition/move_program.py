@@ -84,7 +84,7 @@ class MoveProgram:
     use_size: FloatArray
     """(m,) the same for `use`."""
     scale: FloatArray
-    """(k,) the usual size of a move, over all blocks of the template."""
+    """(k,) the typical size of a move, over all blocks of the template."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickled broadcast arrays would have their full size."""

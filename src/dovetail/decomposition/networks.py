@@ -64,7 +64,7 @@ class TemplateNetworks:
 
     @property
     def gains_by_rough(self) -> bool:
-        """Whether bfloat16 makes it faster: on GPUs, for wide layers."""
+        """Whether bfloat16 makes the networks faster: on GPUs, for wide layers."""
         return self._on_gpu and all(reading.wide for reading in self._readings)
 
     @property
@@ -231,7 +231,7 @@ class PaddedNetwork:
 
 def padded_network(layers: Layers) -> PaddedNetwork | None:
     """The padded network from weights, biases and whether a ReLU follows: after all layers except the last,
-    which has one output. None for any other network. Padding with zeros changes nothing."""
+    which has one output. None for any other network. Padding with zeros does not change the values."""
     *hidden, (last, last_bias, rectified) = layers
     if not hidden or rectified or len(last) != 1 or not all(follows for _, _, follows in hidden):
         return None

@@ -24,7 +24,7 @@ from dovetail.run.optional_kernel import OptionalKernel, in_words
 GROW, SHRINK = 1.6, 0.35
 """Factors of the trust region after an accepted and a rejected step."""
 WIDEST = 4.0
-"""Largest trust region in usual moves."""
+"""Largest trust region in units of typical moves."""
 FINE_STEPS = 3
 """Number of float32 steps at the end of a descent in bfloat16."""
 COMPARED, APART = 256, 0.01
@@ -33,7 +33,7 @@ HOLD, AS_GOOD = 0.95, 0.6
 """Fractions of these rows that must be valid (up to rounding), and that must be as good as with torch.
 Descents that differ by a rounding part at the next kink: half of those become worse, half better."""
 STEP_EFFORT, SCREEN_EFFORT = 1.1e-3, 4e-4
-"""Seconds of a step of descents, and of a comparison of points, without what the networks take (see
+"""Seconds of a step of descents, and of a comparison of points, without the time of the networks (see
 `Work.effort`)."""
 MISSED = 1e12
 """Cost of a violated condition when points are compared."""
@@ -48,7 +48,7 @@ class Found:
     moves: Tensor
     outputs: Tensor
     cost: Tensor
-    """At the prices of the search."""
+    """The cost at the prices of the search."""
 
 
 class Oracle:
@@ -104,8 +104,8 @@ class Oracle:
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found:
-        """Descents from (n, k) starts, with (n,) radii in usual moves, at (n, parts) costs; rows whose next
-        step promises less than `little` are finished."""
+        """Descents from (n, k) starts, with (n,) radii in units of typical moves, at (n, parts) costs;
+        rows whose next step promises less than `little` are finished."""
         if target.on_values.shape[1] == 1 and not target.asks_moves:
             found = self._at_once(which, start, radius, part_costs, target, little)
             if found is not None:
@@ -311,7 +311,7 @@ def _part(marks: Tensor) -> float:
 
 
 def _some(array: Tensor, which: Tensor | None) -> Tensor:
-    """Some rows, or all."""
+    """A selection of the rows, or all rows."""
     return array if which is None else of(array, which)
 
 

@@ -1,7 +1,7 @@
 """Evaluation of block solutions by the predictors themselves: outputs, and the variables of the linear part.
 
-The search computes in float32. Its solutions must hold here, in float64 and with the predictors as deployed.
-Predictors on the device of the search are evaluated there, without a transfer.
+The search computes in float32. Solutions of the search must satisfy all conditions here, in float64 and with
+the predictors as deployed. Predictors on the device of the search are evaluated there, without a transfer.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Owners:
             z[at if isinstance(at, slice) else uploaded(at, str(z.device))] = values.to(z.device)
 
     def _rest_of(self, rest: FloatArray) -> Tensor:
-        """A column at rest; inputs of networks are here already."""
+        """The values of a column at rest; inputs of networks are already on the device."""
         for reading, there in zip(self._program.networks, self.rests, strict=True):
             for place in range(there.shape[1]):
                 if len(rest) > 1 and _one_column(rest, reading.at_rest[:, place]):

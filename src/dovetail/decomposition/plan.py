@@ -73,7 +73,7 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
 
 
 def plan_of(structure: Structure) -> TemplatePlan | None:
-    """The plan of a problem; None if there is nothing to share, or a block cannot be priced."""
+    """The plan of a problem; None if no rows are shared, or if a block cannot be priced."""
     found = structure.templates if structure.samples > 1 else None
     if found is None or found.count < 2:
         return None
@@ -155,11 +155,12 @@ class _Assembly:
         }
         self._rest_size = np.zeros(c)
         self._gains: list[list[PartGain]] = [[] for _ in range(c)]
-        """Of each column, its changes by parts."""
+        """The changes of each column by parts."""
         self._rest = self._columns()
 
     def _definitions(self) -> dict[int, int]:
-        """Column -> the equation that defines it; no defined column is in another's equation."""
+        """The defining equation of each defined column; no defined column occurs in the equation of
+        another."""
         template, defined, spoken_for = self._template, dict[int, int](), set[int]()
         lower, upper = template.row_lower, template.row_upper
         equal = np.ones(lower.shape[1], bool) if lower is upper else np.all(lower == upper, axis=0)
@@ -248,7 +249,7 @@ class _Assembly:
                 yield _AbsoluteValue(value, x, tuple(rows), one_row(at), one_row(corner), rises, -falls)
 
     def _line(self, row: int, value: int, x: int) -> tuple[FloatArray, FloatArray] | None:
-        """value >= constant + slope x, if a row says only that."""
+        """The (constant, slope) of value >= constant + slope x, if a row has exactly this form."""
         scale = self._entry[row, value]
         lower, upper = (
             one_row(side[:, row]) for side in (self._template.row_lower, self._template.row_upper)
@@ -321,7 +322,7 @@ class _Assembly:
 
     @property
     def _all(self) -> range:
-        """All local columns."""
+        """The numbers of all local columns."""
         return range(self._template.places.shape[1])
 
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
@@ -401,7 +402,7 @@ class _Assembly:
         return self._everywhere(_joined(numbers)), ints[0], ints[1], np.concatenate(sizes)
 
     def _forms(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Private rows that define nothing, and bounds of outputs and defined columns: linear forms with
+        """Private rows that are not definitions, and bounds of outputs and defined columns: linear forms with
         their limits."""
         template = self._template
         defining = {*self._defined.values(), *chain(*(v.rows for v in self._vs.values()))}

@@ -11,8 +11,8 @@ from dovetail.decomposition.block_data import BlockData
 from dovetail.run import work
 
 ALIKE_COST, ALIKE_MOVES = 2e-3, 2e-2
-"""Two columns are equal if costs at the prices differ by less, in units of a usual column's cost, and moves
-by less in total, in usual moves."""
+"""Two columns are equal if costs at the prices differ by less, in units of a typical column's cost, and
+moves by less in total, in units of typical moves."""
 MERGE_EFFORT, BLOCK_EFFORT = 1.2e-3, 3e-5
 """Seconds of a merge of columns, and of each of its blocks (see `Work.effort`)."""
 
@@ -27,7 +27,7 @@ class BlockColumns:
 
 class BlockPool:
     """(N, K) columns; the first of a block is its point of least moves, and stays. An empty place costs
-    infinity. Others are ordered by cost at the prices of their last merge."""
+    infinity. All other columns are ordered by cost at the prices of their last merge."""
 
     def __init__(self, data: BlockData, places: int, outputs: int) -> None:
         n, k = data.count, data.coordinates
@@ -63,8 +63,8 @@ class BlockPool:
     def merge(
         self, which: Tensor, moves: Tensor, outputs: Tensor, found: Tensor, anchors: Tensor, unit: float
     ) -> None:
-        """Merge new columns (n, S, ...) of some blocks, where `found`. Those are kept that are among the
-        cheapest at any of the (A, R) prices, or the cheapest of their mode at the first prices. With one
+        """Merge new columns (n, S, ...) of some blocks, where `found`. A column is kept if it is among the
+        cheapest at any of the (A, R) prices, or the cheapest of its mode at the first prices. With one
         price vector alone the rounds cycle if a row is an equation."""
         n, s, _ = moves.shape
         work.count(effort=MERGE_EFFORT + BLOCK_EFFORT * n)

@@ -2,8 +2,9 @@
 
     least over p >= 0 of   p'h + tau sum over blocks of log sum over columns of exp(-(cost + p'use) / tau)
 
-The gradient is what rows have left, the Hessian the spread of uses under the weights exp(...): with few rows
-second order costs no more than first. tau falls in steps; the prices with the best exact value are kept.
+The gradient is the slack of the rows, the Hessian the variance of uses under the weights exp(...). With few
+rows, second-order steps cost no more than first-order ones. tau decreases in steps; the prices with the best
+exact value are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dovetail.decomposition.pool import BlockColumns, BlockPool
 from dovetail.run import work
 
 SMOOTHING = (0.08, 0.02, 0.005)
-"""tau in units of a usual column's cost: the first converges from far away in a few steps, the last is
+"""tau in units of a typical column's cost: the first converges from far away in a few steps, the last is
 within a thousandth of the LP."""
 STEPS, HALVINGS = 20, 12
 MANY_ROWS = 200
@@ -30,9 +31,10 @@ MANY_ROWS = 200
 RIDGE = 1e-9
 """Relative, added to the Hessian: rows without use have zero curvature."""
 HIGHEST = 100.0
-"""Cap on prices, relative to the usual price, because a price is unbounded if no column helps a row."""
+"""Upper limit of prices, relative to the typical price, because a price is unbounded if no column reduces
+the violation of its row."""
 LONGEST = 4.0
-"""Longest step, relative to a price or the usual price."""
+"""Longest step, relative to a price or the typical price."""
 ENOUGH = 1e-7
 """Relative: a step that promises less is the last one for its tau."""
 CHUNK, DEVICE_CHUNK = 1 << 16, 1 << 20
@@ -99,8 +101,8 @@ def best_prices(
     usual: FloatArray,
     smoothing: Sequence[float] = SMOOTHING,
 ) -> FloatArray:
-    """The best prices from `start`; `unit` is the cost of a usual column, `usual` the price at which its use
-    costs as much."""
+    """The best prices from `start`; `unit` is the cost of a typical column, `usual` the price at which its
+    use has the same cost."""
     prices = start
     if len(h) == 0:
         return prices
@@ -119,7 +121,8 @@ def highest(usual: FloatArray) -> FloatArray:
 
 
 def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual: FloatArray) -> FloatArray:
-    """Projected Newton: prices at 0 that would fall stay, and those at the cap that would rise."""
+    """Projected Newton steps: prices at 0 that would decrease stay at 0, and prices at the upper limit
+    that would increase stay there."""
     most = highest(usual)
     now = of_blocks(prices, tau, True)
     value = float(prices @ h) - now.value
@@ -145,7 +148,7 @@ def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual
 def _damped(
     now: Smoothed, gradient: FloatArray, free: BoolArray, prices: FloatArray, usual: FloatArray
 ) -> FloatArray:
-    """Newton's step, in units of usual prices. If blocks agree the dual is flat; then the ridge grows until
+    """Newton's step, in units of typical prices. If blocks agree the dual is flat; then the ridge grows until
     no component is much longer than prices are (Levenberg)."""
     assert now.spread is not None
     scale = np.maximum(usual, np.where(usual > 0.0, 0.0, 1.0))[free]
@@ -155,7 +158,7 @@ def _damped(
     ridge = RIDGE * max(float(np.trace(hessian)) / len(scale), float(np.abs(slope).max()) * RIDGE, 1e-300)
     step = np.full(len(scale), np.inf)
     while not np.all(np.abs(step) <= most):
-        with suppress(np.linalg.LinAlgError):  # rows that no block uses, beside others
+        with suppress(np.linalg.LinAlgError):  # some rows are used by no block
             step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
         ridge *= 10.0
     whole = np.zeros_like(prices)
@@ -173,8 +176,8 @@ def _searched(
     tau: float,
     most: FloatArray,
 ) -> tuple[FloatArray, Smoothed, float] | None:
-    """Halve the step until it gains enough: prices, sums and value there. None at the solution, or if the
-    projected step leads uphill."""
+    """Halve the step until the gain is sufficient; returns prices, sums and value there. None at the
+    solution, or if the projected step leads uphill."""
     length = 1.0
     for _ in range(HALVINGS):
         trial = np.clip(prices + length * direction, 0.0, most)

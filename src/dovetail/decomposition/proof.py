@@ -47,7 +47,7 @@ RELATIVE = 1e-9
 BISECTIONS, STEEPER = 10, 64.0
 """Steps of the search for the multiplier of a condition, and its range around the ratio of slopes."""
 TREES = 10
-"""Times as many boxes for blocks that trees alone read, whose boxes end with the cuts. (Price ladders and
+"""Factor on the number of boxes for blocks with trees only, whose boxes end at the cuts. (Price ladders and
 customers, n = 1,000, 30 trees of depth 4: of 200 blocks 200 and 197 are proved by 850 and 500 boxes for each,
 none by 400.)"""
 LEAVES = 1 << 22
@@ -65,11 +65,11 @@ class BlockBounds:
     lower: Tensor
     """(n,) a lower bound of the block's cost; minus infinity if unknown."""
     closed: Tensor
-    """(n,) whether it is within the tolerance of the block's best point."""
+    """(n,) whether the bound is within the tolerance of the block's best point."""
     moves: Tensor
     """(n, k) the best point found."""
     better: Tensor
-    """(n,) whether it improves the known one by more than the tolerance."""
+    """(n,) whether the point improves the known one by more than the tolerance."""
     boxes: int
 
 
@@ -87,7 +87,7 @@ class _Cells:
     """(n,) a proved bound of the box, possibly of its parent."""
 
     def take(self, which: Tensor | slice) -> _Cells:
-        """Some of the boxes."""
+        """A selection of the boxes."""
         return _Cells(*(array[which] for array in vars(self).values()))
 
     @classmethod
@@ -132,8 +132,8 @@ class BlockProof:
     def prove(
         self, which: Tensor, prices: Tensor, known: Tensor, tolerance: float, most: int, budget: Budget
     ) -> BlockBounds:
-        """Bounds of blocks with points of `known` cost at (R,) prices, with at most so many boxes for each,
-        or `TREES` times as many."""
+        """Bounds of blocks with points of `known` cost at (R,) prices, with at most `most` boxes for each,
+        or `TREES` times this number."""
         parts, boxes = [], most
         if all(isinstance(reading, _ReadingTrees) for reading in self._readings):
             boxes *= TREES
@@ -455,7 +455,7 @@ class _ReadingTrees:
         self._leaves = _Leaves.of(ensemble)
 
     def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
-        """As `_ReadingPlanes.below`, with slopes 0."""
+        """Lower bounds as in `_ReadingPlanes.below`, with slopes 0."""
         lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
         some = max(1, LEAVES // self._leaves.size)
         found = [self._ranges(lower[i : i + some], upper[i : i + some]) for i in range(0, len(lower), some)]
@@ -487,18 +487,18 @@ class _ReadingTrees:
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """The leaves of all trees with their boxes. Limits are numbers among the cuts of their feature, which
-    compares as many at once as they are short."""
+    """The leaves of all trees with their boxes. Limits are numbers among the cuts of their feature, stored
+    in the smallest integer type, which makes comparisons fast."""
 
     cuts: tuple[FloatArray, ...]
-    """Of each feature, in order."""
+    """The sorted cuts of each feature."""
     low: IntArray
     """(outputs, features, trees, leaves) the cut that a leaf lies above; -1 for none. The leaves of a tree
     are in the order of their values; places without a leaf are never reached."""
     high: IntArray
     """The cut that a leaf does not lie above."""
     value: FloatArray
-    """(outputs, trees, leaves)."""
+    """(outputs, trees, leaves) the values of the leaves."""
 
     @classmethod
     def of(cls, ensemble: TreeEnsemble) -> _Leaves:
@@ -535,7 +535,7 @@ class _Leaves:
 
     @property
     def size(self) -> int:
-        """Number of places for leaves."""
+        """Number of places for leaves, over all trees."""
         return max(1, int(self.value[0].size))
 
     def ends(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:

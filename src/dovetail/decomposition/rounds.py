@@ -35,8 +35,8 @@ PRICED = 250_000
 """Largest number of blocks that determine the prices between rounds, which are then off by a thousandth. The
 last prices use all blocks."""
 NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
-"""Standard deviation of the logarithm of prices in the first round and after so many: large changes give
-diverse columns, small ones good columns."""
+"""Standard deviation of the logarithm of prices in the first round, the same later, and the number of
+rounds between: large changes give diverse columns, small ones good columns."""
 CHOICE_SHARE = 0.1
 """Fraction of the time kept for the choice and its check; the first choice shows whether it needs more.
 (Customers, n = 100,000, limit 90 s: the last round ended 4 s after the limit, and nothing was chosen.)"""
@@ -44,9 +44,9 @@ CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 """Seconds for the MIP over the last few blocks, and largest share of the time left."""
 CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
 """From this number of blocks on the MIP takes no more than a part of the time of everything before it, or a
-second, if no row is violated. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four
-seconds won none of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and
-4,929 with four; in float32 4,933 with either."""
+second, if no row is violated. Of 770 potable samples the MIP gains seven (water, n = 2,000); with n =
+10,000 four seconds won none of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with
+one second and 4,929 with four; in float32 4,933 with either."""
 GAINED, SMALL = 4e-4, 1e-2
 """Relative: a round that lowers the dual's value by less brought little. The stake of all blocks counts with
 the second factor, in case the objective is near 0."""
@@ -56,9 +56,10 @@ TRIES = 3
 """Number of attempts after a lost share; the last result is used as it is."""
 
 TRIED, TRIAL_PART, EARLY_PART = 16, 2.5, 0.25
-"""Number of blocks that show whether branching ends: with nine numbers it does not. The largest time for that
-relative to the search, after it and between its rounds: of five families with 60 and 400 blocks it takes 2.1
-at most where branching ends; of 100 blocks through 6x128 it took 30 CPU s, after a search of 1.9."""
+"""Number of blocks in the trial that shows whether branching ends; with nine continuous coordinates it
+does not end. The largest time for that relative to the search, after it and between its rounds: of five
+families with 60 and 400 blocks it takes 2.1 at most where branching ends; of 100 blocks through 6x128 it
+took 30 CPU s, after a search of 1.9."""
 PROVED, WORTH_PROVING = 200, 20
 """Blocks that are drawn by chance and proved: their standard error is about 0.005 % of the objective. With so
 many times as many blocks this takes less than another round, which it may save: a proof of a block takes up
@@ -83,7 +84,7 @@ class DualBound:
 
     value: float
     error: float | None
-    """One standard error; None if it is proved for all blocks."""
+    """One standard error; None if the bound is proved for all blocks."""
     blocks: int
     """Number of blocks examined: a random sample, or all."""
     closed: int
@@ -151,7 +152,7 @@ class Rounds:
 
     def all(self, most: int) -> Iterator[Round]:
         """Prices from a sample, then rounds over all blocks, until two in a row gain little, or a proof of
-        some blocks shows that little is left."""
+        some blocks shows that the possible gain is small."""
         if self.count >= FEWEST_SAMPLED:
             self._sample()
         value, quiet, brief = np.inf, 0, self.count > SAMPLE / SAMPLE_PART
@@ -232,7 +233,7 @@ class Rounds:
             blocks = min(PROVED, int(self._search.left / max(self._pace, 1e-9)))
             found = self._prove(self._some_of(max(TRIED, blocks)), MOST_BOXES) or []
             blocks = sum(part.blocks for part in found)
-            if 2 * sum(part.closed for part in found) >= blocks > 0:  # and time has not ended it
+            if 2 * sum(part.closed for part in found) >= blocks > 0:  # and time was left
                 self._proof = _SampleProof(found, known, self._budget.seconds - begun)
         return self._proof
 
@@ -255,7 +256,7 @@ class Rounds:
         return DualBound(value, None, self.count, closed, self.prices)
 
     def _estimated(self, proof: _SampleProof) -> DualBound:
-        """The value of the columns found, less what the sample of each template lacks."""
+        """The value of the columns found, less the gap of each template's sample."""
         found, known = proof.found, proof.known
         value, variance, unseen = known, 0.0, UNSEEN * self._size(known) / self.count
         for template, total in enumerate(self._totals):

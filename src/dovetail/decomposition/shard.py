@@ -1,4 +1,4 @@
-"""Some blocks of one template with their columns: all that pricing, the dual and the choice need.
+"""Some blocks of one template with their columns, for pricing, the dual function and the choice.
 
 Shards exchange prices one way and sums over blocks the other: a few numbers per coupling row, whatever the
 number of blocks.
@@ -30,7 +30,7 @@ from dovetail.decomposition.proof import BlockBounds, BlockProof
 from dovetail.run.budget import Budget
 
 COLD = (0.4, 0.12, 1.2, 0.8)
-"""Trust regions of descents from rest, in usual moves."""
+"""Trust regions of descents from rest, in units of typical moves."""
 WARM, WARM_RADIUS = 4, 0.12
 """Number and trust region of descents from the best columns so far."""
 ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
@@ -41,29 +41,32 @@ COMMON_ROWS = 4
 TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
 """Number of blocks with all their starts in one batch."""
 LITTLE = 1e-4
-"""In units of a usual column's cost: a descent whose next step promises less is finished."""
+"""In units of a typical column's cost: a descent ends if the predicted gain of its next step is smaller."""
 ANCHORS = 4
 """Number of price vectors for which columns are kept: the current one, the last one, and perturbed ones."""
 FEW = 2048
 """Number of blocks that measure the spread of values."""
 FAR = 4.0
-"""Largest distance of trial points from rest, in usual moves."""
+"""Largest distance of trial points from rest, in units of typical moves."""
 ON_A_LINE, IN_SPACE, MOST_TRIED = 9, 32, 512
 """Numbers of points compared by value before the best descend: for one coordinate, for several, and with all
 modes of a block."""
 STARTS_ON_A_LINE, STARTS_IN_SPACE = 2, 4
-"""Numbers of these that descend; for several coordinates beside the best columns so far."""
+"""Numbers of trial points from which descents start; with several coordinates in addition to the best
+columns so far."""
 MOST_PLACES, COLUMNS_BESIDE = 32, 4
-"""Largest number of a block's columns; and of those beside the best of each of few modes."""
+"""Largest number of a block's columns, and of its columns in addition to the best of each mode if modes
+are few."""
 FEW_MODES, BEST_MODES = 8, 8
-"""With so few modes the best points of each descend; with more, those of the best modes."""
+"""With at most this number of modes descents start from the best points of each mode; with more, from
+those of the best modes."""
 SWEEPS, CHAINS = 2, 3
 """Sweeps over all digits of a block with too many modes, and number of starting points."""
 FEW_FREE = 3
 """Number of continuous coordinates up to which points all over the box are compared by value. (Three classes
 by two numbers, n = 300: 10.29 from rest, 8.70 so.)"""
 NEAR_BEST = 0.4
-"""Trust region of a descent from the best of many points, in usual moves."""
+"""Trust region of a descent from the best of many points, in units of typical moves."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Shard:
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
-        """(q,) usual spread of values of blocks at rest, in the whole template."""
+        """(q,) typical spread of values of blocks at rest, in the whole template."""
         self._targets = self.data.targets(self._spread)
 
     @property
@@ -134,13 +137,13 @@ class Shard:
 
     @property
     def _sizes(self) -> Tensor:
-        """(parts,) the usual size of moves, and the spread of outputs."""
+        """(parts,) the typical size of moves, and the spread of outputs."""
         outputs = torch.where(self.data.classifies, 1.0, self._spread)
         return torch.cat([self.data.scale, self.data.scale, outputs, torch.zeros_like(outputs[:1])])
 
     @property
     def stake(self) -> float:
-        """What a usual block can gain by its outputs; by its moves if outputs cost nothing."""
+        """The possible gain of a typical block by its outputs, or by its moves if outputs have no cost."""
         k = self.data.coordinates
         usual = (stored(self.data.cost).abs() * self._sizes).mean(dim=0)
         by_outputs = float(usual[2 * k :].sum())
@@ -148,7 +151,7 @@ class Shard:
 
     @property
     def usual_use(self) -> FloatArray:
-        """(R,) usual use of the coupling sides."""
+        """(R,) typical use of the coupling sides."""
         taken = (stored(self.data.use).abs() * self._sizes[self.data.use_part]).mean(dim=0)
         total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
         return total.double().cpu().numpy()
@@ -172,11 +175,11 @@ class Shard:
         return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
 
     def undecided(self, prices: FloatArray, border: float) -> IntArray:
-        """Blocks worth another search: their best other column costs no more than their first at the prices,
-        plus a margin."""
+        """Blocks that should be searched again: their second-best column costs no more than the best one
+        plus a margin at the prices."""
         if self._known:  # all that there is was found in the first round
             return np.flatnonzero(torch.isinf(self.pool.cost).all(dim=1).cpu().numpy())
-        if self._roams:  # what a block found at other prices says little of what it could find at these
+        if self._roams:  # results at other prices are a poor prediction
             return np.arange(self.count)
         price = self._floats(prices)
         best = torch.empty(self.count, device=self.data.device)
@@ -209,7 +212,7 @@ class Shard:
                 begin, size = perf_counter(), max(1, self._rows // self._rows_per_block(starts))
                 some = left[:size]
                 if budget.left < self._pace * len(some):
-                    return  # it would end too late
+                    return  # the next piece would end too late
                 if self._priced(some, target, self._floats(shaken), self._floats(anchors), unit, most):
                     left = left[size:]
                     pace = (perf_counter() - begin) / len(some)
@@ -218,19 +221,19 @@ class Shard:
     def _priced(
         self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float, most: int | None
     ) -> bool:
-        """Whether so many blocks fit the memory; otherwise the number is halved."""
+        """Whether this number of blocks fits into memory; otherwise the number is halved."""
         try:
             self._price_some(which, target, shaken, anchors, unit, most)
             return True
         except torch.OutOfMemoryError:
             if len(which) == 1:
                 raise
-        torch.cuda.empty_cache()  # what the failed attempt held is free only now
+        torch.cuda.empty_cache()  # memory of the failed attempt is free only now
         self._rows = max(1, len(which) * self._rows_per_block(len(shaken)) // 2)
         return False
 
     def _rows_per_block(self, starts: int) -> int:
-        """Memory per block, in rows: descents at once, and as much for their results."""
+        """Memory per block, in rows: simultaneous descents, and the same amount for their results."""
         return COMMON_ROWS if self._common_costs and not self._screens else starts
 
     @property
@@ -262,7 +265,7 @@ class Shard:
         if self._screens:
             starts, priced = self._screened(which, target, costs)
             radius = torch.full((starts.shape[1],), NEAR_BEST, device=self.data.device)
-            if len(self._free) > 1:  # what it has goes on where it is
+            if len(self._free) > 1:  # existing columns continue from their points
                 starts = torch.cat([starts, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
                 priced = [*priced, *range(len(COLD), len(COLD) + WARM)]
                 radius = torch.cat([radius, torch.full((WARM,), WARM_RADIUS, device=radius.device)])
@@ -348,7 +351,7 @@ class Shard:
     def prove(
         self, which: IntArray, prices: FloatArray, tolerance: float, most: int, unit: float, budget: Budget
     ) -> tuple[Tensor, BlockBounds] | None:
-        """(n,) costs of the best columns of some blocks at prices, and proved bounds with at most so many
+        """(n,) costs of the best columns of some blocks at prices, and proved bounds with at most `most`
         boxes for each; better points become columns."""
         if self._proof is None:
             return None
@@ -455,7 +458,7 @@ class Shard:
         return torch.arange(self.count, device=self.data.device)
 
     def nth(self, place: int) -> Tensor:
-        """(N,) the k-th column if a block has so many, otherwise the first."""
+        """(N,) the k-th column of each block, or the first if it has fewer."""
         if place >= self.pool.cost.shape[1]:
             return torch.zeros_like(self.everyone)
         return torch.where(torch.isfinite(self.pool.cost[:, place]), place, 0)
@@ -494,7 +497,7 @@ class Shard:
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
-    """(q,) the spread of values of some blocks at rest; of usual moves if all blocks are equal there."""
+    """(q,) the spread of values of some blocks at rest; of typical moves if all blocks are equal there."""
     some = program.part(0, FEW)
     networks = TemplateNetworks(some, blocks, device, torch.float64)
     usual = np.random.default_rng(0).uniform(-1.0, 1.0, (some.count, some.coordinates)) * program.scale

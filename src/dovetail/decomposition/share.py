@@ -27,7 +27,7 @@ from dovetail.run.guard import arrived
 from dovetail.structure.templates import Places
 
 HOPELESS = 1.0
-"""In units of a usual column's cost, and of the perturbation of prices: a block whose best other column
+"""In units of a typical column's cost, and of the perturbation of prices: a block whose best other column
 costs more than its first by this is not searched again. (Water, 6x128: of 1,157 such blocks none gained
 anything at the next prices.)"""
 
@@ -39,7 +39,7 @@ ROUNDS = 3
 WIDER = 2.0
 """Factor on the margin of the core: columns that need a larger change of a price are left out."""
 CHOICE = ("_lasting", "_priced", "_place", "_moves", "_outputs", "_own_use", "_frozen")
-"""What a choice knows about its blocks; in float64."""
+"""The fields of a choice that describe its blocks; in float64."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CoreColumns:
     use: FloatArray
     """(columns, R)."""
     chosen: BoolArray
-    """Whether it is the current column of its block."""
+    """Whether the column is the current one of its block."""
     kept: FloatArray
     """(R,)."""
 
@@ -110,7 +110,8 @@ class Slopes:
 
     block: IntArray
     length: FloatArray
-    """(n, k) the cost of a step's length: a usual move costs what blocks usually can gain."""
+    """(n, k) the cost of a step's length: a typical move costs as much as the typical possible gain of a
+    block."""
     use: FloatArray
     """(n, R, k)."""
     on_moves: FloatArray
@@ -131,7 +132,7 @@ class ShareProof:
     lower: float
     """A lower bound of the sum of their least costs."""
     more: float
-    """By how much the costs of their best columns exceed this in total."""
+    """The total difference of the costs of the best columns from these bounds."""
     squares: float
     closed: int
     """Number of blocks whose least cost is known to the tolerance."""
@@ -227,7 +228,7 @@ class Share:
         return self.used(), bool(complete)
 
     def __getattr__(self, name: str) -> Any:
-        """A share that was replaced in the middle of a choice begins it again."""
+        """A share that was replaced during a choice starts the choice again."""
         if name not in CHOICE:
             raise AttributeError(name)
         self.begin(np.zeros(self._shard.data.sides))
@@ -253,11 +254,12 @@ class Share:
         return self.used()
 
     def margins(self) -> Tensor:
-        """(N, R) by how much the price of a side has to change until a block takes another column; infinite
-        where no column of it uses more or less of the side.
+        """(N, R) the smallest change of a side's price at which a block chooses another column; infinite if
+        all columns of the block use the side equally.
 
-        The cost between two columns alone would not do: two that hardly differ are close at any prices. Of
-        100,000 customers the nearest 4,000 were such, and none of them could serve a row.
+        The cost between two columns alone would not do: two that hardly differ are close at any prices.
+        Without this rule the nearest 4,000 of 100,000 customers were blocks whose change had no effect on any
+        row.
         """
         parts = self._shard.everyone.split(PIECE)  # type: ignore[no-untyped-call]
         return torch.cat([self._changes(part).amin(dim=1) for part in parts])
@@ -299,8 +301,8 @@ class Share:
         return CoreColumns(numbers[0], numbers[1], numbers[2], numbers[3], stays[kept].cpu().numpy(), others)
 
     def slopes(self, most: int, reach: float) -> Slopes:
-        """Of `most` random blocks with continuous coordinates: the effect of steps of at most `reach` usual
-        moves. Nothing for blocks with classes, which a step may change."""
+        """Of `most` random blocks with continuous coordinates: the effect of steps of at most `reach`
+        typical moves. Nothing for blocks with classes, which a step may change."""
         shard, data, k = self._shard, self._shard.data, self._shard.data.coordinates
         usable = ~self._frozen & bool(shard.steerable.any())
         mine = usable.nonzero().ravel()

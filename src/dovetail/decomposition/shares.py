@@ -70,7 +70,7 @@ class Shares:
     """All shares; one method for each method of `Share`."""
 
     def __init__(self, workers: Workers, size: int, patience: Budget) -> None:
-        """`size` of them; `patience` says how long to wait for answers."""
+        """`size` is the number of shares; `patience` limits the time to wait for answers."""
         self.workers, self._size, self._patience = workers, size, patience
         self._usual: list[UsualSizes] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
@@ -87,12 +87,12 @@ class Shares:
 
     @property
     def stake(self) -> float:
-        """The stake of a usual block."""
+        """The stake of a typical block."""
         return sum(usual.count * usual.stake for usual in self._usual) / sum(self.counts)
 
     @property
     def usual_use(self) -> FloatArray:
-        """(R,) the use of a usual block."""
+        """(R,) the use of a typical block."""
         return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
 
     def price(

@@ -83,7 +83,7 @@ def _kernel(
     LEAST: tl.constexpr, K: tl.constexpr, HIDDEN: tl.constexpr, ENTRY: tl.constexpr, SIDE: tl.constexpr,
     ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """As `Oracle.descend`, with the same names."""
+    """The same computation as `Oracle.descend`, with the same names."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column, known = tl.arange(0, ENTRY), row < count
     seen = known[:, None] & (column < K)[None, :]
@@ -136,10 +136,11 @@ def descents(
 ) -> Callable[..., tuple[Tensor, Tensor]] | None:
     """Descents of blocks that rest at (N, k) `rest`; None where the network is too large.
 
-    `radius_rule`: by what a trust region grows and shrinks, and the widest. What is returned takes numbers of
-    blocks, (n, k) starts, (n,) radii, (n, parts) costs, (n,) costs that do not depend on moves, and
-    the condition: a sign, what sign times value is to be at least, and by how much it may fall short of that,
-    (N,) each. It gives (n, k) moves and (n,) costs, infinite where the condition was not met.
+    `radius_rule`: the growth and shrinking factors of trust regions, and the largest radius. The returned
+    function takes numbers of blocks, (n, k) starts, (n,) radii, (n, parts) costs, (n,) costs that do not
+    depend on moves, and the condition as (N,) arrays: a sign, the least value of sign times output, and the
+    allowed shortfall. It returns (n, k) moves and (n,) costs, which are infinite if the condition is
+    violated.
     """
     if max(network.side, network.entry) > MOST_SIDE or network.hidden > MOST_HIDDEN:
         return None

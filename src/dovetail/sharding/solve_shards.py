@@ -249,11 +249,12 @@ class ShardedResult:
     """
 
     objective: float | None
-    """In the sense of the problem; None without a choice that passes the check."""
+    """The objective in the sense of the problem; None without a choice that passes the check."""
     limit: float
     """No choice of the columns found is better: an estimate, because other columns may exist."""
     violation: Violation | None
-    """Of the choice, by the shards' own predictors and over all shards; None without a choice."""
+    """The violation of the choice, by the shards' own predictors and over all shards; None without a
+    choice."""
     activity: dict[str, float]
     """Activities of the coupling rows, by name."""
     files: tuple[Path, ...]

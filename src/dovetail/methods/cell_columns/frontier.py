@@ -171,7 +171,7 @@ class Frontier:
         self._cut([(int(k), one) for k, one in zip(boxes, cuts, strict=True) if one.columns.size], gone)
 
     def _widest(self, k: int) -> Divisions:
-        """In the middle of the column with most cells."""
+        """The division in the middle of the column with most cells."""
         cells = self._component.trees.cells
         low, high = self._samples.cells_of(np.stack([self.lower[k], self.upper[k]]))
         place = int(np.argmax(high - low))

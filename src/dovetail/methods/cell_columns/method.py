@@ -8,9 +8,9 @@
     now and then: the same with whole points, a small MIP                     ->  points
     with few boxes left, or none open: with whole boxes                       ->  a bound, and boxes to cut
 
-Idea: only a sample's effect on the others matters, and few of its thousands of boxes are not dominated in it.
-Boxes stay valid for all prices, so that a round costs a single LP. Weakness: the least use of a box is taken
-by intervals, so that rows that tie the inputs of a sample say little.
+Idea: only a sample's effect on shared rows matters, and in this effect most of its thousands of boxes are
+dominated by others. Boxes stay valid for all prices, so that a round costs a single LP. Weakness: the least
+use of a box is taken by intervals, so that rows over several inputs of a sample give weak bounds.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ CUTS = 24
 MIP_EVERY, MIP_SECONDS = 8, 2.0
 """Rounds between two MIPs for points, doubled after one without success, and its time limit."""
 FEW_BOXES = 1_250
-"""Number of boxes of all components up to which a MIP over them is solved. It has as much time as everything
-before it."""
+"""Number of boxes of all components up to which a MIP over them is solved. The MIP gets as much time as
+the work before it."""
 NOTHING = 1e-12
 """Smaller prices of the cost count as 0."""
 FREE = 1e-9
-"""Relative to 1 + |cost|: a coupling row worth no more than this is not scarce."""
+"""Relative to 1 + |cost|: a coupling row whose total price is smaller is not scarce."""
 EVEN = 1e-3
 """Weight of coupling rows without a price beside the cost, because they may have one in the next round."""
 DESCENTS_SHARE = 0.1
@@ -112,7 +112,7 @@ def _run(context: SolveContext) -> _BoxColumns | None:
 
 
 class _BoxColumns:
-    """The boxes of all components, and what they prove."""
+    """The boxes of all components, and the resulting bounds."""
 
     def __init__(
         self, context: SolveContext, trees: TreeProblem, parts: Components, found: list[TreeComponent]
@@ -204,8 +204,8 @@ class _BoxColumns:
 
     @property
     def _target(self) -> float:
-        """In minimisation form: points that cost more are no better than the best one, by a step of the
-        objective or by the allowed gap."""
+        """The cost limit in minimisation form: points above it do not improve the best one by a step of
+        the objective or by the allowed gap."""
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
             return np.inf
@@ -267,7 +267,7 @@ class _BoxColumns:
         return self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
 
     def _leave_out(self) -> None:
-        """Drop boxes that nothing better than the best point uses, at several prices."""
+        """Drop boxes that no better point than the best one can use, at several prices."""
         self._leave_out_at(self._prices)
         if self._guide is not self._prices and not self._lacks_boxes:
             self._leave_out_at(self._guide)

@@ -7,7 +7,7 @@
 
 Idea: flipping a class has a fixed cost that no slope at an untouched point shows; a column is a real point,
 so the LP weighs true costs against each other. Only the coupling rows carry prices: a price on every
-x = u would be ambiguous at kinks. Weakness: pricing is local, so that nothing is proved (`prices.py` proves
+x = u would be ambiguous at kinks. Weakness: pricing is local, so that it gives no bounds (`prices.py` proves
 bounds at these prices).
 """
 
@@ -35,8 +35,8 @@ LEVEL_ROOM = 1e-7
 """Relative: the cost limit of the level LP exceeds the first LP's optimum by this, since rounding could make
 it infeasible."""
 MIP_SECONDS = 2.0
-"""Seconds for the MIP of one choice: columns found in this time would be worth more than its optimum (water,
-n = 100 and 400, after 20 s: 43 and 261 with 0.5, 42 and 258 with 2, 43 and 257 with 8)."""
+"""Seconds for the MIP of one choice: columns found in this time improve the solution more than an optimal
+choice (water, n = 100 and 400, after 20 s: 43 and 261 with 0.5, 42 and 258 with 2, 43 and 257 with 8)."""
 FULL, KEPT = 40, 20
 """Number of columns per component at which the pool is reduced, and the number that is kept: the LP grows
 with it."""
@@ -80,7 +80,7 @@ class ComponentColumns:
         return np.asarray(networks.with_predictions(z[None], networks.values(z))[0])
 
     def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """(R,) by the LP, after some more rounds of columns, as long as these bring something, and a choice;
+        """(R,) by the LP, after some more rounds of columns, as long as these improve the LP, and a choice;
         None while a component has no column."""
         self.context = context
         for _ in range(rounds):
@@ -109,7 +109,7 @@ class ComponentColumns:
 
     def add(self, z: FloatArray) -> int:
         """A point's components as columns, and the result of a descent from it: a proof relaxes rows as the
-        check does, the pool does not. Returns how many are new."""
+        check does, the pool does not. Returns the number of new columns."""
         before, budget = self.pool.size, self.context.budget
         self._keep(self._completed(z))
         cost = self._priced(1.0, self._prices)
@@ -197,7 +197,7 @@ class ComponentColumns:
             choice.relax(found.prices, context.budget)
             self._offer(choice, base, "greedy")
             if context.incumbent.x is not before:
-                return  # the pool still improves: more columns are worth more than a MIP
+                return  # the pool still improves: more columns help more than a MIP
             choice.decide(context.budget.part(MIP_SECONDS), 0.0)
             self._offer(choice, base, "master")
 

@@ -3,8 +3,8 @@
 Components have one sample each. At prices on the rows that couple them the components are independent, and
 each costs at least the cost of its moves and its output:
 
-    a class    the least of the other class's cost and of its own, where it needs moves that reach it
-    a value    the least of moves and network together
+    a class the smaller of the other class's cost and of its own cost with the moves that reach it a value the
+    least total cost of moves and network
 
 The first is a condition, the second an objective, of `branching/sign_search.py`.
 """
@@ -191,7 +191,7 @@ def _priced_class(
         device = moves.device
         chosen = torch.as_tensor(asked, device=device)
         limit = torch.as_tensor(cutoff[asked], device=device)
-        dearest = (moves.abs() * group.domain.limit).sum(1)[chosen] + 1.0  # no point is beyond it
+        dearest = (moves.abs() * group.domain.limit).sum(1)[chosen] + 1.0  # no point is beyond this limit
         limit = torch.minimum(limit, dearest)
         targets = Targets(
             group.planes,
@@ -238,7 +238,7 @@ class CoupledProblem(SharedRows):
         return cls(**own, groups=found, lower=lower, upper=upper)
 
     def at(self, prices: FloatArray) -> PricedProblem:
-        """With (R,) prices on the coupling rows; negative ones count as 0."""
+        """The problem at (R,) prices on the coupling rows; negative prices count as 0."""
         prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
         cost = self.cost_at(prices)
         parts = [priced(group, cost, self.lower, self.upper) for group in self.groups]

@@ -44,7 +44,7 @@ class ComponentKind:
     """Similar components."""
 
     problem: Problem
-    """The first of them, as it is written."""
+    """The problem of the first component of this kind, without relaxation."""
     columns: IntArray
     """(members, columns) of the whole problem, in the order that they have here."""
     owners: IntArray
@@ -55,17 +55,17 @@ class ComponentKind:
 
     @property
     def members(self) -> int:
-        """How many components are like this one."""
+        """The number of components of this kind."""
         return len(self.columns)
 
     def model(self, cost: FloatArray) -> Model:
-        """At (columns,) costs, as loose as the check."""
+        """The model at (columns,) costs, relaxed by the check's tolerances."""
         written = self.problem.derived(replace(self.problem.mip, cost=cost), self.problem.blocks)
         loose = written.derived(written.mip.loosened(), written.blocks)
         return model_of(loose, self.box.lower, self.box.upper, written=written)
 
     def tree(self, cost: FloatArray, goal: float, context: SolveContext, budget: Budget) -> Tree:
-        """At (columns,) costs, its first box made smaller for points that cost less than `goal`."""
+        """A tree at (columns,) costs, whose first box is reduced to points that cost less than `goal`."""
         made = self.model(cost)
         tree = Tree(made, seed=context.seed, threads=context.threads)
         root = Root(made, seed=context.seed, threads=context.threads)
@@ -131,14 +131,14 @@ class KindProof:
 
     @property
     def reachable(self) -> float:
-        """The most that can be proved, by the points met so far."""
+        """The largest bound that can be proved, according to the points found so far."""
         return total(self._constant, self._known)
 
     current = reachable
 
     def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool], most: int) -> str:
-        """One tree after the other, each with its part of the time, by at most this number of further boxes;
-        returns why it ended. It may be called again to continue."""
+        """One tree after the other, each with its part of the time, with at most this number of further
+        boxes; returns the reason for the end. It may be called again to continue."""
         more = False
         for turn, kind in enumerate(self._kinds):
             left = len(self._kinds) - turn

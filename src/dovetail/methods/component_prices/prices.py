@@ -5,9 +5,9 @@
         proof        every component's least cost at these prices  ->  a bound (`shared_rows.py`)
         cheaper points that were met on the way  ->  columns
 
-Idea: a MIP engine cannot solve the whole problem with many networks, but a single network with its own rows
-is soon proved; prices are found without any proof, and one proof at good prices is worth many at bad ones.
-Weakness: the gain of convex combinations over whole columns is lost in the bound.
+Idea: a MIP engine cannot solve the whole problem with many networks, but a bound for a single network with
+its own rows is proved quickly; prices are found without proofs, and one proof at good prices is better than
+many at bad prices. Weakness: the gain of convex combinations over whole columns is lost in the bound.
 
 Provers (*oracles*): if components are samples of networks over closed-form sets, branching over signs of
 neurons, all components in a batch (`signs.py`); if they are of few kinds, and those sets leave out important
@@ -65,7 +65,7 @@ ROUNDS, FIRST_NODES, GROWTH = 4, 1024, 4
 """Rounds of columns before the first proof, its nodes, and their growth from one update of the prices to the
 next."""
 MOST_CERTIFIED = 20_000
-"""With more blocks the sets of their moves cannot be written down within a minute. At 10,000 samples of
+"""With more blocks computing the sets of their moves takes more than a minute. At 10,000 samples of
 water (2x16) the proof raises the bound from the trivial 10,000 to 4,019 in a minute."""
 NAME = "certified prices"
 
@@ -79,11 +79,11 @@ class PriceSource(Protocol):
         ...
 
     def known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices."""
+        """(C,) the cost of the cheapest column of each component at these prices."""
         ...
 
     def add(self, z: FloatArray) -> int:
-        """A point's components as columns, which a proof has met; how many are new."""
+        """Add the components of a point that a proof has found as columns; returns the number of new ones."""
         ...
 
 
@@ -104,7 +104,7 @@ class CertifiedPrices:
     name = "certified-prices"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Passes of prices and proofs until the time is over or they bring nothing."""
+        """Passes of prices and proofs until the time is over or they do not improve the bound."""
         structure = context.once(structure_of)
         if BEGINNING_SECONDS * structure.samples > BEGINNING_SHARE * context.budget.left:
             return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: too many components for the time")
@@ -194,8 +194,8 @@ class _Run:
         self.best, self.nodes, self.passes, self.left_out = -np.inf, 0, 0, 0
 
     def once(self) -> str:
-        """Prices, and a proof at them with as much work as all before; returns why there is no use in another
-        one, or ""."""
+        """Find prices, and run a proof at them with as much work as all proofs before; returns why another
+        proof is useless, or ""."""
         context = self._context
         ended = self._priced()
         proof = self._proof
@@ -218,7 +218,7 @@ class _Run:
         return self._ended("other prices prove no more" if added else "no better solution is left")
 
     def _ended(self, why: str) -> str:
-        """Why another proof would be useless; "" if trees can handle what signs leave out."""
+        """Why another proof would be useless; "" if trees can handle the restrictions that signs ignore."""
         if not self._violated:
             return why
         kinds = self._context.once(component_kinds)
@@ -241,7 +241,8 @@ class _Run:
             self._signs.nodes = self.nodes
 
     def _priced(self) -> str:
-        """New prices, unless those of the current proof promise as much; returns why there are none."""
+        """Find new prices, unless the current proof can still reach the same bound; returns why there are
+        none, or ""."""
         context, going = self._context, self._proof
         prices = self._source.prices(context, ROUNDS * GROWTH ** min(self._asked, 9))
         self._asked += 1
@@ -285,7 +286,7 @@ class _Run:
 
     @property
     def over(self) -> StopReason | None:
-        """Why nothing more can be proved."""
+        """Why the bound cannot be improved any further."""
         return self._context.over
 
     def _tolerance(self, reachable: float) -> float:

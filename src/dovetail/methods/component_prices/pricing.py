@@ -1,7 +1,7 @@
 """Pricing: the best point of each component at the master's prices, all components in one LP.
 
-Without the coupling rows the program falls apart into components; a few sequential-LP steps over all of
-them at once, each with a trust region of its own, answer for all. Every iterate is a column.
+Without the coupling rows the program consists of independent components; a few sequential-LP steps over all
+of them at once, each with its own trust region, give columns for all. Every iterate is a column.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ is a column."""
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1.0
 """In widths of the inputs: a component whose steps are smaller is done, but the others go on."""
 ESCAPE = 2.0
-"""How much all regions grow where they hold no point together."""
+"""Growth factor of all regions if the LP over them is infeasible."""
 SMALLEST_WORTH = 1e-6
-"""What a component counts for in penalties where it is worth nothing."""
+"""Smallest worth of a component in penalties, for components whose columns have no cost."""
 
 
 class Pricing:
@@ -106,7 +106,8 @@ class Pricing:
         return lower, upper
 
     def _penalty(self, cost: FloatArray) -> FloatArray:
-        """More than all of a component is worth at these prices, per unit of each output's spread."""
+        """Penalties above the total value of a component at these prices, per unit of each output's
+        spread."""
         scaled = self._scaled
         worth = np.where(self._owned, (cost * np.minimum(scaled.width, WIDEST)) ** 2, 0.0)
         total = np.sqrt(np.bincount(self._owner, worth, minlength=self._components.count))

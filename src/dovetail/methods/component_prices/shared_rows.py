@@ -25,7 +25,7 @@ from dovetail.structure.structure import Structure
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """Of a problem in minimisation form, as loose as the check."""
+    """The shared rows of a problem in minimisation form, relaxed by the check's tolerances."""
 
     mip: Mip
     parts: Components
@@ -39,14 +39,14 @@ class SharedRows:
 
     @classmethod
     def of_structure(cls, structure: Structure) -> SharedRows:
-        """Of all points that the check accepts."""
+        """The shared rows for all points that the check accepts."""
         mip, box, parts = structure.loose.mip, structure.loose_box, structure.proved_parts
         integer = class_limits(structure.proved, box.lower, box.upper)[2]
         sides, size = parts.sides(mip), np.maximum(np.abs(box.lower), np.abs(box.upper))
         return cls(mip, parts, box, sides, sides.matrix(mip), size, objective_step(mip, integer))
 
     def cost_at(self, prices: FloatArray) -> FloatArray:
-        """(columns,) what each costs at (R,) prices."""
+        """(columns,) the cost of each column at (R,) prices."""
         return priced_cost(self.mip, self.G, prices)
 
     def constant(self, prices: FloatArray) -> float:
@@ -59,7 +59,7 @@ class SharedRows:
         return self.sides.row_prices(prices, self.mip.n_rows)
 
     def stepped(self, bound: float) -> float:
-        """The next whole step of the objective, where it has steps."""
+        """The bound rounded up to the next possible objective, if objectives have steps."""
         return next_step(self.mip, self.step, bound)
 
 

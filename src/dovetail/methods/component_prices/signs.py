@@ -1,8 +1,9 @@
-"""Components that are samples of networks over closed-form sets: what each costs at prices, all in a batch.
+"""Components that are samples of networks over closed-form sets: lower bounds of their costs at prices, all
+in one batch.
 
-Of ReLU networks by branching over signs, which is bounds of thousands of nodes a second; of others, and on a
-GPU, by branching over moves. Components with equal targets are searched once. The restrictions that sets
-leave out (integers, all rows but one, bounds of outputs) may make points cheaper than any column.
+ReLU networks are bounded by branching over signs, at thousands of nodes per second; other networks, and all
+networks on a GPU, by branching over moves. Components with equal targets are searched once. The restrictions
+that sets leave out (integers, all rows but one, bounds of outputs) may make points cheaper than any column.
 """
 
 from __future__ import annotations
@@ -36,33 +37,34 @@ DEVICE_NODES, DEVICE_CELLS = 32768, 131072
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
 VALUE_STEPS = 12
-"""Per node, for the least of a network's output: more than for classes, since there are more signs to choose
-from, and a better bound of a node saves half of what is below it."""
+"""Steps per node if a network's output is minimised: more than for classes, since there are more signs to
+choose from, and a better bound of a node saves half of what is below it."""
 RANGES = 4096
-"""Nodes for what neurons behind the first layer can read, before any other: with a quarter and with eight
-times as many a block of wine_2x16 takes 9.5 and 11.2 CPU s, with none 29.8."""
+"""Number of nodes for the ranges of neurons behind the first layer, before any other search: with a
+quarter and with eight times as many a block of wine_2x16 takes 9.5 and 11.2 CPU s, with none 29.8."""
 
 Search = SignSearch | MoveSearch
 
 
 class SignOracle:
-    """Of one problem."""
+    """Proves least costs of the components of one problem."""
 
     def __init__(self, context: SolveContext, coupled: CoupledProblem, batch: int) -> None:
         self.context, self.coupled, self._batch = context, coupled, batch
         self._ranges: list[KnownNeurons | None] = [None] * len(coupled.groups)
         self.nodes = 0
-        """Of all proofs that have ended."""
+        """The nodes of all finished proofs."""
         self._divided: list[_Divided | None] = [None] * len(coupled.groups)
-        """Of each group of values, at the last prices; at others it is as good a beginning."""
+        """The divided sets of each group of values at the last prices, with which the search at new prices
+        begins."""
 
     def at(self, prices: FloatArray, known: FloatArray) -> SignProof:
-        """Of (R,) prices, where the cheapest column of each component costs so much."""
+        """A proof at (R,) prices; `known` is the cost of the cheapest column of each component."""
         return SignProof(self, prices, known)
 
     def search(self, number: int, targets: Targets, asked: IntArray, tolerance: float) -> Search:
-        """Of some targets of a group, over signs of ReLUs where there are few of them; over moves for other
-        networks, and on a GPU."""
+        """A search for some targets of a group: over signs of ReLUs if these are few, and over moves for
+        other networks and on a GPU."""
         graph, on_cpu = targets.planes.graph, targets.shift.device.type == "cpu"
         nodes, cells = (self._batch, self._batch) if on_cpu else (DEVICE_NODES, DEVICE_CELLS)
         count = Neurons(graph).count
@@ -83,8 +85,8 @@ class SignOracle:
             self._divided[number] = _Divided(search, asked, like)
 
     def known_ranges(self, number: int) -> KnownNeurons | None:
-        """Of a group of values, over all that the host's rows allow: they hold at any prices. With many sets
-        not before proofs have taken as long."""
+        """The ranges of neurons of a group of values, over all points that the host's rows allow; they
+        hold at any prices. With many sets they are computed only after proofs have taken the same time."""
         group, found = self.coupled.groups[number], self._ranges[number]
         if group.block.classifies or found is not None:
             return found
@@ -106,7 +108,7 @@ class _Divided:
     asked: IntArray
     """Members of the group, in their order."""
     like: IntArray
-    """The target whose set is each one's."""
+    """The target to which each set belongs."""
 
     def of(self, members: IntArray) -> Nodes | None:
         """The parts of some members' sets, as targets in that order; without those that were not asked. None
@@ -142,13 +144,13 @@ class SignProof:
 
     @property
     def current(self) -> float:
-        """The most that can be proved, by the points met so far."""
+        """The largest bound that can be proved, according to the points found so far."""
         values = zip(self._searches, self._known, strict=True)
         return self._at.bound([known if one is None else _values(one, "reachable") for one, known in values])
 
     @property
     def nodes(self) -> int:
-        """Of all searches."""
+        """The number of nodes of all searches."""
         return sum(one[0].nodes for one in self._searches if one is not None)
 
     @property
@@ -157,8 +159,8 @@ class SignProof:
         return sum(one[0].left_out for one in self._searches if one is not None)
 
     def run(self, tolerance: float, budget: Budget, enough: Callable[[], bool], most: int) -> str:
-        """All searches, each to within this of what a cheaper class saves, by so many more nodes at most;
-        what ended them. It may be called again to go on."""
+        """Run all searches to this tolerance, relative to the saving of a cheaper class, with at most
+        `most` further nodes; returns the reason for the end. It may be called again to go on."""
         asked = [turn for turn, part in enumerate(self._at.parts) if part.targets is not None]
         for turn in asked:
             if self._searches[turn] is None:
@@ -179,7 +181,7 @@ class SignProof:
         first, like = kinds_of(targets)
         chosen = targets.take(torch.as_tensor(first, device=targets.shift.device))
         search = self._oracle.search(turn, chosen, part.asked[first], tolerance * part.worth)
-        known = np.full(first.size, np.inf)  # a point of one component is one of all that are like it
+        known = np.full(first.size, np.inf)  # components of one kind have the same points
         np.minimum.at(known, like, self._known[turn])
         search.know(torch.as_tensor(known))
         self._searches[turn] = search, like
@@ -190,7 +192,7 @@ class SignProof:
         return found
 
     def point(self) -> FloatArray:
-        """The cheapest one met, of all components at once."""
+        """The point that consists of the cheapest points found for all components."""
         mip, z = self._oracle.context.problem.mip, self._oracle.context.incumbent.x
         z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
         self._met = []
@@ -208,7 +210,7 @@ class SignProof:
 
     @property
     def violated(self) -> str:
-        """What that point violates and the sets leave out; "" for nothing."""
+        """The restrictions that the sets ignore and that this point violates; "" if there are none."""
         problem, mip = self._oracle.context.problem, self._oracle.coupled.mip
         z = problem.predict(self.point())
         return next(filter(None, (one.violated(mip, z) for one in self._met)), "")
@@ -225,7 +227,7 @@ def kinds_of(targets: Targets) -> tuple[IntArray, IntArray]:
 
 
 def _of_sets(domain: Moves) -> tuple[Tensor, ...]:
-    """All that tells sets with the same directions apart."""
+    """All data that distinguish sets with the same directions."""
     return domain.origin, domain.limit, domain.weights, domain.least, domain.most, domain.give
 
 
