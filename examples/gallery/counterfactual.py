@@ -16,6 +16,8 @@ from sklearn.preprocessing import StandardScaler
 import dovetail as dt
 
 TIME_LIMIT = 10.0
+
+# %% [setup]
 rng = np.random.default_rng(3)
 people = pd.DataFrame(
     {
@@ -28,6 +30,8 @@ people = pd.DataFrame(
 )
 merit = 0.05 * people.income - 0.09 * people.debt + 0.06 * people.savings - 0.35 * abs(people.accounts - 3)
 repaid = (merit + 0.01 * people.age + rng.logistic(0.0, 0.5, 1500) > 1.3).astype(int)
+
+# %%
 bank = make_pipeline(
     StandardScaler(), MLPClassifier(hidden_layer_sizes=(12,), max_iter=300, tol=1e-3, random_state=0)
 ).fit(people, repaid)

@@ -6,7 +6,9 @@
 #
 #     dovetail solve plan.mps --predictor 'strength.onnx:cement,ash,water->strength' --report page.html
 #
-# This page uses Python to draw pictures. First, the two files:
+# The model minimises the cost of a cubic metre of concrete from cement, ash and water (at most 700 kg, cement
+# in bags of 25 kg) with a strength of at least 30 MPa. The network predicts the strength from the three
+# amounts. This page uses Python to draw pictures.
 
 # %%
 import tempfile
@@ -22,6 +24,8 @@ import dovetail as dt
 
 TIME_LIMIT = 10.0
 folder = Path(tempfile.mkdtemp())
+
+# %% [setup]
 (folder / "plan.mps").write_text("""NAME          CONCRETE
 ROWS
  N  COST
@@ -53,7 +57,6 @@ BOUNDS
 ENDATA
 """)
 
-# %% [setup]
 torch.manual_seed(1)
 lab = torch.rand(1500, 3) * torch.tensor([440.0, 220.0, 150.0]) + torch.tensor([80.0, 0.0, 110.0])
 strength = 95 * ((lab[:, 0] + 0.45 * lab[:, 1]) / (lab[:, 0] + 0.45 * lab[:, 1] + 2.2 * lab[:, 2])) ** 2 * 1.4
@@ -83,7 +86,7 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
 print(f"the network errs by {50 * loss.item() ** 0.5:.1f} MPa")
 
 # %% [markdown]
-# The user writes three lines. Variables have their names in the file; cement comes in bags of 25 kg.
+# The user writes three lines. Variables have their names in the file.
 
 # %%
 problem = dt.Problem(dt.read(folder / "plan.mps"))
