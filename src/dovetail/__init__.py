@@ -65,6 +65,7 @@ _PUBLIC = {
     "register_engine": "dovetail.mip",
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
+    "resume": "dovetail.solving.resume",
     "solve": "dovetail.solving.solve",
     "solve_shards": "dovetail.sharding.solve_shards",
     "sweep": "dovetail.sweeping.sweep",
@@ -142,6 +143,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.trace import Trace as Trace
     from dovetail.sharding.solve_shards import ShardedResult as ShardedResult
     from dovetail.sharding.solve_shards import solve_shards as solve_shards
+    from dovetail.solving.resume import resume as resume
     from dovetail.solving.solve import solve as solve
     from dovetail.sweeping.sweep import sweep as sweep
     from dovetail.sweeping.sweep_result import SweepResult as SweepResult

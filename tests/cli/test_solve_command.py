@@ -21,6 +21,7 @@ from dovetail.cli.exit_code import exit_code
 from tests.cli.commands import dovetail, refused
 from tests.cli.plan_files import write_plan
 from tests.processes import surviving
+from tests.small import bowl
 
 
 class Failing:
@@ -300,3 +301,22 @@ def test_a_page_that_cannot_be_made_spoils_no_other_file(plan, tmp_path, monkeyp
     ran = dovetail("solve", *at_plan(plan), *files)
     assert ran.code == 0 and "report      none: it could not be written" in ran.out
     assert [(tmp_path / name).exists() for name in names] == [True, False, True]
+
+
+def test_a_solve_is_resumed_from_its_files(plan, monkeypatch, tmp_path):
+    folder = tmp_path / "here"
+    shutil.copytree(plan, folder)
+    monkeypatch.chdir(folder)
+    predictor = "strength.onnx:cement,ash->strength"
+    ran = dovetail("solve", "plan.mps", "-p", predictor, "--checkpoint", "run.dove", "--quiet")
+    assert ran.code == 0, ran
+    monkeypatch.chdir(tmp_path)  # paths of the checkpoint hold in any folder
+    again = dovetail("resume", folder / "run.dove", "--quiet", "--solution", "s.json")
+    assert again.code == 0 and again.out.split(",")[:2] == ran.out.split(",")[:2]
+    assert (tmp_path / "s.json").exists()
+    other = folder / "other.mps"
+    other.write_text((folder / "plan.mps").read_text().replace("cost 2", "cost 3"))
+    files = [folder / "run.dove", other, "-p", f"{folder}/{predictor}"]
+    assert "the checkpoint is of another problem" in refused("resume", *files)
+    result = dt.solve(bowl(), checkpoint=folder / "python.dove", log=False)
+    assert result.x is not None and "names no files" in refused("resume", folder / "python.dove")

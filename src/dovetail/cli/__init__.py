@@ -17,6 +17,7 @@ PLACES = {
     "demo": "dovetail_study.commands:demo",
     "init": "dovetail.cli.init_command:init",
     "solve": "dovetail.cli.solve_command:solve",
+    "resume": "dovetail.cli.resume_command:resume",
     "check": "dovetail.cli.check_command:check",
     "report": "dovetail.cli.report_command:report",
     "list": "dovetail.cli.list_command:list_parts",

@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,12 @@ PredictorOption = Annotated[
         help="Connect variables of a model file by a predictor. Keep the quotes; repeat the option for more.",
     ),
 ]  # fmt: skip
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line instead of the log.")]
+SolutionOption = Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")]
+ReportOption = Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")]
+CertificateOption = Annotated[
+    Path | None, typer.Option(help="Write the certificate of the bound, for `dovetail check`.")
+]
 TrustOption = Annotated[
     bool, typer.Option("--trust", help="Load predictors from files that can run code: pickles, .pt2.")
 ]
@@ -46,11 +53,9 @@ SMALLEST = 1e-9
 def solve(
     problem: ProblemPath,
     predictor: PredictorOption = None,
-    solution: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write the certificate of the bound, for `dovetail check`.")
-    ] = None,
+    solution: SolutionOption = None,
+    report: ReportOption = None,
+    certificate: CertificateOption = None,
     start: Annotated[Path | None, typer.Option(help="Begin from the solution in a result file.")] = None,
     method: Annotated[
         str | None,
@@ -69,8 +74,11 @@ def solve(
     ] = None,
     device: Annotated[str | None, typer.Option(help="Device for gradients, such as cuda.")] = None,
     log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Write the state to this file every minute, for `dovetail resume`.")
+    ] = None,
     trust: TrustOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print one line instead of the log.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Solve a problem in files: a problem.toml, or a model and predictors that connect its variables.
 
@@ -82,15 +90,34 @@ def solve(
     }  # fmt: skip
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     with leaving_at_once():
-        description = _description(problem, predictor)
-        outputs = _outputs(description, solution, report, certificate)
+        description = described(problem, predictor)
+        outputs = outputs_of(description, solution, report, certificate)
+        options["checkpoint"] = _checkpoint(checkpoint, description, predictor)
         ready = description.problem(trust=trust)
         options = {"method": description.method(), **description.options, **options}
         options["start"] = _start(start or description.start, ready)
-    raise typer.Exit(_solve_and_write(ready, options, outputs, quiet))
+    raise typer.Exit(solve_and_write(partial(_solve, ready, options, quiet), outputs, quiet))
 
 
-def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
+def _checkpoint(path: Path | None, description: FileDescription, predictor: list[str] | None) -> Any:
+    """The option of the solve; the file names the problem by paths that hold in any folder."""
+    if path is None:
+        return None
+    from dovetail.problem_file.description import with_whole_path
+    from dovetail.run.checkpoint import CheckpointFile
+
+    command = str(description.source.absolute()), *map(with_whole_path, predictor or ())
+    return CheckpointFile(path, command=command)
+
+
+def _solve(problem: Problem, options: dict[str, Any], quiet: bool) -> Result:
+    import dovetail
+
+    return dovetail.solve(problem, log=not quiet, **options)
+
+
+def described(problem: Path, predictor: Sequence[str] | None) -> FileDescription:
+    """The problem as its files describe it."""
     from dovetail.problem_file.description import FileDescription
 
     description = FileDescription.read(problem, predictor or ())
@@ -98,9 +125,10 @@ def _description(problem: Path, predictor: list[str] | None) -> FileDescription:
     return description
 
 
-def _outputs(
+def outputs_of(
     description: FileDescription, solution: Path | None, report: Path | None, certificate: Path | None
 ) -> Outputs:
+    """The files to write, which can be written."""
     from dovetail.cli.outputs import Outputs
 
     outputs = Outputs(
@@ -118,12 +146,12 @@ def _start(path: Path | None, problem: Problem) -> Any:
     return None if path is None else start_from(path, problem)
 
 
-def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: bool) -> ExitCode:
-    """Solve, write and print; whatever ends the solve, an existing result is written."""
+def solve_and_write(work: Callable[[], Result], outputs: Outputs, quiet: bool) -> ExitCode:
+    """Do the `work` of a solve, write and print; whatever ends the solve, an existing result is written."""
     from dovetail.run.environment import Interrupts
 
     with Interrupts() as interrupts:  # a Ctrl-C during the writing of the files does not stop it
-        result, failure = _result(problem, options, quiet)
+        result, failure = _result(work)
         if result is not None:
             _write_and_show(result, outputs, quiet)
     if isinstance(failure, KeyboardInterrupt):
@@ -135,14 +163,10 @@ def _solve_and_write(problem: Problem, options: dict[str, Any], outputs: Outputs
     return interrupted() if interrupts.heard and result.stop_reason != "proved" else exit_code(result)
 
 
-def _result(
-    problem: Problem, options: dict[str, Any], quiet: bool
-) -> tuple[Result | None, BaseException | None]:
+def _result(work: Callable[[], Result]) -> tuple[Result | None, BaseException | None]:
     """The result of a solve, or the result attached to its exception."""
-    import dovetail
-
     try:
-        return dovetail.solve(problem, log=not quiet, **options), None
+        return work(), None
     except (Exception, KeyboardInterrupt) as failure:
         if not hasattr(failure, "result") and not isinstance(failure, KeyboardInterrupt):
             raise  # an option that cannot be, or a mistake of ours

@@ -23,6 +23,7 @@ the copies' constraints bind it may fail: docs/theory.md. W is rho times the ide
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -181,6 +182,7 @@ class DualDecomposition:
             # 3. dual update: lambda(k)
             if self.dual_update:
                 augmented.update_multipliers(rho, self.largest_multiplier)
+            context.archive.multipliers = partial(augmented.multipliers, rho)
 
             # 4. every candidate is offered; agreement?
             objective = context.incumbent.offer(answer.x, "x")

@@ -129,6 +129,13 @@ def read_predictor_option(text: str) -> Document:
     return Document(name, Path(), {"predictor": [table]}, {})
 
 
+def with_whole_path(text: str) -> str:
+    """A command-line option that holds in any folder."""
+    columns, arrow, outputs = text.rpartition("->")
+    file, inputs = _split(f"--predictor {text!r}", columns)
+    return f"{Path(file).absolute()}:{inputs}{arrow}{outputs}"
+
+
 def _split(name: str, text: str) -> tuple[str, str]:
     """The file and the rest, split at the first colon after an existing file; both may contain colons."""
     colons = [k for k, sign in enumerate(text) if sign == ":"]

@@ -78,19 +78,21 @@ class Budget:
         seconds: float = math.inf,
         *,
         spent: float = 0.0,
+        before: float = 0.0,
         parent: Budget | None = None,
         memory: MemoryWatch | None = None,
         nodes: float = math.inf,
         clock: Clock | None = None,
     ) -> None:
         """`clock` belongs to a computation that takes turns with others, and is shared by the parts of its
-        budget. `spent` seconds have passed already, counted as at most half of the time. `nodes` limits the
+        budget. `spent` seconds have passed already, counted as at most half of the time. `before` seconds
+        were spent by an earlier process; they count beside the `seconds` of this one. `nodes` limits the
         nodes of search trees counted in this process; at the limit the budget ends as at the deadline."""
         self._last_node = work.total().nodes + nodes
         spent = min(spent, MOST_RESERVED * seconds)
         self._clock: Clock | None = parent._clock if clock is None and parent is not None else clock
-        self._start = self._now() - spent
-        self._seconds = seconds
+        self._start = self._now() - spent - before
+        self._seconds = seconds + before
         self._most_reserved = MOST_RESERVED * (seconds - spent)
         self._parent = parent
         self._memory = memory

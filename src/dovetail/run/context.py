@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
+from dovetail.run.bound import NO_BOUND, Bound
 from dovetail.run.budget import Budget, Clock, StopReason
 from dovetail.run.incumbent import AnyIncumbent, over
 from dovetail.run.monitor import Monitor
@@ -35,6 +36,8 @@ class Archive:
 
     def __init__(self, original: Archive | None = None, restrict: Restrict = lambda z: z) -> None:
         self._original, self._restrict, self._keeps = original, restrict, False
+        self.multipliers: Callable[[], Multipliers | None] = lambda: None
+        """The present multipliers of the method at work, for checkpoints."""
         self.points: list[FloatArray] = []
         """Empty for a restricted archive: its points belong to the original."""
 
@@ -68,11 +71,15 @@ class _Failed:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search begins: a value for every column, and multipliers of an earlier solve; either may be
-    missing."""
+    """Where a search begins: a value for every column, multipliers and a bound of an earlier solve; each may
+    be missing."""
 
     x: FloatArray | None = None
     multipliers: Multipliers | None = None
+    source: str = "start"
+    """The source of the point."""
+    bound: Bound = NO_BOUND
+    """A bound of the same problem."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ user, and so do a method's errors about options and unsupported problems.
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext, suppress
+import os
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.certificates.fingerprint import covers_all, fingerprint
 from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
 from dovetail.core.deadline import deadline
@@ -37,8 +39,12 @@ from dovetail.methods.clearing import clear
 from dovetail.mip import highs_threads
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
+from dovetail.report.gains import proved_by
 from dovetail.report.log.heading import ending, heading
+from dovetail.report.log.table import number
+from dovetail.run.bound import NO_BOUND
 from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.checkpoint import Checkpoint, CheckpointWriter, read_checkpoint
 from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.failures import Failures, counted, expendable, in_words, note, reaches_the_user
@@ -106,7 +112,7 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
     """Offer known points, then run the method."""
     if host.infeasible:
         return MethodOutcome(StopReason.PROVED, 0, host.note)
-    for point, source in ((context.start.x, "start"), (host.x, "host")):
+    for point, source in ((context.start.x, context.start.source), (host.x, "host")):
         if point is not None:
             with expendable(f"check of the {source} point"):
                 context.incumbent.offer(point, source)
@@ -141,7 +147,10 @@ def solve_model(
     options.import_libraries()
     imports = interrupts.seconds
     with opened(options.cluster, options.n_jobs) as cluster:
-        budget = Budget(options.time_limit, spent=imports)  # the start of a cluster is not counted
+        before = 0.0 if options.resumed is None else options.resumed.seconds
+        budget = Budget(
+            options.time_limit, spent=imports, before=before
+        )  # the start of a cluster is not counted
         interrupts.stop(budget)
         file = open_log_file(options.log_file)
         with (
@@ -214,7 +223,13 @@ class Job:
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
         incumbent.gained_by_missing = lambda x: gained_by_missing(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.worth_of_rounding = lambda x: worth_of_rounding(guarded, x, Budget(TOLERATED_SECONDS))
-        incumbent.raise_bound(host.proof)
+        known = options.resumed
+        if known is not None:
+            incumbent.incumbents += known.incumbents
+            incumbent.bounds += known.bounds
+            _say_what_is_known(known, start, monitor)
+        for bound in (start.bound, host.proof):
+            incumbent.raise_bound(bound)
         monitor.follow(incumbent, lambda: guard.evaluations)
         unlimited: tuple[OpenInput, ...] = ()
         with expendable("search for open inputs"):
@@ -238,7 +253,8 @@ class Job:
         # the last check evaluates every predictor and its copy once more
         budget.reserve(2.0 * self.snapshot.asking_seconds)
         try:
-            outcome = self.ended or self._searched(options, others)
+            with self._checkpoints(options):
+                outcome = self.ended or self._searched(options, others)
             if not self.host.asked and self.incumbent.x is None and not budget.over:
                 return self._with_host_analysis()._concluded(outcome, interrupts)
             return self._concluded(outcome, interrupts)
@@ -266,6 +282,20 @@ class Job:
                 with suppress(OutOfTime):
                     _exchange(others, self.incumbent, PATIENCE)
             return outcome
+
+    def _checkpoints(self, options: SolveOptions) -> AbstractContextManager[object]:
+        """Writes checkpoints while the search runs, and one at its end."""
+        file, context, problem = options.checkpoint, self.context, self.snapshot.problem
+        if file is None:
+            return nullcontext()
+        first = Checkpoint(
+            __version__, fingerprint(problem), file.command, options.name, options.saved,
+            problem.stated.n_columns, 0.0, None, "", None, (), None, [], [], None, None, None,
+        )  # fmt: skip
+        return CheckpointWriter(
+            file, first, self.incumbent, problem.stated, context.monitor,
+            lambda: context.archive.multipliers(), bounded=covers_all(problem) and not self.host.ray,
+        )  # fmt: skip
 
     def _with_host_analysis(self) -> Job:
         """After a search that ended early without a solution: find out whether the constraints alone are
@@ -388,6 +418,12 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     if start is None:
         return Start()
     program = snapshot.problem.stated
+    if isinstance(start, Checkpoint):
+        return _continued(start, snapshot.problem)
+    if isinstance(start, (str, os.PathLike)):
+        start = read_checkpoint(start).x
+        if start is None:
+            return Start()
     if isinstance(start, Result):
         x = start.x
         if x is not None and start.origin is not None and snapshot.origin is not None:
@@ -403,6 +439,28 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     x = vector("start", snapshot.completed(start), program.n_columns, OptionError)
     require_finite("start", x, program.column_name, OptionError)
     return Start(x)
+
+
+def _continued(known: Checkpoint, problem: Problem) -> Start:
+    """The start from a checkpoint of the same problem; its bound counts only if the same version wrote it and
+    the fingerprint covers all predictors."""
+    rows = () if known.prices is None else (known.prices.size,)
+    if known.problem != fingerprint(problem) or rows not in ((), (problem.stated.n_rows,)):
+        by = "" if known.version == __version__ else f", written by dovetail {known.version}"
+        raise OptionError(
+            f"the checkpoint is of another problem{by}: its model, its data or its predictors differ. Solve "
+            "with start=, the path of the checkpoint, to begin from its solution without its bound."
+        )
+    trusted = known.version == __version__ and covers_all(problem)
+    bound = known.proof if trusted else NO_BOUND
+    return Start(known.x, known.multipliers, known.source or "start", bound)
+
+
+def _say_what_is_known(known: Checkpoint, start: Start, monitor: Monitor) -> None:
+    """Log what a checkpoint brings."""
+    solution = "no solution" if known.objective is None else f"solution {number(known.objective)}"
+    bound = f"bound of {proved_by(start.bound.source)}" if start.bound is not NO_BOUND else "no bound"
+    monitor.fact("resumed", f"after {known.seconds:.0f} s, with {solution} and {bound}")
 
 
 def loaded(result: Result) -> Result:

@@ -20,6 +20,7 @@ from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.decomposition.plan import FEWEST_BLOCKS, template_plan
 from dovetail.methods import METHODS
 from dovetail.run.bound import DEFAULT_GAP, GapLimit
+from dovetail.run.checkpoint import Checkpoint, CheckpointFile, SavedOptions
 from dovetail.run.context import Method, PreparedMethod, SolveContext
 from dovetail.run.environment import cores
 from dovetail.run.monitor import Callback
@@ -81,6 +82,9 @@ class SolveOptions:
     about: str = ""
     """The purpose of a method chosen by name."""
     load: bool = True
+    checkpoint: CheckpointFile | None = None
+    name: str = ""
+    """The name that a method was chosen by; "" for an object."""
 
     @classmethod
     def checked(
@@ -100,6 +104,7 @@ class SolveOptions:
         target: float | None = None,
         log_file: str | os.PathLike[str] | None = None,
         load: bool = True,
+        checkpoint: object = None,
     ) -> SolveOptions:
         """The checked options, or an error that names the invalid one. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -121,12 +126,27 @@ class SolveOptions:
             chosen, seconds, limit, int(seed), start, int(n_jobs), place, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
             METHODS[method].text if isinstance(method, str) else "", bool(load),
+            CheckpointFile.checked(checkpoint), method if isinstance(method, str) else "",
         )  # fmt: skip
 
     @property
     def threads(self) -> int:
         """Number of threads: at most one per core."""
         return min(self.n_jobs, cores())
+
+    @property
+    def resumed(self) -> Checkpoint | None:
+        """The checkpoint that the solve continues from."""
+        return self.start if isinstance(self.start, Checkpoint) else None
+
+    @property
+    def saved(self) -> SavedOptions:
+        """The options that a checkpoint has; its time limit counts from the first start."""
+        before = 0.0 if self.resumed is None else self.resumed.seconds
+        return SavedOptions(
+            before + self.time_limit, self.gap.relative, self.gap.absolute, self.target, self.seed,
+            self.n_jobs, self.device,
+        )  # fmt: skip
 
     @property
     def limits(self) -> str:

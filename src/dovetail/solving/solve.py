@@ -31,6 +31,7 @@ def solve(
     callback: Callback | None = None,
     log: bool | TextIO = True,
     log_file: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     load: bool = True,
 ) -> Result:
     """Find the best solution of `model` within `time_limit` seconds.
@@ -61,6 +62,8 @@ def solve(
         callback: Called with an `Event` after each iteration.
         log: True prints the log, False prints nothing, a stream receives the log (docs/log.md).
         log_file: A file to which the log is appended.
+        checkpoint: A file to which the state of the solve is written every minute and at the end;
+            `dovetail.resume` continues from it (docs/long_solves.md).
         load: Whether to write the solution into the model.
 
     >>> import dovetail as dt
@@ -79,7 +82,7 @@ def solve(
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
                 start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
-                log_file=log_file, load=load)  # fmt: skip
+                log_file=log_file, checkpoint=checkpoint, load=load)  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
