@@ -1,8 +1,8 @@
 """Checkpoints: what a solve knows, in a file, so that another process can continue it.
 
-The file is a zip of `checkpoint.json` and of arrays in numpy's format; reading it runs no code
-(docs/long_solves.md has the format). It has the best solution, the best bound with its support, multipliers, the
-course so far, the options, and the fingerprint of the problem. Search trees and columns are not in it: a
+The file is a zip of `checkpoint.json` and of arrays in numpy's format; reading it runs no code (the format is
+in docs/long_solves.md). It has the best solution, the best bound with its support, multipliers, the course so
+far, the options, and the fingerprint of the problem. Search trees and columns are not in it: a
 resumed solve builds them again and knows solution and bound from the beginning.
 
 A file is written under a temporary name and then renamed, so that a process that is killed at any moment
