@@ -94,7 +94,7 @@ PHASES = (
     ),
     Phase(
         "template pricing",
-        "50 or more equal blocks (up to their data), or fewer that have integers only, with few combinations",
+        "50 or more equal blocks (up to their data), or fewer with integers only and few combinations",
         lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
         lambda options: BlockPrices(),
         "{blocks} blocks that are equal up to their data: all priced at once, then the least cost of each "
@@ -104,7 +104,7 @@ PHASES = (
     ),
     Phase(
         "integer search",
-        "integers beside classes, if integers determine all inputs of the predictors",
+        "integer variables other than classes, if they determine all inputs of the predictors",
         lambda facts: facts.choices > 0 and facts.decided,
         lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
         "local search over the integers, evaluated by the predictors",
@@ -128,7 +128,7 @@ PHASES = (
     ),
     Phase(
         "integer search",
-        "integers beside classes, otherwise",
+        "integer variables other than classes, if some inputs are continuous",
         lambda facts: facts.choices > 0 and not facts.decided,
         lambda options: IntegerLocalSearch(rounds=options.effort, kicks=KICKS, patience=2 * options.patience),
         "local search over the integers, evaluated by the predictors",
@@ -177,8 +177,8 @@ PHASES = (
     ),
     Phase(
         "block prices",
-        "components that share constraints, fewer than 50 of them equal: with classes, if not all predictors "
-        "are trees; or of few kinds, each small enough for branch and bound",
+        "components that share constraints, fewer than 50 of them equal: with class outputs, unless all "
+        "predictors are trees; or of few kinds, each small enough for branch and bound",
         lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.slopes)),
         lambda options: BlockPrices(),
         "{components} components share constraints: columns and prices on these, and the least cost of each "
