@@ -122,7 +122,7 @@ def test_a_leaf_called_empty_is_not_believed(made):
     wrong = least_value(problem) + 0.01
     certificate = with_part(replace(certificate, bound=wrong), value=wrong)
     objective = np.zeros_like(certificate.parts[0].tree.leaves.objective)
-    assert "proves nothing" in looked_at(problem, with_leaves(certificate, objective=objective)).message
+    assert "gives no bound" in looked_at(problem, with_leaves(certificate, objective=objective)).message
     assert (
         "neither 0 nor 1" in looked_at(problem, with_leaves(certificate, objective=objective + 2.0)).message
     )

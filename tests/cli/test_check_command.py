@@ -202,7 +202,7 @@ def test_several_results_are_compared_by_the_names_of_their_files(solved, tmp_pa
 def test_init_replaces_nothing(tmp_path):
     (tmp_path / "plan.lp").write_text("mine")
     said = refused("init", tmp_path)
-    assert f"{tmp_path / 'plan.lp'} is there already" in said
+    assert f"{tmp_path / 'plan.lp'} exists already" in said
     assert os.listdir(tmp_path) == ["plan.lp"]
     assert "cannot be made" in refused("init", tmp_path / "plan.lp" / "folder")
     assert dovetail("init", tmp_path / "a" / "b").code == 0

@@ -97,7 +97,7 @@ def test_rows_have_the_width_of_their_families():
         ({}, {}, "row limit names no family"),
         ({"plant": 1.0}, {}, "row limit names no family"),
         ({"a": 1.0, "plant": 1.0}, {}, "row limit names 'plant', which is no family"),
-        ({"wide": 1.0, "pair": 1.0}, {}, "row limit has family pair with 2 columns beside one with 3"),
+        ({"wide": 1.0, "pair": 1.0}, {}, "row limit has family pair with 2 columns and another with 3"),
         ({"a": np.ones(3)}, {}, r"coefficient of a in row limit has shape \(3, 1\)"),
         ({"a": NAN}, {}, "coefficient of a in row limit is nan"),
         ({"a": [1.0, 1e-12, 0.0, 1.0]}, {}, "coefficient of a in row limit is 1e-12 at block 1"),

@@ -34,7 +34,7 @@ def test_builders_may_hand_on_to_each_other_but_not_in_a_circle():
     dt.register_predictor(Recipe, lambda recipe: torch.nn.Identity())
     assert as_predictor(Recipe(1.0)).predict(np.array([[2.0]])).tolist() == [[2.0]]
     dt.register_predictor(Recipe, lambda recipe: Recipe(1.0))
-    with pytest.raises(dt.PredictorError, match="never comes to an end"):
+    with pytest.raises(dt.PredictorError, match="calls itself without end"):
         as_predictor(Recipe(1.0))
 
 

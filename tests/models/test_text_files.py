@@ -210,7 +210,7 @@ def test_names_with_brackets_are_those_of_the_file(tmp_path):
     ("text", "reason"),
     [
         (GUROBI.replace("y[a]", "y[a-b]"), r"line 3 .*quadratic objective, or a name with signs.*\.mps"),
-        (GUROBI.replace("y[a]_out", "y(a)"), "reads another model"),
+        (GUROBI.replace("y[a]_out", "y(a)"), "reads a different model"),
         (GUROBI.replace("y[a]_out", "[ y[a] ^2 ]"), "quadratic objective"),
         ("\\ nothing\n", "g.lp is empty"),
         ("", "g.lp is empty"),

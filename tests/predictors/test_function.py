@@ -59,9 +59,7 @@ def test_a_search_without_a_table_asks_whole_numbers_too():
 
 
 def test_columns_must_be_integer():
-    with pytest.raises(
-        dt.PredictorError, match=r"feature 0 of Simulator takes whole numbers.*x\[0\].*integer"
-    ):
+    with pytest.raises(dt.PredictorError, match=r"feature 0 of Simulator accepts integers.*x\[0\].*integer"):
         planned(dt.Function(Simulator(), integer_only=True), integer=False)
     with pytest.raises(dt.PredictorError, match=r"integer_only is \[2\], but there are 2 features"):
         planned(dt.Function(Simulator(), integer_only=[2]))

@@ -101,7 +101,7 @@ class TestMistakes:
 
         dt.register_predictor(Recipe, lambda thing: Other())
         dt.register_predictor(Other, lambda thing: Recipe([1.0]))
-        with pytest.raises(dt.PredictorError, match="never comes to an end"):
+        with pytest.raises(dt.PredictorError, match="calls itself without end"):
             as_predictor(Recipe([1.0]))
 
     def test_a_builder_that_fails(self):

@@ -315,7 +315,7 @@ def test_a_sequence_of_another_backend_is_copied_and_others_are_functions():
     assert np.median(np.abs(slope.numpy() - exact)) < 1e-3
     layers.pop()
     layers[2].activation = keras.activations.tanh  # which is not what predict does
-    with pytest.raises(dt.PredictorError, match="does not compute what its layers say"):
+    with pytest.raises(dt.PredictorError, match="does not compute the function of its layers"):
         predictor.describe(rows)
 
 

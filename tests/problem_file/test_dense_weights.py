@@ -86,5 +86,5 @@ def test_where_a_file_keeps_no_order_numbers_do(monkeypatch):
 
 
 def test_where_nothing_says_the_order_it_is_refused(monkeypatch):
-    with pytest.raises(dt.PredictorError, match="no numbers say which layer comes first"):
+    with pytest.raises(dt.PredictorError, match="the names have no numbers for the order of the layers"):
         dense_network(as_safetensors(monkeypatch, Nested()), "relu")

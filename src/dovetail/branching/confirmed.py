@@ -200,7 +200,7 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     )
     live = LoadedHighs(reversed_rows, seed=settings.seed + 1, threads=settings.threads)
     live.without_presolve()
-    with expendable("second look at an infeasible MIP", EngineError):
+    with expendable("second check of an infeasible MIP", EngineError):
         if live.run(part, settings.gap.of_engine)[0] is not MipStatus.INFEASIBLE:
             return False
         if "scip" not in installed():

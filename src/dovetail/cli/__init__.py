@@ -51,7 +51,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Mixed-integer optimisation with trained neural networks inside, the networks left alone.",
+    help="Mixed-integer optimisation with trained predictors, which are not rewritten as constraints.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

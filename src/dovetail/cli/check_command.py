@@ -60,7 +60,7 @@ def check(
         said = f"{claimed.bound:.10g}, as the file says (--certificate verifies it)"
         _print_finding("  - ", "bound", said)
     holds &= not against
-    typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
+    typer.echo("Everything holds." if holds else "A check FAILED, or a claim cannot be confirmed.")
     raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
 
 

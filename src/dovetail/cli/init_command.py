@@ -49,7 +49,9 @@ def write_example(folder: Path) -> list[Path]:
     places = [folder / name for name in (*TEXTS, NETWORK)]
     for place in places:
         if place.exists() or place.is_symlink():
-            raise OptionError(f"{place} is there already; give a folder without it: dovetail init FOLDER.")
+            raise OptionError(
+                f"{place} exists already; give a folder without this file: dovetail init FOLDER."
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as reason:

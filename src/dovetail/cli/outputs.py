@@ -76,7 +76,7 @@ def _line(what: str, path: Path) -> str:
 def _certificate(result: Result, path: Path) -> str:
     certificate = None if result.stop_reason.value == "interrupt" else result.certificate
     if certificate is None:
-        return f"certificate none: there is nothing to write to {path}"
+        return f"certificate none: the bound has no certificate, and nothing is written to {path}"
     return f"certificate {certificate.save(path)}{_falls_short(result, certificate)}"
 
 

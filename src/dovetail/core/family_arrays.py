@@ -144,7 +144,7 @@ class RowArrays:
         for name in named:
             if not row.summed and families[name].width not in (1, width):
                 raise ModelError(
-                    f"row {label} has family {name} with {families[name].width} columns beside one with "
+                    f"row {label} has family {name} with {families[name].width} columns and another with "
                     f"{width}; the widths must be equal or 1, or the row summed (summed=True)."
                 )
         own: dict[str, FloatArray] = {}

@@ -136,8 +136,9 @@ def as_predictor(foreign: object) -> Predictor:
             raise PredictorError(_unknown(built, way))
         if len(way) == LONGEST:
             raise PredictorError(
-                f"{_name(build)}, registered for {_class_of(foreign)}, never comes to an end: what it builds "
-                "is recognised again. Let it return a torch.nn.Module or a function that is not."
+                f"{_name(build)}, registered for {_class_of(foreign)}, calls itself without end: the "
+                f"object that it builds is recognised "
+                f"again. Let it return a torch.nn.Module or a function that is not."
             )
         way.append(build)
         built = _built(build, built)

@@ -85,8 +85,8 @@ def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArr
         between = columns[~(mip.integer[columns] | fixed)]
         if between.size:
             raise PredictorError(
-                f"{name}: feature {feature} of {description.name} takes whole numbers only, and variable "
-                f"{mip.column_name(int(between[0]))} may lie between them; make it integer."
+                f"{name}: feature {feature} of {description.name} accepts integers only, and variable "
+                f"{mip.column_name(int(between[0]))} is continuous; make it integer."
             )
 
 
@@ -149,7 +149,9 @@ def _describe(name: str, predictor: Predictor, points: FloatArray, inputs: IntAr
 def _tell_dtypes(description: Description) -> None:
     if not description.is_float64:
         copied = (
-            "a float64 copy" if description.has_float64_copy else "that dtype too: its code allows no other"
+            "a float64 copy"
+            if description.has_float64_copy
+            else "the same dtype, because its code allows no other"
         )
         own = " and ".join(description.dtypes)
         _log.info("%s computes in %s; gradients use %s", description.name, own, copied)

@@ -131,7 +131,7 @@ def _tightened_limits(lower: FloatArray, upper: FloatArray, by: FloatArray) -> t
 def _has_points(mip: Mip, context: SolveContext) -> bool:
     """Whether the rows have a common point, integers relaxed."""
     answer = answer_of(
-        "LP that makes room for rounding", mip.relaxed(), context.budget, seed=context.seed,
+        "LP for a margin against rounding", mip.relaxed(), context.budget, seed=context.seed,
         threads=context.threads, objective=Quadratic.linear(np.zeros(mip.n_columns)),
     )  # fmt: skip
     return answer is not None and answer.x is not None

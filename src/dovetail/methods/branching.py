@@ -40,9 +40,7 @@ doubles it. With all integers free at once the first search on heat 2 took 8 s, 
 before it."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
-NO_POINT = (
-    "proved by branching over {boxes}: nowhere do the predictors give what constraints and bounds require"
-)
+NO_POINT = "proved by branching over {boxes}: no outputs of the predictors satisfy constraints and bounds"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ TIGHTEN_SHARE = 0.12
 """Share of the time for LPs that reduce the proof's MIP."""
 REFUTE_SHARE = 0.5
 """Share of the time left for proving infeasibility after an engine finds no point."""
-NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
+NO_PROOF = "the rounding of the networks is unknown: their layers give no proved bound"
 NO_POINT = (
     "most likely there is no solution: HiGHS finds none for the problem with the predictors written "
     "out, within its tolerances, which is no proof"

@@ -14,5 +14,5 @@ def out_of_reach(context: SolveContext) -> MethodOutcome | None:
     if found is None or not found.why_empty:
         return None
     if context.incumbent.x is not None:  # the point was checked: the proof is at fault
-        raise BoundFaultError(f"a verified solution contradicts what was {found.why_empty}")
+        raise BoundFaultError(f"a verified solution contradicts infeasibility {found.why_empty}")
     return MethodOutcome(StopReason.PROVED, 0, found.why_empty, infeasible=True)

@@ -24,10 +24,12 @@ ENGINES: Table[MipEngine] = Table(
     Part(
         "highs",
         "dovetail.mip.highs:HighsEngine",
-        "any problem; the default where integers are left",
+        "any problem; the default with integer variables",
         library="highspy",
     ),
-    Part("piqp", "dovetail.mip.piqp:PiqpEngine", "no integers; the default there", library="piqp"),
+    Part(
+        "piqp", "dovetail.mip.piqp:PiqpEngine", "continuous problems; the default for these", library="piqp"
+    ),
     Part("scip", "dovetail.mip.scip:ScipEngine", "any problem", library="pyscipopt", extra="scip"),
     otherwise="auto for the one measured best, or pass an engine object",
 )

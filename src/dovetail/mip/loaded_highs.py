@@ -322,7 +322,7 @@ class LoadedHighs:
         if found == _Status.kUnboundedOrInfeasible:
             return None
         if found not in STATUS:
-            raise EngineError(f"HiGHS ended with {found.name}; no answer was taken from it.")
+            raise EngineError(f"HiGHS ended with {found.name}; its answer is not used.")
         return STATUS[found]
 
     def _in_turns(self, budget: Budget) -> bool:

@@ -155,7 +155,7 @@ def final_status(model: Any) -> str:
     except Exception as reason:
         if not str(reason).startswith("SCIP:"):
             raise
-        raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
+        raise EngineError(f"SCIP gave up ({reason}); its answer is not used.") from reason
     effort = 0.0 if model.places.rests is not None else work.effort_of_mip(_iterations(model) - iterations)
     work.count(nodes=max(1, _nodes(model) - before), effort=effort)
     return str(model.getStatus())
@@ -293,7 +293,7 @@ class ScipSession:
         elif said in STATUS:
             status = STATUS[said]
         else:
-            raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
+            raise EngineError(f"SCIP ended with {said!r}; its answer is not used.")
         x = live.best() if status not in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED) else None
         if x is None:
             return MipAnswer(status, None, np.inf, live.bound if said == "timelimit" else -np.inf)

@@ -145,8 +145,8 @@ def _attach(
     if classifies and asked is None and trial.has_continuous_outputs(new):
         warnings.warn(
             f"{new.name}: {description.name} gives classes, 0 or 1, and its outputs here are continuous; "
-            'output_type="probability_1" asks for the probability, output_type="classification" says that '
-            "classes are meant.",
+            'output_type="probability_1" asks for the probability, output_type="classification" asks for '
+            "classes.",
             stacklevel=3,
         )
     return None

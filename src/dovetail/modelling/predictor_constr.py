@@ -205,7 +205,7 @@ class OwnSolves:
                 raise ModelError(
                     f"predictors are attached to this model ({', '.join(names)}), and its own solver would "
                     "leave them out. Call dovetail.solve(model) instead; to solve without a predictor, call "
-                    "remove() of what add_predictor_constr returned."
+                    "remove() of the object that add_predictor_constr returned."
                 )
 
     def copied(self, parts: Iterable[Any], copy: Any) -> None:

@@ -56,8 +56,8 @@ class ModelSnapshot:
         mip = self.problem.mip
         if before.model.moved(before.reading):
             raise OptionError(
-                "start is the result of a model that variables were deleted from since: nobody knows which "
-                "value belongs where. Leave start= out once."
+                "start is a result from before variables of the model were deleted, so its values cannot "
+                "be assigned. Leave start= out once."
             )
         if not set(before.reading.keys) & set(self.origin.reading.keys):
             raise OptionError("start is the result of another model; give one of this model.")

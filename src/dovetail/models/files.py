@@ -56,8 +56,8 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
             agrees = text.agrees(mip)
     if not agrees:
         raise ModelError(
-            f"{path.name}: HiGHS reads another model than the text says (words it takes for something else, "
-            "say); write the file again with other names, or in the other format (.mps, .lp)."
+            f"{path.name}: HiGHS reads a different model than the text states (it may take a name for a "
+            f"keyword); write the file again with other names, or in the other format (.mps, .lp)."
         )
     return mip
 

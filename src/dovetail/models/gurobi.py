@@ -354,7 +354,7 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
         result, parts, which = model.getGenConstrNorm(constraint)
         return _norm(name, result, parts, which)
     raise UnsupportedError(
-        f"{name} is a function constraint (exp, log, pow, ...), which is not taken; make the function a "
+        f"{name} is a function constraint (exp, log, pow, ...), which is not supported; make the function a "
         "predictor, for instance lambda X: numpy.exp(X), and pass it to add_predictor_constr."
     )
 
@@ -382,7 +382,7 @@ def _norm(name: str, result: Any, parts: list[Any], which: float) -> Special:
         if which == 2.0
         else "count with binary variables and indicator constraints"
     )
-    raise UnsupportedError(f"{name} is a {which:g}-norm, which is not taken; {remedy}.")
+    raise UnsupportedError(f"{name} is a {which:g}-norm, which is not supported; {remedy}.")
 
 
 def _ordered(name: str, kind: int, variables: list[Any]) -> Special:

@@ -124,7 +124,7 @@ def as_mip(
         )
     lp = highs.getLp()
     if lp.num_col_ == 0:
-        raise ModelError(f"{called} has no variables; HiGHS reads text that is no model as an empty one.")
+        raise ModelError(f"{called} has no variables; HiGHS reads a file without a model as an empty model.")
     integer = _integrality(lp, called)
     names = distinct(lp.col_names_)
     if not rows:

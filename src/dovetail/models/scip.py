@@ -201,7 +201,7 @@ def _refusal(name: str, kind: str) -> UnsupportedError:
     what, remedy = REFUSED.get(
         kind, (f"a constraint of SCIP's kind {kind!r}", "state it with linear constraints")
     )
-    return UnsupportedError(f"the constraint {name} is {what}, which is not taken; {remedy}.")
+    return UnsupportedError(f"the constraint {name} is {what}, which is not supported; {remedy}.")
 
 
 def removed(constraint: str) -> ModelError:
@@ -481,8 +481,8 @@ def _refuse_callbacks(model: Any) -> None:
         name = rest.split("/")[0]
         if family == "constraints":
             raise UnsupportedError(
-                f"the PySCIPOpt model has a constraint handler of its own, {name}; what it demands is not "
-                "known outside SCIP. State it with linear constraints."
+                f"the PySCIPOpt model has a constraint handler of its own, {name}; its meaning is not "
+                f"known outside SCIP. State it with linear constraints."
             )
         if family in ("pricers", "benders"):
             raise UnsupportedError(

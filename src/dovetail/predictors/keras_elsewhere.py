@@ -105,7 +105,7 @@ class KerasElsewhere:
             np.abs(truth - ours) > tolerance * np.maximum(1.0, np.abs(truth))
         ):
             raise PredictorError(
-                f"{self.name} does not compute what its layers say; pass a function instead: "
+                f"{self.name} does not compute the function of its layers; pass a function instead: "
                 "lambda X: model.predict(X, verbose=0), whose gradient is taken by differences."
             )
 
@@ -125,7 +125,7 @@ def keras_parts(layer: Any) -> Iterator[TorchOperation]:
     if not reason and ("call" in vars(layer) or not (_is_keras(type(layer)) and _is_keras(call))):
         reason = "its code was replaced"
     if reason:
-        raise UnsupportedError(f"{named}: {reason}, so nobody can tell what it computes.")
+        raise UnsupportedError(f"{named}: {reason}, so its function is not known.")
     if kind == "Sequential":
         for inner in layer.layers:
             yield from keras_parts(inner)

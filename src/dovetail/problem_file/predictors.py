@@ -113,7 +113,7 @@ class TrainingTable:
 def read_training_table(file: Path) -> TrainingTable:
     """The numbers in a file; a .csv file may begin with a line of names, and cells may be empty."""
     if file.stat().st_size > LARGEST:
-        raise PredictorError(f"{file} has more than {LARGEST:,} bytes; a sample of it will do.")
+        raise PredictorError(f"{file} has more than {LARGEST:,} bytes; use a sample of the data.")
     try:
         if file.suffix.lower() == ".npy":
             values = np.load(file, allow_pickle=False)
@@ -196,13 +196,16 @@ def _weights_in_order(file: Path, names: list[str]) -> list[str]:
         return names
     places = {name: tuple(map(int, re.findall(r"\d+", name))) for name in names}
     if len(set(places.values())) < len(names):
-        raise _no_chain(file, f"{', '.join(names[:6])}: no numbers say which layer comes first")
+        raise _no_chain(
+            file, f"{', '.join(names[:6])}: the names have no numbers for the order of the layers"
+        )
     return sorted(names, key=places.__getitem__)
 
 
 def _no_chain(file: Path, why: str) -> PredictorError:
     return PredictorError(
-        f"{file} holds no chain of dense layers ({why}); export the network to ONNX, which says what it is."
+        f"{file} holds no chain of dense layers ({why}); export the network to ONNX, which contains its "
+        f"structure."
     )
 
 

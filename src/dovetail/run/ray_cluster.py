@@ -88,7 +88,7 @@ class RayCluster:
         except ray.exceptions.GetTimeoutError:
             raise OptionError(
                 f"the cluster at {_address()} has no free CPU (nothing began in {PROBE_SECONDS:g} s); end "
-                "what else runs there, or add machines to it."
+                f"other programs there, or add machines to it."
             ) from None
         except ray.exceptions.RayError as reason:
             raise OptionError(
@@ -204,7 +204,7 @@ def _folder() -> Iterator[str | None]:
 def _no_ray_error(where: str, reason: BaseException) -> OptionError:
     return OptionError(
         f"cluster {where!r}: no Ray answers there ({_last_line(reason)}); start one with `ray start --head` "
-        'and give its address ("host:6379"), or give cluster="local". One that asks for tokens needs '
+        'and give its address ("host:6379"), or give cluster="local". A cluster with tokens needs '
         "RAY_AUTH_MODE=token and its token in this process as well."
     )
 
@@ -227,7 +227,8 @@ def _require_same_address(where: object) -> None:
     if where is ray or where in (LOCAL, FOUND) or where == _address():
         return
     raise OptionError(
-        f"cluster is {where!r}, and this process is at the Ray of {_address()} already; give that, or call "
+        f"cluster is {where!r}, but this process is connected to the Ray "
+        f"of {_address()} already; give that, or call "
         "ray.shutdown() first."
     )
 

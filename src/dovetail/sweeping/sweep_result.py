@@ -238,8 +238,9 @@ def _as_json(what: str, value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {name: _as_json(what, item) for name, item in value.items()}
     raise OptionError(
-        f"{what} is {value!r}, which JSON has no word for; give finite numbers, strings, True, False, None, "
-        "or lists and mappings of them, and let build make what it needs of them."
+        f"{what} is {value!r}, which JSON cannot "
+        f"represent; give finite numbers, strings, True, False, None, "
+        "or lists and mappings of them, and let build convert them."
     )
 
 

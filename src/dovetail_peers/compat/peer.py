@@ -155,4 +155,4 @@ class Peer:
         return {kind: self.functions[entry.name] for entry in own for kind in entry.takes}
 
 
-_TAKEN = "Options that say how a network is written out are taken and mean nothing: docs/migration.md."
+_TAKEN = "Options that say how a network is written out are accepted without effect: docs/migration.md."

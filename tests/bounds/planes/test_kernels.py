@@ -116,6 +116,6 @@ def test_a_kernel_that_is_wrong_is_not_believed(pretended, change):
     A, lines = weights_and_lines()
     found, expected = kernels.through_lines(A, lines), kernels.lines_by_torch(A, lines)
     assert torch.equal(found[0], expected[0])
-    assert not kernel.used and "not what torch says" in kernel.trouble
+    assert not kernel.used and "its values differ from torch's" in kernel.trouble
     kernels.through_lines(A, lines)
     assert not kernel.used

@@ -59,7 +59,7 @@ def test_known_points_are_points_of_the_component(component):
 
 def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeypatch):
     def failing(self, *args):
-        raise EngineError("HiGHS ended with kSolveError; no answer was taken from it.")
+        raise EngineError("HiGHS ended with kSolveError; its answer is not used.")
 
     monkeypatch.setattr(LoadedHighs, "run", failing)
     frontier = refined(component, 3)

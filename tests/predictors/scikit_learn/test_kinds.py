@@ -113,7 +113,7 @@ class TestCategories:
             cost=np.zeros(4), lower=[*X.min(axis=0), -9.0], upper=[*X.max(axis=0), 9.0], names=[*"abcy"]
         )
         with pytest.raises(
-            dt.PredictorError, match="feature 2 of Pipeline takes whole numbers.*variable.*c.*integer"
+            dt.PredictorError, match="feature 2 of Pipeline accepts integers.*variable.*c.*integer"
         ):
             dt.Problem(mip).add_predictor(model, [0, 1, 2], [3])
 

@@ -245,7 +245,7 @@ def test_the_best_category_is_found_and_proved(kind):
 @pytest.mark.parametrize("kind", ["XGBoost", "LightGBM", "histogram"])
 def test_a_column_between_categories_is_refused_by_name(kind):
     model = made(MODELS, kind, 0, holes=False)
-    with pytest.raises(dt.PredictorError, match="trees: feature 2 of .* whole numbers only.*make it integer"):
+    with pytest.raises(dt.PredictorError, match="trees: feature 2 of .* integers only.*make it integer"):
         problem_with(model, integer=(True, True, False, False))
     assert problem_with(model, integer=(True, False, True, False)).blocks[0].description.is_float64 == (
         kind != "XGBoost"
@@ -302,7 +302,7 @@ def test_a_mean_of_trees_with_categories():
     assert description.whole_features == (0, 2) == description.trees().categories
     rows = grid()
     assert np.allclose(description.trees().values(rows)[:, 0], model.predict(rows), rtol=0, atol=1e-12)
-    with pytest.raises(dt.PredictorError, match="feature 0 of VotingRegressor takes whole numbers only"):
+    with pytest.raises(dt.PredictorError, match="feature 0 of VotingRegressor accepts integers only"):
         problem_with(model, integer=(False, True, True, False))
 
 

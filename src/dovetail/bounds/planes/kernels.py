@@ -116,7 +116,7 @@ def through_lines(A: Tensor, lines: Carrying, sets: Tensor | slice = EVERY) -> C
     if (A.dtype, A.shape[2]) not in _BELIEVED:
         expected = lines_by_torch(A, lines.take(sets))
         if not agree(answer, expected, A, lines.take(sets)):
-            kernel.give_up("they are not what torch says")
+            kernel.give_up("its values differ from torch's")
             return expected
         _BELIEVED.add((A.dtype, A.shape[2]))
     return answer

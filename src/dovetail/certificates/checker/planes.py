@@ -107,7 +107,7 @@ class Planes:
             corners = self._corners(place, ranges)
             return down(np.min(corners, axis=0)), up(np.max(corners, axis=0))
         if not isinstance(operation, Affine):
-            raise UnsupportedError(f"the checker knows no {type(operation).__name__}")
+            raise UnsupportedError(f"the checker does not support {type(operation).__name__}")
         low = high = np.broadcast_to(operation.bias, (len(ranges.empty), step.size))
         size, terms = np.abs(low), 0
         for source, weight in zip(step.sources, operation.weights, strict=True):
@@ -199,7 +199,7 @@ class Planes:
             return self._through_lines(here, A, ranges, known)
         if isinstance(operation, Product):
             return self._through_product(here, A, ranges)
-        raise UnsupportedError(f"the checker knows no {type(operation).__name__}")
+        raise UnsupportedError(f"the checker does not support {type(operation).__name__}")
 
     def _through_affine(
         self, here: int, operation: Affine, A: FloatArray, ranges: Ranges

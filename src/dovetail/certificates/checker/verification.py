@@ -67,7 +67,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
         return Verification(None, False, f"not verified: {reason}")
     bound = problem.mip.sign * value
     if not np.isfinite(value):
-        return Verification(None, False, "not verified: nothing follows from its multipliers")
+        return Verification(None, False, "not verified: its multipliers give no bound")
     if value < certificate.bound - CLOSE * (1.0 + abs(certificate.bound)):
         claimed = problem.mip.sign * certificate.bound
         return Verification(bound, False, f"only the bound {bound:.10g} holds, not {claimed:.10g}")
@@ -180,7 +180,7 @@ class Verifier:
             if np.any(np.isneginf(found)):
                 leaf = turn * BATCH + int(np.argmin(found))
                 number = next(k for k, other in enumerate(self._certificate.parts) if other is part)
-                raise _Failure(f"leaf {leaf} of part {number} proves nothing")
+                raise _Failure(f"leaf {leaf} of part {number} gives no bound")
             least = min(least, float(found.min()))
         return min(least, part.value)
 
@@ -303,7 +303,7 @@ def _require_sound(tree: ProofTree) -> None:
     if tree.uses.ndim != 1 or np.any(tree.uses < 0) or np.any(tree.uses >= len(tree.leaves)):
         raise BrokenTree("a leaf refers to multipliers that the certificate does not contain")
     if tree.children.shape != (splits, 2) or len(tree.at) != splits:
-        raise BrokenTree("its arrays do not fit together")
+        raise BrokenTree("its arrays have inconsistent shapes")
     if splits == 0:
         if leaves != 1:
             raise BrokenTree(f"there is no split, but {leaves} leaves")

@@ -215,7 +215,7 @@ class _Run:
         self._idle, self._gained = 0 if self._gained else self._idle + 1, False
         if self._idle < IDLE and (added or not self._idle):
             return ""
-        return self._ended("other prices prove no more" if added else "no better solution is left")
+        return self._ended("other prices give no better bound" if added else "no better solution exists")
 
     def _ended(self, why: str) -> str:
         """Why another proof would be useless; "" if trees can handle the restrictions that signs ignore."""
@@ -226,7 +226,7 @@ class _Run:
             self._signs, self._violated, self._idle = None, "", 0
             self._prices = np.full_like(self._prices, np.nan)
             return ""
-        return f"given up: the sets of the blocks leave out {self._violated}, which the points found violate"
+        return f"stopped: the sets of the blocks ignore {self._violated}, which the points found violate"
 
     def end(self) -> None:
         """Count a proof that does not continue."""
@@ -250,9 +250,9 @@ class _Run:
             return "" if going else "there are no prices"
         if not self._provable:
             same, self._prices = self._asked > 1 and np.array_equal(prices, self._prices), prices
-            return "the columns are searched, no least costs can be proved" if same else ""
+            return "no further columns, and least costs cannot be proved" if same else ""
         if going is None and self.passes and np.array_equal(prices, self._prices):
-            return self._ended("there are no other prices")
+            return self._ended("no other prices were found")
         proof = self._at(prices)
         if going is not None:
             if proof.reachable - going.current <= HALF * (going.current - going.lower):

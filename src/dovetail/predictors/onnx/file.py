@@ -103,7 +103,7 @@ def _parsed(onnx: Any, path: Path, meter: Meter) -> Any:
         raise PredictorError(
             f"{path.name}: {structure} of its bytes are not weights; the limit is {LARGEST_STRUCTURE}."
         )
-    meter.add_elements(8 * listed, "numbers listed one by one take eight times their room:")
+    meter.add_elements(8 * listed, "numbers listed one by one take eight times the memory:")
     meter.bytes = 0  # from here on the weights are counted as they are made
     return onnx.load_from_string(content)
 
@@ -258,14 +258,16 @@ class ModelReader:
             for name in node.inputs:
                 if name and name not in made:
                     raise PredictorError(
-                        f"{self._name}: {node} reads {name!r}, which nothing has made before it."
+                        f"{self._name}: {node} reads {name!r}, which no earlier node computes."
                     )
             for name in node.outputs:
                 if name and name in made:
-                    raise PredictorError(f"{self._name}: {name!r} is made twice, the second time by {node}.")
+                    raise PredictorError(
+                        f"{self._name}: {name!r} is computed twice, the second time by {node}."
+                    )
                 made.add(name)
         if output not in made:
-            raise PredictorError(f"{self._name}: nothing makes the output {output!r}.")
+            raise PredictorError(f"{self._name}: no node computes the output {output!r}.")
         wanted, kept = {output}, []
         for node in reversed(ordered):
             if wanted & set(node.outputs):
@@ -483,7 +485,7 @@ class WeightReader:
         tensor = torch.from_numpy(array)
         if tensor.dtype != dtype or tuple(tensor.shape) != tuple(proto.dims):
             raise PredictorError(
-                f"{self._name}: tensor {name!r} does not hold what it says; export it again."
+                f"{self._name}: tensor {name!r} has data that do not fit its shape or type; export it again."
             )
         return tensor
 

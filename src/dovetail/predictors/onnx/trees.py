@@ -51,7 +51,9 @@ def onnx_ensemble(graph: OnnxGraph, node: OnnxNode) -> TreeEnsemble:
     """The tree ensemble of the operator."""
     features = graph.sizes[1] if len(graph.sizes) == 2 else None
     if features is None:
-        raise PredictorError(f"{graph.name}: its input does not say how many features it has; export it so.")
+        raise PredictorError(
+            f"{graph.name}: its input has no number of features; export the model with a fixed number."
+        )
     dtype: Literal["float64", "float32"] = "float64" if graph.dtype == torch.float64 else "float32"
     own = np.dtype(dtype)
     trees, base, link = (

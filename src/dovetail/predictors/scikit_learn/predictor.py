@@ -216,7 +216,7 @@ class ScikitLearnPredictor:
         reason = changed(self._estimator)
         if reason:
             raise UnsupportedError(
-                f"{self.name} cannot be written out: {reason}, so nobody can tell what it computes. "
+                f"{self.name} cannot be written out: {reason}, so its function is not known. "
                 'method="auto" takes it as it is.'
             )
 

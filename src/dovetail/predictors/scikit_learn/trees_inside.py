@@ -129,8 +129,8 @@ def _before(step: Any, features: Iterable[int]) -> Iterable[int]:
             yield own
         elif not is_a(inner, "OrdinalEncoder"):
             raise PredictorError(
-                f"{type(inner).__name__} comes before trees that split feature {feature} by categories: what "
-                "it makes of them are none. Let these features pass (a ColumnTransformer with "
+                f"{type(inner).__name__} comes before trees that split feature {feature} by categories: its "
+                f"outputs are no categories. Let these features pass (a ColumnTransformer with "
                 "remainder='passthrough')."
             )
 

@@ -376,14 +376,14 @@ def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
     names = [str(dtype).removeprefix("torch.") for dtype in dtypes]
     unknown = [name for name in names if name not in FORMATS]
     if unknown:
-        raise UnsupportedError(f"how {unknown[0]} rounds is not known, so nothing can be proved of it.")
+        raise UnsupportedError(f"how {unknown[0]} rounds is not known, so no bound can be proved.")
     coarsest = max((FORMATS[name] for name in names), key=lambda kind: kind.roundoff)
     if device not in DEVICES or torch.is_autocast_enabled(device):
         reason = f"the network runs on {device}" + (" under autocast" if device in DEVICES else "")
     else:
         reason = "" if coarsest is FLOAT64 else _coarser_products()
     if reason:
-        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so no bound can be proved.")
     return coarsest
 
 
@@ -395,7 +395,7 @@ def program_arithmetic(
     found = arithmetic_of([*dtypes, *met], device)
     reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves, recurrent)
     if reason:
-        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so no bound can be proved.")
     return found
 
 

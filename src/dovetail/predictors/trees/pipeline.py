@@ -208,7 +208,7 @@ def _numbers(categories: Any) -> FloatArray:
 
 def _tree_predictor(model: Any) -> TreePredictor:
     predictor = as_predictor(model)
-    assert isinstance(predictor, TreePredictor), "the table of predictors sends no other pipelines here"
+    assert isinstance(predictor, TreePredictor), "other pipelines are not read here"
     return predictor
 
 

@@ -200,8 +200,9 @@ def _require_agreement(
         if np.any(wrong):
             i, o = np.argwhere(wrong)[0]
             raise UnsupportedError(
-                f"{name} cannot be written out: it says {said[i, o]!r} where its trees, as dovetail reads "
-                f"them, say {ensemble.linked(scores)[i, o]!r}."
+                f"{name} cannot be written out: it "
+                f"answers {said[i, o]!r} where its trees, as read by dovetail, "
+                f"give {ensemble.linked(scores)[i, o]!r}."
             )
 
 

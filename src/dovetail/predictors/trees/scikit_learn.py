@@ -128,7 +128,7 @@ def _isolation(estimator: Any) -> TreeEnsemble:
     """score = -2^(-mean way to a leaf / usual way): shorter paths mean stronger outliers."""
     usual = float(_usual_way(np.array([estimator._max_samples]))[0])
     if usual == 0.0:
-        raise UnsupportedError("IsolationForest of single samples tells nothing apart.")
+        raise UnsupportedError("IsolationForest of single samples cannot distinguish samples.")
     trees = []
     for one, places, ways, rest in zip(
         estimator.estimators_,
@@ -165,7 +165,7 @@ def _gradient_boosting(estimator: Any) -> TreeEnsemble:
     if not (init == "zero" or is_a(init, "DummyRegressor", "DummyClassifier")):
         raise UnsupportedError(
             f"{type(estimator).__name__} with init={type(init).__name__} begins with another model; "
-            "its trees alone are not what it says."
+            "its trees alone do not give its answer."
         )
     features = estimator.n_features_in_
     base = np.ravel(estimator._raw_predict_init(np.zeros((1, features), dtype=np.float32)))

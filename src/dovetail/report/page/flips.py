@@ -122,7 +122,7 @@ def _sentence(
     if unknown < total and yes_or_no:
         words.append(f"class 1 before: {int((before == 1).sum()):,}, now: {int((after == 1).sum()):,}")
     if unknown:
-        words.append(f"class before not known of {unknown:,}")
+        words.append(f"class before unknown for {unknown:,}")
     return "; ".join(words) + "."
 
 

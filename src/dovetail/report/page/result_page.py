@@ -83,7 +83,7 @@ def _bound(result: Any) -> Tile:
         said = f"about {number(result.bound)} (standard error {number(result.bound_error)})"
         return Tile("not proved", f"an estimate from a sample of the blocks: no solution is beyond {said}")
     if result.bound is None:
-        return Tile("no bound", "how much better a solution can be is not known")
+        return Tile("no bound", "the distance to the optimum is not known")
     by = f" ({visible(proved_by(result.bound_source))})" if result.bound_source else ""
     if result.status.value == "optimal":
         said = "proved" if result.bound_kind.value == "proven" else "reported by an engine"

@@ -228,7 +228,8 @@ class NetworkFormulation(Formulation):
         for option, given in own.items():
             if not all(isinstance(way, ComplementarityReLUActivation) for way in (given or {}).values()):
                 raise UnsupportedError(
-                    f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
+                    f"{option}= is not supported: the network is evaluated as it "
+                    f"is. Give a network (ONNX, or "
                     "torch by dovetail.add_predictor_constr) that computes it."
                 )
 

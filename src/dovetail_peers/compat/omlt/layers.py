@@ -75,7 +75,8 @@ class Layer:
         """The activation, if there is one."""
         if self.activation not in ACTIVATIONS:
             raise UnsupportedError(
-                f"the activation {self.activation!r} is not taken, only {', '.join(ACTIVATIONS)}; give the "
+                f"the activation {self.activation!r} is not supported, "
+                f"only {', '.join(ACTIVATIONS)}; give the "
                 "network as an ONNX model (load_onnx_neural_network)."
             )
         return [] if self.activation == "linear" else [ACTIVATIONS[self.activation]()]
@@ -196,7 +197,9 @@ class PoolingLayer2D(Layer2D):
     ) -> None:
         super().__init__(input_size, output_size, strides, **common)
         if pool_func_name != "max":
-            raise UnsupportedError(f"pooling by {pool_func_name!r} is not taken, only by 'max', as in OMLT.")
+            raise UnsupportedError(
+                f"pooling by {pool_func_name!r} is not supported, only by 'max', as in OMLT."
+            )
         self.kernel_shape, self.kernel_depth = tuple(kernel_shape), kernel_depth
 
     def kernel_module(self) -> nn.Module:

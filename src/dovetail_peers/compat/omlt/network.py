@@ -162,7 +162,7 @@ class NetworkDefinition(Definition):
         """Add a layer; `add_edge` states its predecessor."""
         if not isinstance(layer, Layer):
             raise UnsupportedError(
-                f"a layer of class {type(layer).__name__} is not taken, only those of "
+                f"a layer of class {type(layer).__name__} is not supported, only those of "
                 "dovetail.compat.omlt.neuralnet.layer; give the network as an ONNX model "
                 "(load_onnx_neural_network)."
             )
@@ -341,7 +341,8 @@ def load_torch_geometric_sequential(
             continue
         if name not in _GRAPH_MAKERS:
             raise UnsupportedError(
-                f"{name} of torch_geometric is not taken, only {', '.join(_GRAPH_MAKERS)} and, behind one of "
+                f"{name} of torch_geometric is not supported, "
+                f"only {', '.join(_GRAPH_MAKERS)} and, behind one of "
                 f"them, {', '.join(_CURVES)}; give the network for a fixed graph to "
                 "dovetail.add_predictor_constr as a torch module."
             )
@@ -384,7 +385,7 @@ def _sage(part: Any, size: int, N: int, joined: FloatArray | None) -> Layer:
     """SAGEConv: the sum or the mean of the neighbours by one matrix, the node itself by another."""
     _require_plain(part, normalize=False, project=False)
     if part.aggr not in ("sum", "add", "mean"):
-        raise UnsupportedError(f"SAGEConv with aggr={part.aggr!r} is not taken, only 'sum' and 'mean'.")
+        raise UnsupportedError(f"SAGEConv with aggr={part.aggr!r} is not supported, only 'sum' and 'mean'.")
     among = joined if joined is not None else np.ones((N, N)) - np.eye(N)
     if part.aggr == "mean":
         if joined is None:
@@ -416,7 +417,7 @@ def _require_plain(part: Any, **plain: bool) -> None:
     for option, value in plain.items():
         found = getattr(part, option, value)
         if bool(found) is not value:
-            raise UnsupportedError(f"{type(part).__name__} with {option}={found} is not taken.")
+            raise UnsupportedError(f"{type(part).__name__} with {option}={found} is not supported.")
 
 
 def _of(tensor: Any) -> FloatArray:
