@@ -56,8 +56,8 @@ class TurnTaker:
 
     def __init__(self, mailbox: Mailbox, task: Callable[[], None]) -> None:
         self._mailbox, self._task = mailbox, task
-        self._took, self._counted = time.thread_time(), time.thread_time()
-        """Processor seconds of the thread at its last look, and those already counted."""
+        self._took = self._counted = self._asked = time.thread_time()
+        """Processor seconds of the thread: known, counted, and when it last asked to rest."""
         clock = getattr(time, "pthread_getcpuclockid", None)  # not on every system
         self._clock: int | None = None if clock is None else clock(threading.get_ident())
         """The thread's clock for other threads, until the end of the work."""
@@ -74,7 +74,8 @@ class TurnTaker:
     def look(self) -> None:
         """A point at which the work may pause: if it is time, the waiting thread runs its task."""
         self._took = time.thread_time()
-        if self._took - self._counted >= ASK_SECONDS:
+        if self._took - self._asked >= ASK_SECONDS:
+            self._asked = self._took
             self._mailbox.ask(self._counted_task)
 
     def end(self) -> None:
