@@ -201,7 +201,10 @@ def proves_next(
 
 
 def next_of(
-    at_work: Sequence[Some], waiting: Sequence[bool] = (), search_share: float = SEARCH_SHARE
+    at_work: Sequence[Some],
+    waiting: Sequence[bool] = (),
+    search_share: float = SEARCH_SHARE,
+    begin: float = BEGIN,
 ) -> Some | None:
     """The computation whose turn it is; None if the first waiting one of its class should begin."""
     proves, total = proves_next(at_work, waiting, search_share), used(at_work)
@@ -211,7 +214,7 @@ def next_of(
         return one.left > total, one.due
 
     one = min(mates, key=waits, default=None)
-    if one is not None and proves in waiting and one.due >= BEGIN * len(mates):
+    if one is not None and proves in waiting and one.due >= begin * len(mates):
         return None
     return one
 
@@ -221,15 +224,22 @@ def used(computations: Iterable[Computation]) -> int:
     return sum(one.clock.used for one in computations)
 
 
-def race(runs: Iterable[Callable[[Budget], T]], budget: Budget, decides: Callable[[T], bool]) -> list[T]:
+def race(
+    runs: Iterable[Callable[[Budget], T]],
+    budget: Budget,
+    decides: Callable[[T], bool],
+    *,
+    begin: float = BEGIN,
+) -> list[T]:
     """The results of computations that take turns under one budget, until one of them is decisive.
 
-    They begin in the given order; a computation that has not ended by then has no result.
+    They begin in the given order, another one when each has worked this much (see `next_of`); a computation
+    that has not ended by then has no result.
     """
     waiting, at_work, answers = list(runs), list[Computation](), list[T]()
     try:
         while (waiting or at_work) and not budget.over:
-            one = next_of(at_work, [False] * len(waiting))
+            one = next_of(at_work, [False] * len(waiting), begin=begin)
             if one is None:
                 clock = Clock()
                 one = Computation(partial(_without_turns, waiting.pop(0), budget.in_turns(clock)), clock)
