@@ -42,8 +42,8 @@ print(person.to_dict(), "chance", bank.predict_proba(person.to_frame().T)[0, 1].
 # %% [markdown]
 # The variables are the new values, the change up and down of each feature, and whether a feature changes at
 # all. The predictor is the bank's pipeline with its scaler. Its output is the probability of repayment,
-# with a lower bound of one half. The cost is the change in standard deviations, three times as much beyond
-# the first half of one.
+# with a lower bound of one half. The cost is the change in standard deviations; what exceeds half a standard
+# deviation costs three times as much.
 
 # %%
 FEATURES = list(people.columns)
