@@ -277,6 +277,7 @@ def of_solve() -> Iterator[Case]:
     yield from each("solve.target", ["x", nan, inf, True, [1.0], 1j], lambda v: solve(target=v))
     files = ["", 3, b"", [], object(), "/dev/null/solve.log", "/", "a\0b"]
     yield from each("solve.log_file", files, lambda v: solve(log_file=v))
+    yield from each("solve.checkpoint", files, lambda v: solve(checkpoint=v))
     starts = ["x", [1.0], [nan] * 3, [inf] * 3, np.zeros((1, 3)), np.zeros((3, 1)), np.zeros((3, 3)),
               [[0.0], [0.0, 1.0]],
               {}, object(), [1j] * 3, ["a", "b", "c"], np.zeros((1, 1, 3)), [0.0] * 4]  # fmt: skip
@@ -529,11 +530,12 @@ def of_json() -> Iterator[Case]:
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
         "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
-        "work": (None,), "bound_error": (None,),
+        "work": (None,), "bound_error": (None,), "conflict": (None,),
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
         "incumbents", "bounds", "turns", "facts", "settings", "allowed_gap", "work", "bound_error",
+        "conflict",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:

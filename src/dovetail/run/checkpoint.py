@@ -197,7 +197,10 @@ class CheckpointFile:
         if not isinstance(given, cls):
             raise OptionError(f"checkpoint is {given!r}; give the path of a file.")
         require_number("checkpoint: seconds", given.seconds, above=0.0)
-        require_writable(given.path)
+        try:
+            require_writable(given.path)
+        except (OptionError, ValueError) as reason:  # a null character in the path
+            raise OptionError(f"checkpoint: {reason}") from None
         if given.path.is_file() and given.path.stat().st_size and not _is_checkpoint(given.path):
             raise OptionError(f"{given.path} is no checkpoint and would be overwritten; give another name.")
         return given

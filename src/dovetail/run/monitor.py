@@ -12,7 +12,7 @@ from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.words import several
-from dovetail.report.log.journal import opened
+from dovetail.report.log.journal import Journal, opened
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State, fact, number
 from dovetail.run.budget import Budget, StopReason
@@ -77,10 +77,12 @@ class Monitor:
         callback: Callback | None = None,
         *,
         log_file: TextIO | None = None,
+        inner: bool = False,
     ) -> None:
+        """`inner`: nothing is logged."""
         self.trace = Trace()
         self._budget, self._callback = budget, callback
-        self._journal = opened(log, log_file)
+        self._journal = Journal([]) if inner else opened(log, log_file)
         self._ticker: Ticker | None = None
         self._incumbent: Incumbent | None = None
         self._evaluations: Callable[[], int] = lambda: 0

@@ -23,6 +23,7 @@ import numpy as np
 from dovetail.certificates.certificate import Certificate
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
+from dovetail.core.conflict import Conflict
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin, RaggedError, as_array, like
@@ -260,6 +261,8 @@ class Result:
     """Samples evaluated by predictors and their copies; other processes are not counted."""
     work: Work = field(default_factory=Work)
     """Nodes of search trees and linear programs; other processes are not counted."""
+    conflict: Conflict | None = None
+    """What contradicts each other, for the status infeasible, if there was time to find out."""
     hints: tuple[str, ...] = ()
     """Suggestions that follow from the run, the most promising first."""
     failures: tuple[Failure, ...] = ()

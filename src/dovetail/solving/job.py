@@ -53,9 +53,10 @@ from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.processes import Cluster
-from dovetail.run.result import Result, Settings
+from dovetail.run.result import Result, Settings, Status
 from dovetail.run.work import Stopwatch
 from dovetail.solving.concurrent import PATIENCE, Others, concurrent_solves
+from dovetail.solving.conflict import smallest_conflict
 from dovetail.solving.hints import OpenInput, open_inputs, warning
 from dovetail.solving.host import HostRelaxation, analyse_host
 from dovetail.solving.options import SolveOptions, open_log_file, opened, require_blocks_for
@@ -154,7 +155,7 @@ def solve_model(
         interrupts.stop(budget)
         file = open_log_file(options.log_file)
         with (
-            Monitor(budget, options.log, options.callback, log_file=file) as monitor,
+            Monitor(budget, options.log, options.callback, log_file=file, inner=options.inner) as monitor,
             threads(options.threads),
             gradients(),
             highs_threads.given_back(),
@@ -191,6 +192,8 @@ class Job:
     """The unbounded inputs of the networks."""
     ended: MethodOutcome | None = None
     """Why no search is started: the time was over before it."""
+    inner: bool = False
+    """Whether the solve is a part of another one."""
 
     @classmethod
     def prepared(
@@ -223,11 +226,8 @@ class Job:
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
         incumbent.gained_by_missing = lambda x: gained_by_missing(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.worth_of_rounding = lambda x: worth_of_rounding(guarded, x, Budget(TOLERATED_SECONDS))
-        known = options.resumed
-        if known is not None:
-            incumbent.incumbents += known.incumbents
-            incumbent.bounds += known.bounds
-            _say_what_is_known(known, start, monitor)
+        if options.resumed is not None:
+            _take_over(options.resumed, start, incumbent, monitor)
         for bound in (start.bound, host.proof):
             incumbent.raise_bound(bound)
         monitor.follow(incumbent, lambda: guard.evaluations)
@@ -244,7 +244,17 @@ class Job:
         ended = None if host.infeasible else ended
         settings = Settings.of(options.method, options.repeatable)
         return cls(
-            snapshot, options.method, host, guard, incumbent, context, settings, failures, unlimited, ended
+            snapshot,
+            options.method,
+            host,
+            guard,
+            incumbent,
+            context,
+            settings,
+            failures,
+            unlimited,
+            ended,
+            options.inner,
         )
 
     def run(self, options: SolveOptions, interrupts: Interrupts, others: Others | None = None) -> Result:
@@ -352,9 +362,21 @@ class Job:
         )
         with expendable("facts for the report"):
             result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
+        if result.status is Status.INFEASIBLE and not self.inner:
+            result = self._explained(result)
         failures = tuple(self.failures)  # the end of all parts: no line follows
         message = "; ".join(filter(None, (result.message, in_words(failures))))
         return replace(result, settings=self.settings, failures=failures, message=message)
+
+    def _explained(self, result: Result) -> Result:
+        """The result of an infeasible problem with what contradicts each other."""
+        with expendable("conflict"):
+            budget = self.context.budget
+            conflict = smallest_conflict(self.snapshot.problem, _answer, budget, result.seconds)
+            if conflict is not None:
+                message = f"{result.message}; {conflict.in_words}"
+                return replace(result, conflict=conflict, message=message, seconds=budget.seconds)
+        return result
 
     def _checked_again(self) -> Violation | None:
         """The violation of the solution, checked once more before it is returned."""
@@ -412,6 +434,17 @@ def solved_apart(
         return solve_model(problem, options, interrupts, others)
 
 
+def _answer(problem: Problem, seconds: float) -> tuple[bool, FloatArray | None]:
+    """Whether a part of an infeasible problem is proved infeasible, and a verified point."""
+    options = SolveOptions.checked(
+        "auto", time_limit=seconds, gap=0.0, absolute_gap=0.0, seed=0, start=None, n_jobs=1, device=None,
+        cluster=None, callback=None, log=False,
+    )  # fmt: skip
+    with Interrupts() as interrupts:
+        result = solve_model(problem, replace(options, inner=True), interrupts)
+    return result.status is Status.INFEASIBLE, result.x
+
+
 def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     """`start=` over the columns of the snapshot: a value for each, or an earlier result with its
     multipliers."""
@@ -421,7 +454,10 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     if isinstance(start, Checkpoint):
         return _continued(start, snapshot.problem)
     if isinstance(start, (str, os.PathLike)):
-        start = read_checkpoint(start).x
+        try:
+            start = read_checkpoint(start).x
+        except OptionError as reason:
+            raise OptionError(f"start: {reason}") from None
         if start is None:
             return Start()
     if isinstance(start, Result):
@@ -456,8 +492,10 @@ def _continued(known: Checkpoint, problem: Problem) -> Start:
     return Start(known.x, known.multipliers, known.source or "start", bound)
 
 
-def _say_what_is_known(known: Checkpoint, start: Start, monitor: Monitor) -> None:
-    """Log what a checkpoint brings."""
+def _take_over(known: Checkpoint, start: Start, incumbent: Incumbent, monitor: Monitor) -> None:
+    """Continue the course of a checkpoint, and log what it has."""
+    incumbent.incumbents += known.incumbents
+    incumbent.bounds += known.bounds
     solution = "no solution" if known.objective is None else f"solution {number(known.objective)}"
     bound = f"bound of {proved_by(start.bound.source)}" if start.bound is not NO_BOUND else "no bound"
     monitor.fact("resumed", f"after {known.seconds:.0f} s, with {solution} and {bound}")

@@ -85,6 +85,8 @@ class SolveOptions:
     checkpoint: CheckpointFile | None = None
     name: str = ""
     """The name that a method was chosen by; "" for an object."""
+    inner: bool = False
+    """Whether the solve is a part of another one, which no logger hears of."""
 
     @classmethod
     def checked(
