@@ -128,7 +128,7 @@ def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
 def _caption(found: list[Cell], cell: Cell) -> str:
     """Alternative text of a picture: the first words of the text after it."""
     after = [other.text for other in found[found.index(cell) + 1 :] if other.kind == "markdown"]
-    return re.sub(r"[\[\]*`#\n]", " ", after[0])[:120].strip() if after else "picture"
+    return re.sub(r"[\[\]*`#\n]", " ", after[0])[:50].strip() if after else "picture"
 
 
 def as_notebook(found: list[Cell]) -> str:

@@ -6,13 +6,14 @@
 # network, 64 inputs and one constraint. If the best margin is above 0, the image is classified as another
 # digit. If the **bound** is below 0, no change of this size can do so: robustness is proved.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 
 import dovetail as dt
 from dovetail.problems import adversarial
 
+# %%
 TIME_LIMIT = 8.0
 first = adversarial.adversarial("2x24", budget=1.0, seed=42, epochs=25)
 print(first.training)

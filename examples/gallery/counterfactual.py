@@ -5,7 +5,7 @@
 # the decision? Age cannot change, the number of open accounts is an integer, and only a few features should
 # change. The data is made up.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ import dovetail as dt
 
 TIME_LIMIT = 10.0
 
-# %% [setup]
 rng = np.random.default_rng(3)
 people = pd.DataFrame(
     {

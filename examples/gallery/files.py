@@ -10,7 +10,7 @@
 # in bags of 25 kg) with a strength of at least 30 MPa. The network predicts the strength from the three
 # amounts. This page uses Python to draw pictures.
 
-# %%
+# %% [setup]
 import tempfile
 from pathlib import Path
 
@@ -25,7 +25,6 @@ import dovetail as dt
 TIME_LIMIT = 10.0
 folder = Path(tempfile.mkdtemp())
 
-# %% [setup]
 (folder / "plan.mps").write_text("""NAME          CONCRETE
 ROWS
  N  COST

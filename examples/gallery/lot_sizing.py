@@ -7,7 +7,7 @@
 # weeks, whose after-effects lie beyond the plan). The model is in linopy. Tools that write networks as
 # constraints have no formulation for an LSTM.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from linopy import Model
 
 import dovetail as dt
 
+# %%
 WEEKS, TIME_LIMIT, STEPS = 12, 20.0, 120
 week = pd.RangeIndex(WEEKS, name="week")
 season = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(WEEKS) / 12)

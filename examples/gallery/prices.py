@@ -6,7 +6,7 @@
 # model cannot express. `dt.Product` makes this product an output of the predictor, exact, with gradients
 # and valid bounds. The network is trained on made-up sales.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 import pyomo.environ as pyo
@@ -15,7 +15,6 @@ import torch
 import dovetail as dt
 
 TIME_LIMIT = 20.0
-# %% [setup]
 torch.manual_seed(0)
 seen = torch.rand(2000, 3) * torch.tensor([8.0, 6.0, 1.0]) + torch.tensor([2.0, 3.0, 0.0])
 price, rival, advertising = seen.T

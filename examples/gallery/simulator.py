@@ -5,12 +5,13 @@
 # ordinary Python function of numpy arrays. The function has no gradient and needs none here, because the
 # decisions are integers.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 
 import dovetail as dt
 
+# %%
 TIME_LIMIT = 20.0
 SHIFTS, STEP, DAYS = ["morning", "afternoon", "evening"], 5, 40  # steps of five minutes, four hours a shift
 LEAST, MOST, WAGE = 2, 7, [1.0, 1.0, 1.25]

@@ -8,7 +8,7 @@
 #
 # The data is made up in the form of a published experiment; the decision model is SurrogateLIB's.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 import dovetail as dt
 from dovetail.problems import tree
 
+# %%
 TIME_LIMIT = 20.0
 plot = tree.tree(6, "3x16", seed=42, epochs=15)
 mip = plot.problem.mip

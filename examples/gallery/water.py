@@ -7,7 +7,7 @@
 #
 # The data is made up in the form of the public water potability set.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 import dovetail as dt
 from dovetail.problems import water
 
+# %%
 TIME_LIMIT = 25.0
 judge = water.train("2x16", seed=42, epochs=25)  # nine features, two layers of 16 neurons
 plant = judge.water(50)

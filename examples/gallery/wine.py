@@ -7,7 +7,7 @@
 #
 # The data is made up in the form of the public red wine set.
 
-# %%
+# %% [setup]
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 import dovetail as dt
 from dovetail.problems import wine
 
+# %%
 TIME_LIMIT = 15.0
 cellar = wine.wine(4, 30, "2x16", seed=42, epochs=25)
 print(cellar.training)
