@@ -202,7 +202,7 @@ def test_multipliers_are_of_the_rows_that_are_known(monkeypatch):
     rows, budget = TableRows(), Budget()
     rows.add(tree, part_of(tree, 0.0, 1.0), np.inf, budget)
     earlier = tree.model
-    rows.add(tree, part_of(tree, 0.1, 1.0), np.inf, budget)
+    rows.add(tree, part_of(tree, 0.4, 0.8), np.inf, budget)
     assert tree.model.host.A.shape[0] > earlier.host.A.shape[0]
     tree.use(earlier)
     rows.add(tree, part_of(tree, 0.05, 0.95), np.inf, budget)

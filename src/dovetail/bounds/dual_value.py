@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -14,33 +13,18 @@ from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
 
-ROUNDING_GRIDS = (2.0**30, 2.0**20, 2.0**10)
-"""Multipliers rounded to fewer and fewer digits, because their sums often vanish exactly."""
-FEW_EXACT = 2000
-"""Largest number of columns whose reduced cost is computed as a fraction: about 10 microseconds per entry."""
-
 
 def dual_value(
     mip: Mip, cost: FloatArray, offset: float, y: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> float:
-    """The best bound on cost'x + offset that `y`, or `y` rounded, proves for x between these bounds."""
+    """The best bound on cost'x + offset that `y`, perhaps corrected, proves for x between these bounds."""
     if not np.all(np.isfinite(y)):
         return -math.inf
     y = usable(mip, y)
     value = _value(mip, cost, offset, y, lower, upper)
     if value == -math.inf:
         value = corrected_value(mip, cost, offset, y, lower, upper)
-    for digits in ROUNDING_GRIDS if value == -math.inf else ():
-        value = max(value, _value(mip, cost, offset, _rounded(y, digits), lower, upper))
     return value
-
-
-def _rounded(y: FloatArray, digits: float) -> FloatArray:
-    top = float(np.max(np.abs(y), initial=0.0))
-    if top == 0.0:
-        return y
-    step = 2.0 ** math.ceil(math.log2(top)) / digits
-    return np.asarray(np.round(y / step) * step)
 
 
 def usable(mip: Mip, y: FloatArray) -> FloatArray:
@@ -56,7 +40,6 @@ def _value(
     rows = y * side
     least, most = _reduced_costs(mip, cost, y)
     columns = np.minimum(_least_product(least, lower, upper), _least_product(most, lower, upper))
-    columns = _exact_column_parts(mip, cost, y, lower, upper, columns)
     if np.any(np.isneginf(columns)):
         return -math.inf
     parts = np.concatenate([rows, columns])
@@ -78,25 +61,6 @@ def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> 
     """The least of factor x for x between the bounds; 0 times infinity is 0."""
     bound = np.where(factor > 0, lower, np.where(factor < 0, upper, 0.0))
     return np.where(factor == 0.0, 0.0, factor * bound)
-
-
-def _exact_column_parts(
-    mip: Mip, cost: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray, columns: FloatArray
-) -> FloatArray:
-    """The columns' parts, with exact reduced costs for those that seem infinite."""
-    open_ones = np.flatnonzero(np.isneginf(columns))
-    if open_ones.size == 0 or open_ones.size > FEW_EXACT:
-        return columns
-    columns, by_column = columns.copy(), sp.csc_array(mip.A)
-    for j in open_ones:
-        reduced = exact_reduced_cost(by_column, cost, y, int(j))
-        limit = lower[j] if reduced > 0 else upper[j]
-        if reduced == 0:
-            columns[j] = 0.0
-        elif math.isfinite(limit):
-            with suppress(OverflowError):  # too large for a float: it stays infinite
-                columns[j] = float(reduced * Fraction(float(limit)))
-    return columns
 
 
 MOST_FREE, MOST_ENTRIES = 40, 20_000

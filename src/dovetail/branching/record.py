@@ -2,8 +2,8 @@
 leaf.
 
 A *place* is the position of a box in the tree, as given by the branchings alone. The checker recomputes
-every other reduction of the box (by constraints, networks or the objective limit); a part cut off by reduced
-costs is recorded as a leaf. The checker examines every leaf as soon as the tree closes the leaf. If the
+every other reduction of the box (by constraints, networks or the objective limit); reduced costs do not cut a
+box that is recorded. The checker examines every leaf as soon as the tree closes the leaf. If the
 checker cannot confirm the leaf, the leaf is reopened: first for an LP of its own, then for branching.
 """
 
@@ -27,14 +27,6 @@ from dovetail.core.block import Block
 
 CLOSE = 1e-7
 """Relative: the largest difference of the tree and the checker in the same bound."""
-SPARE = 1e-9
-"""Margin of a leaf that proves emptiness, so that a checker with other batches or on another processor
-agrees."""
-WORTH = 0.2
-"""Fraction of a column's width below which nothing is cut off, because every piece is a leaf to be kept and
-verified."""
-INSIDE = 1e-6
-"""Fraction of a column's width by which a piece begins beyond what is excluded, because of rounding."""
 
 
 @dataclass(eq=False)
@@ -99,40 +91,6 @@ class Record:
         upper[column], lower[column] = min(upper[column], below), max(lower[column], above)
         return Place(number, 0, place.lower, upper), Place(number, 1, lower, place.upper)
 
-    def cut(
-        self,
-        place: Place,
-        box: tuple[FloatArray, FloatArray],
-        ends: tuple[FloatArray, FloatArray],
-        shown: LpMultipliers,
-    ) -> Place | None:
-        """The rest of a place after pieces of its box beyond these ends, if worth it, were closed; the box
-        becomes smaller in place. None: the box is empty."""
-        width = box[1] - box[0]
-        pad, open_ = INSIDE * width, np.isfinite(width) & (width > 0.0)
-        for j in np.flatnonzero(open_ & (np.maximum(ends[0] - box[0], box[1] - ends[1]) >= WORTH * width)):
-            if j >= self._columns and j not in self._number:
-                continue
-            whole = self._whole(int(j))
-            for side, end in ((1, ends[1][j]), (0, ends[0][j])):
-                if (box[1][j] - end if side else end - box[0][j]) < WORTH * width[j]:
-                    continue
-                if whole:
-                    below, above = (end, end + 1.0) if side else (end - 1.0, end)
-                else:
-                    below = above = float(np.clip(end + (pad[j] if side else -pad[j]), box[0][j], box[1][j]))
-                parts = self.divided(place, int(j), below, above)
-                self.close(parts[side], shown)
-                place = parts[1 - side]
-                if side:
-                    box[1][j] = min(box[1][j], below)
-                else:
-                    box[0][j] = max(box[0][j], above)
-            if ends[0][j] > ends[1][j]:
-                self.close(place, shown)
-                return None
-        return place
-
     def _whole(self, column: int) -> bool:
         return bool(column < self._columns and self._values.integer[column])
 
@@ -147,16 +105,6 @@ class Record:
             return bound
         without = bound - self._offset
         return without - CLOSE * (1.0 + abs(without)) - 8.0 * UNIT * (abs(bound) + abs(self._offset))
-
-    def closes(self, boxes: Sequence[tuple[Place, LpMultipliers]]) -> list[bool]:
-        """The places that their multipliers close, divided by the checker a few times."""
-        numbers = [self._numbered(shown) for _, shown in boxes]
-        found = self._proved([place for place, _ in boxes], numbers)
-        for (place, _), number, proved in zip(boxes, numbers, found, strict=True):
-            if proved >= self.aim:
-                place.done = True
-                self._leaf(place, number, proved)
-        return [bool(proved >= self.aim) for proved in found]
 
     def looked_at(self) -> list[tuple[Place, LpMultipliers | None]]:
         """The pieces that the checker does not see closed, which are open again."""

@@ -302,12 +302,6 @@ class Tree:
         if not solved:
             return []
         solved.sort(key=lambda one: one.node.bound)
-        if self._record is not None:
-            pairs = [(one.node.place, one.node.shown) for one in solved]
-            closed = self._record.closes([(place, shown) for place, shown in pairs if place and shown])
-            solved = [one for one, done in zip(solved, closed, strict=True) if not done]
-            if not solved:
-                return []
         parts = list[_Part]()
         for one, own in zip(solved, self._parts(solved, goal), strict=True):
             parts += self._divide(one, *own, goal)
@@ -415,18 +409,10 @@ class Tree:
     ) -> bool:
         """Whether a box stays open with this bound; its reduced costs make it smaller."""
         node.bound = max(node.bound, bound)
-        if node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
-            all_prices = self._prices(prices, multipliers)
+        if self._record is None and node.bound < goal and math.isfinite(goal) and math.isfinite(bound):
             room = goal - bound + 4.0 * UNIT * (abs(goal) + abs(bound))
-            lower, upper = node.lower.copy(), node.upper.copy()
-            by_prices(self.model, lower, upper, room, all_prices)
-            if self._record is None:
-                node.lower, node.upper = lower, upper
-            elif node.place and node.shown:
-                node.place = self._record.cut(
-                    node.place, (node.lower, node.upper), (lower, upper), node.shown
-                )
-                return node.place is not None
+            node.lower, node.upper = node.lower.copy(), node.upper.copy()
+            by_prices(self.model, node.lower, node.upper, room, self._prices(prices, multipliers))
         if node.bound >= goal:
             self._close(node)
         return node.bound < goal and not np.any(node.lower > node.upper)

@@ -4,16 +4,11 @@ The least and the largest leaf value that a box can reach in each tree bound the
 LP contains no other rows of an ensemble. A box reaches the cells of its two ends and all cells between. A
 value at most equal to a split value goes left, and the next larger number goes right. The two parts of a
 branching at a split value therefore share no cell, and no solution is lost between them.
-
-An output is a sum over trees. If the output must be at least `lower` and all trees together reach at most
-`most`, no tree can be at a leaf whose value is more than `most - lower` below the tree's best leaf; the same
-holds from above. The remaining leaves of a tree cover less of the box, and every input lies within the hull
-of each tree's remaining leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby, pairwise
 
@@ -27,9 +22,6 @@ from dovetail.structure.trees import InputCells, TreeSample
 
 OPEN = 1e-10
 """Relative to max(1, |value|): above float64 rounding, and irrelevant for proofs."""
-ROUNDING = {"float64": 1e-15, "float32": 1e-6}
-"""An upper limit of the rounding of sums in this format in any order, relative to the sum of absolute leaf
-values, for each leaf."""
 CELLS = 2**21
 """Boxes times nodes times scores processed together: two arrays of 16 MB."""
 CLOSE = 1e-7
@@ -51,7 +43,6 @@ class TreeSamples:
         self.inputs = cells.columns
         """The columns that they read."""
         self._ends = np.cumsum([sample.outputs.size for sample in samples], dtype=np.int64)[:-1]
-        self._leaves = [LeafBounds(sample) for sample in samples]
         self._read_twice = np.flatnonzero(np.isin(cells.columns, self.outputs))
         """Columns that trees write and trees read."""
 
@@ -107,47 +98,30 @@ class TreeSamples:
         )  # fmt: skip
 
     def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
-        """Tighten N boxes, in place: outputs by the reachable leaves, inputs by the possible leaves. Bounds
-        that cross mean an empty box."""
+        """Tighten the outputs of N boxes by the reachable leaves, in place. Bounds that cross mean an empty
+        box. (That bounds of outputs also rule out leaves, and inputs of these, saves a quarter of the boxes
+        and no time.)"""
         if not len(lower) or not self.samples:
             return
         count_leaves(len(lower) * len(self.samples))
         low, high = self.cells_of(lower), self.cells_of(upper)
-        before = low.copy(), high.copy()
-        for number in range(len(self.samples)):
+        for sample in self.samples:
             alive = np.flatnonzero(np.all(low <= high, axis=1))
             if alive.size:
-                self._tighten(number, alive, low, high, lower, upper)
+                inside = np.ix_(alive, sample.outputs)
+                least, most = ranges_in(sample, low[alive], high[alive])
+                lower[inside], upper[inside] = (
+                    np.maximum(lower[inside], least),
+                    np.minimum(upper[inside], most),
+                )
             if self._read_twice.size:
                 self._again(low, high, lower, upper)
-        crossed = np.any(low > high, axis=1)
-        lower[crossed, 0], upper[crossed, 0] = 1.0, 0.0
-        sides = ((lower, low, before[0], self._begin), (upper, high, before[1], self._cells.high))
-        for ends, cells, then, values in sides:
-            box, place = np.nonzero((cells != then) & ~crossed[:, None])
-            ends[box, self._cells.columns[place]] = values[self._cells.first[place] + cells[box, place]]
 
     def _again(self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray) -> None:
         """Cells of columns that some trees write and others read."""
         places = self._read_twice
         low[:, places] = np.maximum(low[:, places], self.cells_of(lower, places))
         high[:, places] = np.minimum(high[:, places], self.cells_of(upper, places))
-
-    def _tighten(
-        self,
-        number: int,
-        alive: IntArray,
-        low: IntArray,
-        high: IntArray,
-        lower: FloatArray,
-        upper: FloatArray,
-    ) -> None:
-        """Tighten some boxes by one sample, in place."""
-        outputs = self.samples[number].outputs
-        inside = np.ix_(alive, outputs)
-        lower[inside], upper[inside], low[alive], high[alive] = self._leaves[number].within(
-            low[alive], high[alive], lower[inside], upper[inside]
-        )
 
     def cuts(
         self, lower: FloatArray, upper: FloatArray, x: FloatArray, prices: FloatArray, most: int
@@ -246,115 +220,16 @@ def _share(
     np.add.at(steps, (which[box], start + end), -share)
 
 
-class LeafBounds:
-    """The leaves of one sample."""
-
-    def __init__(self, sample: TreeSample) -> None:
-        self._sample, self._boxes = sample, sample.boxes
-        boxes, ensemble = sample.boxes, sample.boxes.ensemble
-        self.applies = not sample.block.classifies and ensemble.link == "identity"
-        """Whether its outputs are sums: regression without a link."""
-        largest = np.maximum.reduceat(np.abs(boxes.value), boxes.starts, axis=0).sum(axis=0)
-        few = ensemble.trees + 2
-        self._rounding = ROUNDING[ensemble.dtype] * few * (largest + np.abs(ensemble.base))
-
-    def within(
-        self, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-        """(N, outputs) ranges of the outputs in boxes of cells (N, J) within others, and the remaining
-        boxes; empty boxes end before they begin."""
-        reach, least, most = ranges_in(self._sample, low, high)
-        if self.applies:
-            asked = np.flatnonzero(np.any((lower > least) | (upper < most), axis=1))
-            if asked.size:
-                low, high = low.copy(), high.copy()
-                few = reach[asked], low[asked], high[asked], lower[asked], upper[asked]
-                left, low[asked], high[asked] = self.left(*few)
-                fewer = np.any(left != reach[asked], axis=1) & np.all(low[asked] <= high[asked], axis=1)
-                if np.any(fewer):
-                    some = asked[fewer]
-                    least[some], most[some] = output_range(self._sample, left[fewer], high[some])
-        return np.maximum(lower, least), np.minimum(upper, most), low, high
-
-    def left(
-        self, reach: BoolArray, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[BoolArray, IntArray, IntArray]:
-        """The remaining leaves (N, leaves) of boxes of cells (N, J), and the remaining boxes, for outputs
-        within bounds (N, outputs). An empty box ends before it begins."""
-        parts = [
-            self._left(reach[few], low[few], high[few], lower[few], upper[few])
-            for few in some_at_a_time(max(len(reach), 1), self._boxes.leaf.size + self._boxes.value.size)
-        ]
-        leaves, lows, highs = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return leaves, lows, highs
-
-    def _left(
-        self, reach: BoolArray, low: IntArray, high: IntArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[BoolArray, IntArray, IntArray]:
-        left = self._possible(reach, lower, upper)
-        less = np.flatnonzero(np.any(left != reach, axis=1))
-        low, high = low.copy(), high.copy()
-        if less.size:
-            low[less], high[less] = self._hull(left[less], low[less], high[less])
-        return left, low, high
-
-    def _possible(self, reach: BoolArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        boxes = self._boxes
-        value, tree, base = boxes.value, boxes.tree, boxes.ensemble.base
-        reached = reach[:, :, None]
-        low = np.minimum.reduceat(np.where(reached, value, np.inf), boxes.starts, axis=1)
-        high = np.maximum.reduceat(np.where(reached, value, -np.inf), boxes.starts, axis=1)
-        least, most = base + low.sum(axis=1), base + high.sum(axis=1)
-        above = (least - upper)[:, None] + (value - low[:, tree]) <= self._rounding
-        below = (lower - most)[:, None] + (high[:, tree] - value) <= self._rounding
-        return np.asarray(reach & np.all(above & below, axis=2))
-
-    def _hull(self, left: BoolArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-        boxes, (order, starts, tree, column) = self._boxes, self._groups
-        count = np.add.reduceat(left, boxes.starts, axis=1, dtype=np.int64)
-        if order.size:
-            asked = left[:, boxes.leaf[order]]
-            asking = np.add.reduceat(asked, starts, axis=1, dtype=np.int64)
-            whole = asking == count[:, tree]  # all remaining leaves restrict the column
-            least = np.where(asked, boxes.low[order], boxes.cells.high.size)
-            begin = np.minimum.reduceat(least, starts, axis=1)
-            end = np.maximum.reduceat(np.where(asked, boxes.high[order], -1), starts, axis=1)
-            for k, these in enumerate(whole):
-                np.maximum.at(low[k], column[these], begin[k, these])
-                np.minimum.at(high[k], column[these], end[k, these])
-        nowhere = np.any(count == 0, axis=1)
-        high[nowhere] = low[nowhere] - 1
-        return low, high
-
-    @cached_property
-    def _groups(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Demands by tree and column: their order, where each group begins, its tree and its column."""
-        boxes = self._boxes
-        owner = boxes.tree[boxes.leaf] * boxes.cells.columns.size + boxes.column
-        order = np.argsort(owner, kind="stable")
-        groups, starts = np.unique(owner[order], return_index=True)
-        tree, column = np.divmod(groups, max(1, boxes.cells.columns.size))
-        return order, starts, tree, column
-
-
-def some_at_a_time(boxes: int, size: int) -> Iterator[slice]:
-    """Slices of boxes with `size` numbers each, because a hundred boxes of a million leaves would take a
-    gigabyte."""
-    some = max(1, CELLS // max(1, size))
-    for begin in range(0, boxes, some):
-        yield slice(begin, begin + some)
-
-
-def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """(N, leaves) the leaves that boxes of cells (N, J) can reach, (N, outputs) the ranges of output
-    columns; a few boxes at a time."""
-    ensemble = sample.boxes.ensemble
-    parts = []
-    for few in some_at_a_time(max(len(low), 1), ensemble.feature.size * ensemble.value.shape[1]):
-        reach = sample.boxes.reachable(low[few], high[few])
-        parts.append((reach, *output_range(sample, reach, high[few])))
-    reach, least, most = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return reach, least, most
+def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(N, outputs) the ranges of output columns in boxes of cells (N, J); a few boxes at a time, since a
+    hundred of a million leaves would be a gigabyte."""
+    boxes, ensemble = sample.boxes, sample.boxes.ensemble
+    few, parts = max(1, CELLS // max(1, ensemble.feature.size * ensemble.value.shape[1])), []
+    for begin in range(0, max(len(low), 1), few):
+        some = slice(begin, begin + few)
+        parts.append(output_range(sample, boxes.reachable(low[some], high[some]), high[some]))
+    least, most = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return least, most
 
 
 def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
