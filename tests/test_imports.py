@@ -95,6 +95,7 @@ HOUSE_LP = {
     "bounds/safe_lp.py",
     "branching/relaxation.py",
     "linearised/trust_region.py",
+    "linearised/prices.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/descent.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -190,6 +190,8 @@ class Answer:
     objective: float | None
     status: str
     stop_reason: str
+    prices: Callable[[], Mapping[str, float]] = dict
+    """The prices of constraints by name, as far as known; computed on request."""
 
 
 class Ties(Protocol):

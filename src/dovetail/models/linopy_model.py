@@ -116,7 +116,7 @@ class LinopyModel(ForeignModel):
         return like(given, values)
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """`solution`, `objective.value`, `status` and `termination_condition`."""
+        """`solution`, `dual`, `objective.value`, `status` and `termination_condition`."""
         load_answer(self._model, reading, answer)
 
 
@@ -297,6 +297,10 @@ def load_answer(model: Any, reading: Reading, answer: Answer) -> None:
         found = (reading.column.get(label) for label in labels.values.ravel().tolist())
         values = [np.nan if j is None else answer.x[j] for j in found]
         variable.solution = labels.copy(data=np.reshape(values, labels.shape)).rename(None)
+    prices = answer.prices()
+    for name, row in model.constraints.items():
+        duals = [prices.get(each, np.nan) for each in _names(name, row.labels).tolist()]
+        row.dual = row.labels.copy(data=np.array(duals).reshape(row.labels.shape)).rename(None)
     if answer.objective is not None:
         model.objective.set_value(answer.objective)
     model.status = "ok"

@@ -130,7 +130,8 @@ class PyomoModel(ForeignModel):
         return like(_unfold(given), values)
 
     def load(self, reading: Reading, answer: Answer) -> None:
-        """Set `value` of every variable that is not fixed; without a solution all are stale."""
+        """Set `value` of every variable that is not fixed; without a solution all are stale. Prices of
+        constraints go into the suffix `dual`, if the model has one that is imported."""
         for j, key in enumerate(reading.keys):
             variable = key.thing if isinstance(key, Identity) else None
             if variable is None or variable.model() is not self._model.model() or variable.fixed:
@@ -139,6 +140,13 @@ class PyomoModel(ForeignModel):
                 variable.stale = True
             else:
                 variable.set_value(float(answer.x[j]), skip_validation=True)
+        dual = self._model.component("dual")
+        if isinstance(dual, pyo.Suffix) and dual.import_enabled():
+            dual.clear()
+            prices = {} if answer.x is None else answer.prices()
+            for row in self._model.component_data_objects(pyo.Constraint, active=True, descend_into=True):
+                if row.name in prices:
+                    dual[row] = prices[row.name]
 
 
 def _unfold(item: Any) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -31,6 +32,7 @@ from dovetail.core.names import NumberedNames, in_short, split_index
 from dovetail.core.words import did_you_mean, facts, several
 from dovetail.report.gains import ROWS_ONLY, relative_gap
 from dovetail.run.budget import StopReason
+from dovetail.run.constraints import ConstraintTable, FollowUp, WhatIf
 from dovetail.run.environment import cores
 from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
@@ -153,7 +155,7 @@ NAMES_IN_FILES = {"extrapolations": "outside"}
 """Fields with another name in a file."""
 TIMES = ("incumbents", "bounds", "turns")
 """Parts of the trace that are separate lists in a file; earlier versions wrote none of the last."""
-APART = ("trace", "facts", "origin", "certifying")
+APART = ("trace", "facts", "origin", "certifying", "follow_up")
 """Fields that are written in another form, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Number of values in the one-line form and in the table of a result; `values` has all."""
@@ -277,6 +279,8 @@ class Result:
     """The model of another tool that was solved; None for others and for results read from a file."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
     """Makes the certificate on request; None for results read from a file."""
+    follow_up: FollowUp | None = field(default=None, repr=False)
+    """Answers questions about the problem; None for results read from a file."""
 
     @property
     def gap(self) -> float | None:
@@ -303,6 +307,39 @@ class Result:
         the operations of a network are not known, or above 100 MB.
         """
         return None if self.certifying is None else self.certifying()
+
+    @property
+    def constraints(self) -> Any:
+        """The constraints by name: activity, limits, slack, whether binding, and the price: by how much the
+        objective changes per unit of the limit (docs/prices.md). A DataFrame if pandas is installed,
+        otherwise a `ConstraintTable`."""
+        table = self.constraint_table
+        return table.to_frame() if find_spec("pandas") else table
+
+    @cached_property
+    def constraint_table(self) -> ConstraintTable:
+        """The same as a `ConstraintTable`, whether pandas is installed or not; made on first access."""
+        if self._point is not None and self.follow_up is not None:
+            table = self.follow_up.constraints()
+            if table is not None:
+                return table
+        nothing = np.empty(0)
+        return ConstraintTable((), nothing, nothing, nothing, nothing, (), nothing)
+
+    def what_if(self, changes: Mapping[str, Any], **options: Any) -> WhatIf:
+        """Solve again with other limits, from this solution, with the same method and options.
+
+        `changes` has a shift for each name of a constraint or variable: a number, or one for the lower and
+        one for the upper limit. `options` are those of `dovetail.solve`. The model stays as it is.
+        """
+        if self.follow_up is None:
+            raise DovetailError("what_if needs the problem: this result was read from a file.")
+        if not isinstance(changes, Mapping) or not changes:
+            raise OptionError(
+                f'what_if takes names with shifts, for example {{"budget": 10}}, not {changes!r}.'
+            )
+        result, estimate = self.follow_up.solved_again(self, changes, options)
+        return WhatIf(dict(changes), self, result, estimate)
 
     def value(self, columns: Any) -> Any:
         """Values of variables, given by index, by name, or as variables of the model that was solved.
@@ -337,7 +374,16 @@ class Result:
                 "there is no model to write into: the result is of a dovetail.Problem, or was read from a "
                 "file; read it with result.values or result.value(...)."
             )
-        self.origin.load(Answer(self._point, self.objective, self.status.value, self.stop_reason.value))
+        assert self._point is not None
+        self.origin.load(self.answer)
+
+    @property
+    def answer(self) -> Answer:
+        """The solution as a model takes it."""
+        return Answer(
+            self.x, self.objective, self.status.value, self.stop_reason.value,
+            lambda: self.constraint_table.prices,
+        )  # fmt: skip
 
     @property
     def _point(self) -> FloatArray:
@@ -351,7 +397,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the model, because models of most tools cannot be pickled or copied."""
-        return {**self.__dict__, "origin": None, "certifying": None}
+        return {**self.__dict__, "origin": None, "certifying": None, "follow_up": None}
 
     def __repr__(self) -> str:
         objective = (
@@ -378,6 +424,7 @@ class Result:
         record |= {"trace": self.trace.rows}
         record |= {name: getattr(self.trace, name) for name in TIMES}
         record["facts"] = None if self.facts is None else self.facts.to_record()
+        record["constraints"] = None if self.x is None else self.constraint_table.to_record()
         return json.dumps(sayable(record), allow_nan=False)
 
     @classmethod
@@ -447,7 +494,11 @@ def _read(record: Any) -> Result:
     times = {name: read(name, record.get(name, []), get_type_hints(Trace)[name]) for name in TIMES}
     trace = Trace(read("trace", record["trace"], list[Row]), **times)
     facts = ProblemFacts.from_record(record.get("facts"), None if x is None else x.size)
-    return Result(**given, trace=trace, facts=facts)
+    found = Result(**given, trace=trace, facts=facts)
+    constraints = ConstraintTable.from_record(record.get("constraints"))
+    if constraints is not None:
+        found.__dict__["constraint_table"] = constraints  # computed by the solve
+    return found
 
 
 SHOWN = 8

@@ -179,8 +179,8 @@ class Trace:
         return frame("Trace.to_frame", [row.flat() for row in self.rows])
 
 
-def frame(what: str, records: list[dict[str, Any]]) -> Any:
-    """One row per record; `what` names the call that needs pandas in the error message."""
+def frame(what: str, records: list[dict[str, Any]] | dict[str, Any]) -> Any:
+    """One row per record, or the columns of a dictionary; `what` names the call that needs pandas."""
     try:
         import pandas as pd
     except ImportError:

@@ -32,7 +32,6 @@ from dovetail.core.errors import (
     PredictorError,
     UnsupportedError,
 )
-from dovetail.core.foreign import Answer
 from dovetail.core.problem import Problem
 from dovetail.linearised.sensitivity import gained_by_missing, worth_of_rounding
 from dovetail.methods.clearing import clear
@@ -57,6 +56,7 @@ from dovetail.run.result import Result, Settings, Status
 from dovetail.run.work import Stopwatch
 from dovetail.solving.concurrent import PATIENCE, Others, concurrent_solves
 from dovetail.solving.conflict import smallest_conflict
+from dovetail.solving.follow_up import ALLOWED_GAIN, ProblemFollowUp
 from dovetail.solving.hints import OpenInput, open_inputs, warning
 from dovetail.solving.host import HostRelaxation, analyse_host
 from dovetail.solving.options import SolveOptions, open_log_file, opened, require_blocks_for
@@ -188,12 +188,11 @@ class Job:
     context: SolveContext
     settings: Settings
     failures: Failures
+    options: SolveOptions
     open_inputs: tuple[OpenInput, ...] = ()
     """The unbounded inputs of the networks."""
     ended: MethodOutcome | None = None
     """Why no search is started: the time was over before it."""
-    inner: bool = False
-    """Whether the solve is a part of another one."""
 
     @classmethod
     def prepared(
@@ -244,18 +243,9 @@ class Job:
         ended = None if host.infeasible else ended
         settings = Settings.of(options.method, options.repeatable)
         return cls(
-            snapshot,
-            options.method,
-            host,
-            guard,
-            incumbent,
-            context,
-            settings,
-            failures,
-            unlimited,
+            snapshot, options.method, host, guard, incumbent, context, settings, failures, options, unlimited,
             ended,
-            options.inner,
-        )
+        )  # fmt: skip
 
     def run(self, options: SolveOptions, interrupts: Interrupts, others: Others | None = None) -> Result:
         """Search, pack and report; an exception after the first solution carries the result."""
@@ -360,9 +350,10 @@ class Job:
         result = pack(
             self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
         )
+        result = replace(result, follow_up=self._follow_up(result))
         with expendable("facts for the report"):
             result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
-        if result.status is Status.INFEASIBLE and not self.inner:
+        if result.status is Status.INFEASIBLE and not self.options.inner:
             result = self._explained(result)
         failures = tuple(self.failures)  # the end of all parts: no line follows
         message = "; ".join(filter(None, (result.message, in_words(failures))))
@@ -377,6 +368,15 @@ class Job:
                 message = f"{result.message}; {conflict.in_words}"
                 return replace(result, conflict=conflict, message=message, seconds=budget.seconds)
         return result
+
+    def _follow_up(self, result: Result) -> ProblemFollowUp:
+        """What answers questions about the result."""
+        allowed = result.allowed_gap or 0.0
+        if result.objective is not None:
+            allowed = max(allowed, ALLOWED_GAIN * abs(result.objective))
+        return ProblemFollowUp(
+            self.snapshot.problem, result.x, self.options, allowed, self.incumbent.proof.prices
+        )
 
     def _checked_again(self) -> Violation | None:
         """The violation of the solution, checked once more before it is returned."""
@@ -508,7 +508,7 @@ def loaded(result: Result) -> Result:
     if origin is None:
         return result
     try:
-        origin.load(Answer(result.x, result.objective, result.status.value, result.stop_reason.value))
+        origin.load(result.answer)
     except Exception as refusal:  # also errors of the tool: the result must not be lost
         told = f"the values are in the result only: {refusal}"
         _log.warning(told)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from dovetail.run.context import Method, PreparedMethod, SolveContext
 from dovetail.run.environment import cores
 from dovetail.run.monitor import Callback
 from dovetail.run.processes import Cluster
+from dovetail.run.result import Result
 
 
 def require_cluster(cluster: object, method: Method) -> None:
@@ -87,6 +89,8 @@ class SolveOptions:
     """The name that a method was chosen by; "" for an object."""
     inner: bool = False
     """Whether the solve is a part of another one, which no logger hears of."""
+    again: Callable[..., Result] | None = None
+    """`dovetail.solve`, for questions about the result that need another solve."""
 
     @classmethod
     def checked(

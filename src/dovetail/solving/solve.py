@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dovetail.core.words import with_suggestions
@@ -83,7 +84,7 @@ def solve(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
                 start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
                 log_file=log_file, checkpoint=checkpoint, load=load)  # fmt: skip
-            answers.append(solve_model(model, options, interrupts))
+            answers.append(solve_model(model, replace(options, again=solve), interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
         if answers:  # the signal came between the end of the solve and the return to the caller

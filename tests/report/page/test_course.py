@@ -77,9 +77,12 @@ def test_charts(case):
         everything_is_inside(chart)
         assert chart.lines and chart.x_ticks and chart.y_ticks
     assert len(figure.wide.marks) <= 120
-    off = {"far bound": "The bound, −1e+09, lies off", "bad first point": "from 1e+09 on"}
+    off = {"far bound": "The bound, −1e+09, is beyond the scale", "bad first point": "from 1e+09 on"}
     assert not figure.notes if case not in off else off[case] in figure.notes[0]
     assert figure.wide.x.log == (case == "early")
+    edge = figure.wide.edge
+    assert (edge is None) == (case != "far bound")
+    assert edge is None or edge[2] == "\u2193 bound −1e+09"
 
 
 def test_the_last_bound_is_shown_where_it_says_something():

@@ -157,3 +157,21 @@ def test_they_stand_below_each_other():
     table = grids(found)[0]
     assert (list(table.rows), list(table.across)) == (["cement", "ash"], ["wall", "beam"])
     assert table.columns.tolist() == [[0, 1], [4, 3]]
+
+
+def test_data_is_no_decision_at_a_limit():
+    """A family of constants has no table; a constant beside decisions is marked as fixed and not counted."""
+    made = result(
+        [5.0, 6.0, 2.0, 4.0],
+        names=["demand[0]", "demand[1]", "make[0]", "make[1]"],
+        lower=[5.0, 6.0, 0.0, 4.0],
+        upper=[5.0, 6.0, 2.0, 4.0],
+    )
+    assert [name for name, _ in table_of(made).rows] == ["make"]
+    at_limits = {name: [cell.text for cell in cells[-2:]] for name, cells in family_rows(made)}
+    assert at_limits == {"demand": ["0", "0"], "make": ["0", "1"]}
+
+
+def test_values_within_the_tolerance_of_zero_are_zero():
+    made = result([9e-9, 3.5], names=["a", "b"])
+    assert dict(table_of(made).rows)["a"][0].text == "0"

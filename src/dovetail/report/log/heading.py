@@ -124,6 +124,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     if result.x is not None:
         yield from fact("found by", _found_by(result), width)
         yield from _checks(result, width, passed, missed)
+        yield from _held_back(result, width)
     yield from _effort(result, width)
     for failure in () if in_full else result.failures:  # otherwise the message names them
         yield from fact("failed", f"{failure}: the solve continued without it", width)
@@ -191,6 +192,18 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     if near:
         amount = several(len(near), "input")
         yield from fact("", f"note: {amount} outside the training data by at most 1 % of the range", width)
+
+
+HARDEST = 3
+"""Number of constraints that the log names."""
+
+
+def _held_back(result: Result, width: int) -> Iterator[str]:
+    """The constraints whose limits are worth most."""
+    table = result.constraint_table
+    told = [f"{c.name} ({c.price:+.4g} per unit)" for c in map(table.__getitem__, table.hardest[:HARDEST])]
+    if told:
+        yield from fact("binding", ", ".join(told), width)
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -82,6 +82,8 @@ class Chart:
     marks: list[Mark] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     area: str = ""
+    edge: tuple[float, float, str] | None = None
+    """Place and number of a bound beyond the scale, which is drawn at the edge."""
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
@@ -343,7 +345,8 @@ def course_figure(course: Course) -> Figure | None:
     limits = _limits([gain.value for gain in points], [gain.value for gain in bounds])
     notes = _notes(points, bounds, limits)
     points, bounds = (
-        [gain for gain in gains if limits[0] <= gain.value <= limits[1]] for gains in (points, bounds)
+        [gain for gain in gains if limits[0] <= gain.value <= limits[1] or gain in bounds[-1:]]
+        for gains in (points, bounds)
     )
     wide, narrow = (_chart(course, points, bounds, limits, frame) for frame in (WIDE, NARROW))
     return Figure(wide, narrow, notes)
@@ -364,9 +367,17 @@ def _chart(
     stops = [Stop(x.place(moment), course.text_at(moment)) for moment in thinned(moments)]
     label = f"Best solution and proven bound over {seconds(course.end)}. {course.text_at(course.end)}"
     title = "seconds, on a logarithmic scale" if course.early else "seconds"
-    return Chart(
-        frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
-    )
+    area = _area(place[0], place[1], end)
+    chart = Chart(frame.width, frame.height, x, y, label, title, lines, marks, stops, area)
+    beyond = [gain for gain in bounds[-1:] if not limits[0] <= gain.value <= limits[1]]
+    return replace(chart, edge=_at_edge(beyond[0], limits, x, y)) if beyond else chart
+
+
+def _at_edge(gain: Gain, limits: tuple[float, float], x: Axis, y: Axis) -> tuple[float, float, str]:
+    """Place and text of a bound beyond the scale."""
+    above = gain.value > limits[1]
+    text = f"{'↑' if above else '↓'} bound {number(gain.value)}"
+    return x.end - 4, y.end + 14 if above else y.begin - 6, text
 
 
 def _lines(
@@ -430,7 +441,7 @@ def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) 
     for gains, what in ((points, "points"), (bounds, "bounds")):
         off = [gain for gain in gains if not limits[0] <= gain.value <= limits[1]]
         if off and off[-1] is gains[-1]:
-            notes.append(f"The bound, {number(off[-1].value)}, lies off the chart.")
+            notes.append(f"The bound, {number(off[-1].value)}, is beyond the scale: drawn at the edge.")
         elif off:
             until, first = seconds(off[-1].seconds), number(off[0].value)
             notes.append(f"The {what} up to {until}, from {first} on, lie off the chart.")

@@ -250,19 +250,30 @@ class Point:
         whole = self.integer[columns]
         return np.asarray(whole & (self.lower[columns] >= 0.0) & (self.upper[columns] <= 1.0))
 
+    def fixed(self, columns: IntArray) -> BoolArray:
+        """Which columns are data: their limits leave one value."""
+        return np.asarray(self.lower[columns] == self.upper[columns])
+
+    def constant(self, columns: IntArray) -> bool:
+        """Whether all of the columns are data."""
+        return bool(np.all(self.fixed(columns)))
+
     def at_lower(self, columns: IntArray) -> BoolArray:
-        """Which columns are at their lower limit."""
-        return np.asarray(self.x[columns] <= self.lower[columns] + TOLERANCE)
+        """Which columns are at their lower limit, data not counted."""
+        return np.asarray(self.x[columns] <= self.lower[columns] + TOLERANCE) & ~self.fixed(columns)
 
     def at_upper(self, columns: IntArray) -> BoolArray:
-        """Which columns are at their upper limit."""
-        return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE)
+        """Which columns are at their upper limit, data not counted."""
+        return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE) & ~self.fixed(columns)
 
 
 def decision_tables(result: Any) -> tuple[list[ValueTable], str]:
     """The tables, and a note about those that are left out."""
     point = Point.of(result)
-    laid_out = grids(families(result.names, point.x.size))
+    decided = [
+        family for family in families(result.names, point.x.size) if not point.constant(family.columns)
+    ]
+    laid_out = grids(decided)
     tables, cells = [], MOST_CELLS
     shown = laid_out[:MOST_TABLES]
     for k, grid in enumerate(shown):
@@ -365,9 +376,9 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
     there = columns != NO_COLUMN
     values = np.where(there, point.x[columns], np.nan)
     binary = there & point.binary(columns)
-    fixed = there & (point.lower[columns] == point.upper[columns])
-    up = there & point.at_upper(columns) & ~fixed & ~binary
-    low = there & point.at_lower(columns) & ~fixed & ~binary & (point.lower[columns] != 0.0)
+    fixed = there & point.fixed(columns)
+    up = there & point.at_upper(columns) & ~binary
+    low = there & point.at_lower(columns) & ~binary & (point.lower[columns] != 0.0)
     zero = np.abs(values) <= TOLERANCE
     kinds = {"": ~there, "fixed": fixed, "yes": binary & ~zero, "no": binary, "up": up, "low": low}
     marks = np.select([*kinds.values(), zero], [*kinds, "no"], "")
@@ -382,7 +393,8 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
 def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
     """In wide tables a row holds a family, in long tables a column does."""
     if mixed:
-        return [[number(value) for value in line] for line in values.tolist()]
+        shown = np.where(np.abs(values) <= TOLERANCE, 0.0, values)
+        return [[number(value) for value in line] for line in shown.tolist()]
     if len(values) <= values.shape[1]:
         return [numbers(line) for line in values]
     return list(zip(*(numbers(line) for line in values.T), strict=True))

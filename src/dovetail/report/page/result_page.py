@@ -153,6 +153,7 @@ def result_page(result: Result) -> str:
         overview=decision.family_rows(result) if many else [],
         tables=tables,
         more_tables=more,
+        held=held_back(result),
         course=course_figure(course),
         found=by_part(course.points, course, found_by),
         proved=by_part(course.bounds, course, proved_by),
@@ -172,6 +173,44 @@ def result_page(result: Result) -> str:
         shapes=[*SHAPES, SHAPES[0]],
         square=SHAPES[1],
     )
+
+
+MOST_HELD = 20
+"""Largest number of constraints on the page."""
+
+
+class HeldBack(NamedTuple):
+    """The constraints whose limits are worth most."""
+
+    sentence: str
+    table: decision.ValueTable | None
+
+
+def held_back(result: Result) -> HeldBack | None:
+    """The binding constraints with their prices; None without constraints."""
+    table = None if result.x is None else result.constraint_table
+    if table is None or len(table) == 0:
+        return None
+    binding = np.flatnonzero(table.binding)
+    rows = list(dict.fromkeys([*table.hardest.tolist(), *binding.tolist()]))
+    unknown = int(np.count_nonzero(np.isnan(table.price[binding])))
+    words = f"{binding.size:,} of {several(len(table), 'constraint')} {'is' if binding.size == 1 else 'are'}"
+    words += " at a limit."
+    if rows:
+        words += " The price is the change of the objective per unit of the limit"
+        words += f"; {unknown:,} have none." if unknown else "."
+    lines = [_held_line(table[i]) for i in rows[:MOST_HELD]]
+    head = ["constraint", "activity", "limits", "price", "from"]
+    left_out = f"{len(rows) - MOST_HELD:,} more." if len(rows) > MOST_HELD else ""
+    shown = decision.ValueTable("Constraints", "the hardest first", head, lines, left_out) if lines else None
+    return HeldBack(words, shown)
+
+
+def _held_line(row: Any) -> tuple[str, list[decision.Cell]]:
+    limits = number(row.lower) if row.lower == row.upper else f"{number(row.lower)} to {number(row.upper)}"
+    price = number(None) if row.price is None else change(row.price)
+    cells = number(row.activity), limits, price, row.price_from or "no price"
+    return visible(row.name), [decision.Cell(cell) for cell in cells]
 
 
 def _blocks(result: Result) -> list[str]:
