@@ -7,7 +7,7 @@ Arguments and results are small, whatever the number of blocks, except for the a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.mip import HAIR
 from dovetail.decomposition.block_data import of
 from dovetail.decomposition.move_program import MoveProgram
 from dovetail.decomposition.pool import BlockColumns
@@ -73,6 +74,12 @@ class BlockSample:
     seed: int
     part: float
     """Fraction of all blocks."""
+    taken: tuple[float, float] = (0.0, 1.0)
+    """Which of these in their random order, as fractions."""
+
+    def of(self, first: float, last: float) -> BlockSample:
+        """The sampled blocks between two fractions of them; parts do not overlap."""
+        return replace(self, taken=(first, last))
 
     def size(self, total: int) -> int:
         """Number of sampled blocks of a template."""
@@ -80,7 +87,10 @@ class BlockSample:
 
     def within(self, where: Range) -> IntArray:
         """The sampled blocks in a share, by its own numbers."""
-        drawn = np.random.default_rng(self.seed).choice(where.total, self.size(where.total), replace=False)
+        size = self.size(where.total)
+        drawn = np.random.default_rng(self.seed).choice(where.total, size, replace=False)
+        first, last = (math.ceil(part * size - HAIR) for part in self.taken)
+        drawn = drawn[first:last]
         return drawn[(drawn >= where.first) & (drawn < where.last)] - where.first
 
 

@@ -46,6 +46,8 @@ from dovetail.run.turns import (
 )
 from dovetail.structure.structure import structure_of
 
+MOST_PRESOLVED = 2000
+"""Largest number of samples of a problem that is presolved."""
 TABLES_SHARE = 0.25
 """Share of the time left for the answers of long tables; the MIP over them and a search need the rest."""
 
@@ -119,7 +121,7 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 def _presolved(context: SolveContext) -> SolveContext:
     """The solve with the problem in its simplest form. Problems with very many blocks are not presolved."""
-    if context.once(structure_of).samples > MANY_BLOCKS:
+    if context.once(structure_of).samples > MOST_PRESOLVED or _has_many_blocks(context):
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
     notes, ordered = [], None

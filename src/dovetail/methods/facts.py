@@ -24,9 +24,10 @@ T = TypeVar("T")
 
 MANY_INTEGERS = 2000
 """A MILP step over more integers finds no solution in its two seconds (dispatch with 10,000 binaries)."""
-MANY_BLOCKS = 2000
+MANY_BLOCKS = 1000
 """With more equal blocks, methods that treat blocks one by one are left out: an LP over all takes minutes
-from 10,000 on (water)."""
+from 10,000 on (water). With 2,000 blocks and 10 CPU s in turns with others, template pricing has no solution
+of price ladders and kilns, and no estimate of the bound of doses and crews; alone it has all of them."""
 MOST_NEURONS = 400
 """Largest number of neurons that may change sign: with many more SCIP finds no point in two minutes
 (docs/results.md, E1)."""

@@ -154,12 +154,13 @@ class BlockPrices:
     uses_cluster = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """The proof, if there is time and blocks are not too many."""
+        """The proof, if there is time and blocks are not too many. With an estimate of the bound the proof of
+        a block is known to end, and to take too long for all."""
         plan = context.once(template_plan)
         if plan is None:
             return CertifiedPrices().solve(context)
         outcome = self.pricing.solve(context)
-        if context.over or plan.count > MOST_CERTIFIED:
+        if context.over or plan.count > MOST_CERTIFIED or context.incumbent.estimate is not None:
             return outcome
         with expendable(NAME):
             proof = CertifiedPrices().solve(context)
