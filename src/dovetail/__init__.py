@@ -25,6 +25,8 @@ _PUBLIC = {
     "Block": "dovetail.core.block",
     "BlockPrices": "dovetail.methods.component_prices.prices",
     "Certificate": "dovetail.certificates.certificate",
+    "Conflict": "dovetail.core.conflict",
+    "ConstraintTable": "dovetail.run.constraints",
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
     "Ensemble": "dovetail.predictors.ensemble",
@@ -55,6 +57,7 @@ _PUBLIC = {
     "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
+    "WhatIf": "dovetail.run.constraints",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
     "categories_of": "dovetail.predictors",
     "check": "dovetail.modelling.snapshot",
@@ -96,6 +99,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.certificates.certificate import read_certificate as read_certificate
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
+    from dovetail.core.conflict import Conflict as Conflict
     from dovetail.core.errors import DovetailError as DovetailError
     from dovetail.core.errors import EngineError as EngineError
     from dovetail.core.errors import MissingDependencyError as MissingDependencyError
@@ -136,6 +140,8 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors.rule_list import RuleList as RuleList
     from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason
+    from dovetail.run.constraints import ConstraintTable as ConstraintTable
+    from dovetail.run.constraints import WhatIf as WhatIf
     from dovetail.run.monitor import Event as Event
     from dovetail.run.result import Multipliers as Multipliers
     from dovetail.run.result import Result as Result

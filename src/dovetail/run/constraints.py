@@ -48,7 +48,7 @@ class Constraint:
 class ConstraintTable(Sequence[Constraint]):
     """All constraints at the solution, in the order of the model.
 
-    >>> import dovetail as dt
+    >>> import dovetail as dt, numpy as np
     >>> mip = dt.Mip([-1.0], [[2.0]], [-np.inf], [3.0], upper=9.0, row_names=["budget"])
     >>> table = dt.solve(dt.Problem(mip), log=False).constraint_table
     >>> table["budget"].price, table["budget"].binding
@@ -229,7 +229,7 @@ class FollowUp(Protocol):
 class WhatIf:
     """What another limit changes.
 
-    >>> import dovetail as dt
+    >>> import dovetail as dt, numpy as np
     >>> mip = dt.Mip([-1.0], [[2.0]], [-np.inf], [3.0], upper=9.0, names=["x"], row_names=["budget"])
     >>> print(dt.solve(dt.Problem(mip), log=False).what_if({"budget": 1.0}))
     budget +1: objective -1.5 to -2 (-0.5; by its price -0.5)
