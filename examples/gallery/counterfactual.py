@@ -80,6 +80,8 @@ def least_change(touched: int) -> dt.Result:
 
 
 answers = {touched: least_change(touched) for touched in (1, 2, 3)}
+
+# %% [setup]
 for touched, answer in answers.items():
     if answer.x is None:
         print(f"touch {touched}: {answer.status}")
