@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,6 +41,14 @@ ROUNDING = 1e-13
 MOST_ROUNDING = 1e-3
 """Relative to the objective: float32 networks of up to six layers left gaps of 5e-6 to 2e-4 open. A larger
 gap of a float16 network is called a gap."""
+
+
+class VerifiedPoints(Protocol):
+    """A collection of verified points."""
+
+    def add(self, objective: float, x: FloatArray) -> None:
+        """Keep a point with its objective, in minimisation form."""
+        ...
 
 
 class Incumbent:
@@ -77,6 +85,8 @@ class Incumbent:
         """The gain of a point from violating constraints, or None (`linearised/sensitivity.py`)."""
         self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
         """The effect of the predictors' rounding on the objective at a point, or None."""
+        self.verified: VerifiedPoints | None = None
+        """Takes every verified point, if several solutions are asked for."""
         self._known: dict[str, tuple[FloatArray, float | None]] = {}
         """The last point and answer for each question."""
         self._explained: tuple[FloatArray | None, Bound] = None, NO_BOUND
@@ -230,6 +240,8 @@ class Incumbent:
                 if self._is_nearer(alone):
                     self.nearest, self.nearest_x = alone, x
                 return None
+            if self.verified is not None:
+                self.verified.add(self._program.sign * objective, x)
             if better:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
                 self.moved = moved

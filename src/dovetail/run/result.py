@@ -155,7 +155,7 @@ NAMES_IN_FILES = {"extrapolations": "outside"}
 """Fields with another name in a file."""
 TIMES = ("incumbents", "bounds", "turns")
 """Parts of the trace that are separate lists in a file; earlier versions wrote none of the last."""
-APART = ("trace", "facts", "origin", "certifying", "follow_up")
+APART = ("trace", "facts", "origin", "certifying", "follow_up", "alternatives")
 """Fields that are written in another form, or not at all."""
 IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Number of values in the one-line form and in the table of a result; `values` has all."""
@@ -279,6 +279,8 @@ class Result:
     """The model of another tool that was solved; None for others and for results read from a file."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
     """Makes the certificate on request; None for results read from a file."""
+    alternatives: tuple[Result, ...] = ()
+    """Other solutions, each the best that was found to differ from those before (docs/several.md)."""
     follow_up: FollowUp | None = field(default=None, repr=False)
     """Answers questions about the problem; None for results read from a file."""
 
@@ -307,6 +309,11 @@ class Result:
         the operations of a network are not known, or above 100 MB.
         """
         return None if self.certifying is None else self.certifying()
+
+    @property
+    def solutions(self) -> tuple[Result, ...]:
+        """This solution and the `alternatives`."""
+        return (self, *self.alternatives)
 
     @property
     def constraints(self) -> Any:
@@ -425,6 +432,7 @@ class Result:
         record |= {name: getattr(self.trace, name) for name in TIMES}
         record["facts"] = None if self.facts is None else self.facts.to_record()
         record["constraints"] = None if self.x is None else self.constraint_table.to_record()
+        record["alternatives"] = [json.loads(other.to_json()) for other in self.alternatives]
         return json.dumps(sayable(record), allow_nan=False)
 
     @classmethod
@@ -494,7 +502,9 @@ def _read(record: Any) -> Result:
     times = {name: read(name, record.get(name, []), get_type_hints(Trace)[name]) for name in TIMES}
     trace = Trace(read("trace", record["trace"], list[Row]), **times)
     facts = ProblemFacts.from_record(record.get("facts"), None if x is None else x.size)
-    found = Result(**given, trace=trace, facts=facts)
+    told = read("alternatives", record.get("alternatives", []), list[dict])  # type: ignore[type-arg]
+    others = tuple(map(_read, told))
+    found = Result(**given, trace=trace, facts=facts, alternatives=others)
     constraints = ConstraintTable.from_record(record.get("constraints"))
     if constraints is not None:
         found.__dict__["constraint_table"] = constraints  # computed by the solve

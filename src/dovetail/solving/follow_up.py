@@ -14,10 +14,10 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.problem import Problem
 from dovetail.core.words import did_you_mean
-from dovetail.linearised.prices import row_prices
+from dovetail.linearised.prices import RowPrices, row_prices
 from dovetail.run.budget import Budget
 from dovetail.run.constraints import ConstraintTable
-from dovetail.run.failures import expendable
+from dovetail.run.failures import expendable, is_users
 from dovetail.run.problem_facts import MOST_ENTRIES
 from dovetail.run.result import Result
 from dovetail.solving.options import SolveOptions
@@ -33,6 +33,8 @@ class ProblemFollowUp:
     """The problem, options and prices of one solve."""
 
     problem: Problem
+    guarded: Problem
+    """The same, with predictors whose errors are known as the user's."""
     x: FloatArray | None
     options: SolveOptions
     allowed_gain: float
@@ -51,7 +53,7 @@ class ProblemFollowUp:
         with expendable("prices of the constraints"):
             local = None
             if program.nonzeros <= MOST_ENTRIES:
-                found = row_prices(self.problem, x, Budget(PRICING_SECONDS))
+                found = self._local_prices(x)
                 local = None if found is None or found.gained > self.allowed_gain else found.price
             return ConstraintTable.of(
                 program.row_names, (program.row_lower, program.row_upper), program.activity(x),
@@ -60,6 +62,15 @@ class ProblemFollowUp:
                 None if self.decomposed is None else program.sign * self.decomposed,
             )  # fmt: skip
         return None
+
+    def _local_prices(self, x: FloatArray) -> RowPrices | None:
+        """The prices of the linearised problem; None if a predictor fails."""
+        try:
+            return row_prices(self.guarded, x, Budget(PRICING_SECONDS))
+        except Exception as failure:
+            if is_users(failure):
+                return None
+            raise
 
     def solved_again(
         self, result: Result, changes: Mapping[str, Any], options: Mapping[str, Any]

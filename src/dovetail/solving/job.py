@@ -223,6 +223,7 @@ class Job:
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
+        incumbent.verified = options.verified
         incumbent.gained_by_missing = lambda x: gained_by_missing(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.worth_of_rounding = lambda x: worth_of_rounding(guarded, x, Budget(TOLERATED_SECONDS))
         if options.resumed is not None:
@@ -375,7 +376,12 @@ class Job:
         if result.objective is not None:
             allowed = max(allowed, ALLOWED_GAIN * abs(result.objective))
         return ProblemFollowUp(
-            self.snapshot.problem, result.x, self.options, allowed, self.incumbent.proof.prices
+            self.snapshot.problem,
+            self.context.problem,
+            result.x,
+            self.options,
+            allowed,
+            self.incumbent.proof.prices,
         )
 
     def _checked_again(self) -> Violation | None:

@@ -89,6 +89,10 @@ class SolveOptions:
     """The name that a method was chosen by; "" for an object."""
     inner: bool = False
     """Whether the solve is a part of another one, which no logger hears of."""
+    solutions: int = 1
+    distance: float = 0.1
+    verified: Any = None
+    """Takes every verified solution of the search, if given."""
     again: Callable[..., Result] | None = None
     """`dovetail.solve`, for questions about the result that need another solve."""
 
@@ -111,6 +115,8 @@ class SolveOptions:
         log_file: str | os.PathLike[str] | None = None,
         load: bool = True,
         checkpoint: object = None,
+        solutions: int = 1,
+        distance: float = 0.1,
     ) -> SolveOptions:
         """The checked options, or an error that names the invalid one. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -121,6 +127,8 @@ class SolveOptions:
             require_number("target (an objective)", target)
         require_count("seed", seed, at_least=0)
         require_count("n_jobs", n_jobs, at_least=1)
+        require_count("solutions", solutions, at_least=1)
+        require_number("distance (a part of each input's range)", distance, above=0.0)
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         place = usable_device(device)
@@ -133,6 +141,7 @@ class SolveOptions:
             log_stream(log), None if target is None else float(target), _path_of(log_file),
             METHODS[method].text if isinstance(method, str) else "", bool(load),
             CheckpointFile.checked(checkpoint), method if isinstance(method, str) else "",
+            solutions=int(solutions), distance=float(distance),
         )  # fmt: skip
 
     @property
@@ -182,6 +191,7 @@ class SolveOptions:
         said |= {"n_jobs": self.n_jobs} if self.n_jobs > 1 else {}
         said |= {"device": self.device} if self.device is not None else {}
         said |= {"start": ...} if self.start is not None else {}
+        said |= {"solutions": self.solutions, "distance": self.distance} if self.solutions > 1 else {}
         return said
 
 

@@ -34,6 +34,8 @@ def solve(
     log_file: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     load: bool = True,
+    solutions: int = 1,
+    distance: float = 0.1,
 ) -> Result:
     """Find the best solution of `model` within `time_limit` seconds.
 
@@ -66,6 +68,10 @@ def solve(
         checkpoint: A file to which the state of the solve is written every minute and at the end;
             `dovetail.resume` continues from it (docs/long_solves.md).
         load: Whether to write the solution into the model.
+        solutions: Number of solutions: `result.solutions` has the best, and the best that differ from those
+            before (docs/several.md). The best one gets half of the time.
+        distance: Without integer decisions, by how much an input of a predictor must differ, as a part of its
+            range.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
@@ -83,8 +89,15 @@ def solve(
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
                 start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
-                log_file=log_file, checkpoint=checkpoint, load=load)  # fmt: skip
-            answers.append(solve_model(model, replace(options, again=solve), interrupts))
+                log_file=log_file, checkpoint=checkpoint, load=load, solutions=solutions,
+                distance=distance)  # fmt: skip
+            options = replace(options, again=solve)
+            if options.solutions > 1:
+                from dovetail.solving.several import solve_several
+
+                answers.append(solve_several(model, options, interrupts))
+            else:
+                answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
         if answers:  # the signal came between the end of the solve and the return to the caller

@@ -24,7 +24,7 @@ from dovetail.report.page.course import (
     residual_figures,
 )
 from dovetail.report.page.flips import flips
-from dovetail.report.page.number_text import change, number, percent, seconds, visible
+from dovetail.report.page.number_text import change, number, numbers, percent, seconds, visible
 from dovetail.report.page.templates import render
 
 STATUS = {
@@ -154,6 +154,7 @@ def result_page(result: Result) -> str:
         tables=tables,
         more_tables=more,
         held=held_back(result),
+        several=side_by_side(result),
         course=course_figure(course),
         found=by_part(course.points, course, found_by),
         proved=by_part(course.bounds, course, proved_by),
@@ -177,6 +178,37 @@ def result_page(result: Result) -> str:
 
 MOST_HELD = 20
 """Largest number of constraints on the page."""
+
+
+MOST_DIFFERENT = 40
+"""Largest number of variables in the comparison of several solutions."""
+
+
+def side_by_side(result: Result) -> decision.ValueTable | None:
+    """The variables that differ between several solutions, those first that differ most; None for one."""
+    solutions = result.solutions
+    if len(solutions) < 2:
+        return None
+    points = np.array([each.x for each in solutions])
+    spread = np.ptp(points, axis=0) / np.maximum(np.abs(points).max(axis=0), TOLERANCE)
+    spread[np.ptp(points, axis=0) <= TOLERANCE] = 0.0
+    rows = np.argsort(-spread, kind="stable")
+    differ = rows[spread[rows] > 0.0]
+    shown = [number(each.objective) for each in solutions]
+    proved = [each.status.value for each in solutions]
+    lines = [
+        ("objective", [decision.Cell(text) for text in shown]),
+        ("status", [decision.Cell(text) for text in proved]),
+    ]
+    for j in np.sort(differ[:MOST_DIFFERENT]).tolist():
+        name = f"x[{j}]" if result.names is None else result.names[j]
+        texts = numbers(points[:, j])
+        lines.append((visible(name), [decision.Cell(text) for text in texts]))
+    rest = differ.size - MOST_DIFFERENT
+    about = f"{several(int(differ.size), 'variable')} differ"
+    left_out = f"{rest:,} more variables differ." if rest > 0 else ""
+    head = ["variable", "best", *(str(k) for k in range(2, len(solutions) + 1))]
+    return decision.ValueTable("Solutions", about, head, lines, left_out)
 
 
 class HeldBack(NamedTuple):
