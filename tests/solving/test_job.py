@@ -15,7 +15,7 @@ from dovetail.modelling.snapshot import take_snapshot
 from dovetail.run import engine as engines
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, Start
-from dovetail.solving.job import read_start
+from dovetail.solving.starts import read_start
 from tests.small import bowl, knapsack, linear_net
 
 

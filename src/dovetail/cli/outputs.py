@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.files import require_writable, text_of, write_file
@@ -95,13 +95,10 @@ def _falls_short(result: Result, certificate: Certificate) -> str:
     return f": it proves {proved:.10g} only, not the bound {bound:.10g}"
 
 
-LARGEST = 1 << 30
-"""Largest number of bytes of a result file: ten million variables with names."""
-
-
 def read_result(path: Path) -> Result:
     """The result in a file that `--solution` or `Result.to_json` wrote."""
     from dovetail.run.result import Result
+    from dovetail.solving.starts import LARGEST
 
     text = text_of(path, LARGEST)
     try:
@@ -119,22 +116,3 @@ def require_same_columns(path: Path, result: Result, problem: Problem) -> None:
         other = sorted(mine ^ theirs)
         why = f"{other[0]!r} is in only one of the two" if other else "their variables are in another order"
         raise OptionError(f"{path} is the result of another problem: {why}.")
-
-
-def start_from(path: Path, problem: Problem) -> Any:
-    """A start from a result file: the whole solution if the variables are the same, otherwise variables of
-    equal names."""
-    import numpy as np
-
-    result, mip = read_result(path), problem.mip
-    if result.x is None:
-        raise OptionError(f"{path} has no solution to start from: its status is {result.status.value}.")
-    if result.names == mip.names and result.x.size == mip.n_columns:
-        return result
-    value = dict(zip(result.names or (), result.x.tolist(), strict=False))
-    known = [j for j, name in enumerate(mip.names or ()) if name in value]
-    if not known:
-        raise OptionError(f"{path} is the result of another problem: no variable has the same name.")
-    start = np.clip(0.0, mip.lower, mip.upper)
-    start[known] = [value[(mip.names or ())[j]] for j in known]
-    return start

@@ -95,7 +95,7 @@ def solve(
         options["checkpoint"] = _checkpoint(checkpoint, description, predictor)
         ready = description.problem(trust=trust)
         options = {"method": description.method(), **description.options, **options}
-        options["start"] = _start(start or description.start, ready)
+        options["start"] = _start(start or description.start)
     raise typer.Exit(solve_and_write(partial(_solve, ready, options, quiet), outputs, quiet))
 
 
@@ -140,10 +140,10 @@ def outputs_of(
     return outputs
 
 
-def _start(path: Path | None, problem: Problem) -> Any:
-    from dovetail.cli.outputs import start_from
+def _start(path: Path | None) -> Any:
+    from dovetail.solving.starts import start_of_file
 
-    return None if path is None else start_from(path, problem)
+    return None if path is None else start_of_file(path)
 
 
 def solve_and_write(work: Callable[[], Result], outputs: Outputs, quiet: bool) -> ExitCode:

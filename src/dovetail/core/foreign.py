@@ -249,6 +249,15 @@ class ForeignModel(ABC):
         Variables removed since are left out. Without a solution an earlier one is withdrawn if the tool
         allows it. A `ModelError` names the values that the tool refuses."""
 
+    def is_of(self, model: Any) -> bool:
+        """Whether this is the view of a model."""
+        return model is self._model
+
+    def held(self, reading: Reading) -> FloatArray:
+        """(keys,) the values that the variables hold, of the last solution or as their owner set them; NaN
+        for those without."""
+        return np.full(len(reading.keys), np.nan)
+
     def no_variable(self, item: Any) -> ModelError:
         """The error for an item that is no variable of this model."""
         try:

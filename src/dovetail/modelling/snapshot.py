@@ -50,6 +50,10 @@ class ModelSnapshot:
     asking_seconds: float = 0.0
     """Seconds that it took to evaluate every predictor once."""
 
+    def is_of(self, model: Any) -> bool:
+        """Whether this is the model of another tool that was read."""
+        return self.origin is not None and self.origin.model.is_of(model)
+
     def carry(self, x: FloatArray, before: Origin) -> FloatArray:
         """A point of an earlier snapshot over the columns of this one; new columns as near 0 as possible."""
         assert self.origin is not None

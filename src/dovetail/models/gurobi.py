@@ -127,6 +127,12 @@ class GurobiModel(ForeignModel):
         whole = all(isinstance(entry, gp.Var) for entry in entries.flat)
         return gp.MVar.fromlist(entries.tolist()) if whole else entries
 
+    def held(self, reading: Reading) -> FloatArray:
+        """`Start` of each variable: an earlier solution is gone after the update that reading needs."""
+        things = [key.thing for key in reading.keys if isinstance(key, Identity)]
+        values = np.array(self._model.getAttr("Start", things), dtype=float)
+        return np.where(np.abs(values) >= UNDEFINED, np.nan, values)
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """Make `X` and `ObjVal` return the solution until the next update."""
         self._model.update()  # an earlier solution is gone
@@ -405,6 +411,8 @@ SETTINGS: dict[str, float] = {
 }
 """Parameters for fixing a checked point: no limit of the owner ends the solve, and rows within 1e-6 count as
 satisfied, however Gurobi scales them."""
+UNDEFINED = 1e101
+"""Gurobi's value for a start that is not given."""
 OPTIMAL, TOO_LARGE = 2, 10010
 """Gurobi's codes for a solve with a solution, and for a model beyond a restricted licence."""
 

@@ -10,6 +10,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import ModelError
 from dovetail.core.files import Meter
 from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties
@@ -78,6 +79,15 @@ class HighsModel(ForeignModel):
         for place in places:
             self._model.changeColBounds(place, 0.0, 0.0)
             self._model.changeColCost(place, 0.0)
+
+    def held(self, reading: Reading) -> FloatArray:
+        """The solution that HiGHS holds, of its last run or from `setSolution`."""
+        solution = self._model.getSolution()
+        values = np.full(len(reading.keys), np.nan)
+        if solution.value_valid:
+            known = np.asarray(solution.col_value)[: values.size]
+            values[: known.size] = known
+        return values
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """Make `val`, `getSolution` and the like return the solution; HiGHS computes objective and status

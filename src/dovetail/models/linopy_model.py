@@ -115,6 +115,15 @@ class LinopyModel(ForeignModel):
             return given.copy(data=values)
         return like(given, values)
 
+    def held(self, reading: Reading) -> FloatArray:
+        """`solution` of each variable."""
+        values: dict[Hashable, float] = {}
+        for _, variable in self._model.variables.items():
+            if "solution" in variable.data:
+                own = variable.data["solution"].values.ravel().tolist()
+                values.update(zip(variable.labels.values.ravel().tolist(), own, strict=True))
+        return np.array([values.get(key, np.nan) for key in reading.keys])
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`solution`, `dual`, `objective.value`, `status` and `termination_condition`."""
         load_answer(self._model, reading, answer)

@@ -129,6 +129,12 @@ class PyomoModel(ForeignModel):
         """Values of indexed components as dictionaries by index."""
         return like(_unfold(given), values)
 
+    def held(self, reading: Reading) -> FloatArray:
+        """`value` of each variable."""
+        things = (key.thing for key in reading.keys if isinstance(key, Identity))
+        values = [None if one is None else one.value for one in things]
+        return np.array([np.nan if value is None else float(value) for value in values])
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """Set `value` of every variable that is not fixed; without a solution all are stale. Prices of
         constraints go into the suffix `dual`, if the model has one that is imported."""

@@ -419,6 +419,15 @@ class ScipModel(ForeignModel):
         """A `MatrixVariable`."""
         return entries.view(pyscipopt.MatrixVariable)
 
+    def held(self, reading: Reading) -> FloatArray:
+        """The best solution that SCIP knows, also one that `addSol` added."""
+        solutions, at = self._model.getSols(), {}
+        if solutions:
+            best = self._model.getBestSol()
+            at = {v.ptr(): self._model.getSolVal(best, v) for v in self._model.getVars(transformed=False)}
+        values = np.array([at.get(key, np.nan) for key in reading.keys], dtype=float)
+        return np.where(np.abs(values) >= UNKNOWN, np.nan, values)
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """Make `getVal`, `getObjVal` and `getBestSol` return the solution; SCIP cannot forget an earlier
         one."""
@@ -434,6 +443,8 @@ class ScipModel(ForeignModel):
             )
 
 
+UNKNOWN = 1e20
+"""SCIP's infinity: values of a partial solution that are not known are larger."""
 _watched: WeakSet[Any] = WeakSet()
 """Models whose own solve raises a `_Refusal`."""
 

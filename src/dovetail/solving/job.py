@@ -11,7 +11,6 @@ user, and so do a method's errors about options and unsupported problems.
 from __future__ import annotations
 
 import logging
-import os
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.certificates.fingerprint import covers_all, fingerprint
-from dovetail.core.arrays import FloatArray, require_finite, vector
+from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, check
 from dovetail.core.deadline import deadline
 from dovetail.core.errors import (
@@ -43,7 +42,7 @@ from dovetail.report.log.heading import ending, heading
 from dovetail.report.log.table import number
 from dovetail.run.bound import NO_BOUND
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.checkpoint import Checkpoint, CheckpointWriter, read_checkpoint
+from dovetail.run.checkpoint import Checkpoint, CheckpointWriter
 from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.failures import Failures, counted, expendable, in_words, note, reaches_the_user
@@ -61,6 +60,7 @@ from dovetail.solving.hints import OpenInput, open_inputs, warning
 from dovetail.solving.host import HostRelaxation, analyse_host
 from dovetail.solving.options import SolveOptions, open_log_file, opened, require_blocks_for
 from dovetail.solving.packing import pack
+from dovetail.solving.starts import completed, read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
@@ -117,6 +117,8 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
         if point is not None:
             with expendable(f"check of the {source} point"):
                 context.incumbent.offer(point, source)
+        if source == "start" and point is not None:
+            _say_whether_it_is_a_solution(context)
     if host.ray and context.incumbent.x is not None:
         return MethodOutcome(StopReason.PROVED, 0)
     if context.over or not context.problem.blocks:
@@ -129,6 +131,16 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
         if isinstance(outcome, MethodOutcome):
             part.note, part.stop_reason = outcome.message, outcome.stop_reason
     return outcome
+
+
+def _say_whether_it_is_a_solution(context: SolveContext) -> None:
+    """Log the objective of the start, or what it violates."""
+    incumbent = context.incumbent
+    if incumbent.x is not None:
+        context.monitor.fact("start", f"a solution with objective {number(incumbent.objective)}")
+    elif incumbent.nearest is not None:
+        missed = incumbent.nearest.missed
+        context.monitor.fact("start", f"no solution, it violates {missed}; searches begin near it")
 
 
 TOLERATED_SECONDS = 1.0
@@ -207,6 +219,7 @@ class Job:
         """Analyse the problem without predictors; prepare guarded predictors and the incumbent."""
         start, problem = read_start(snapshot, options.start), snapshot.problem
         _open_log(monitor, problem, options)
+        start = completed(start, problem, budget, monitor, seed=options.seed, threads=options.threads)
         stopwatch, engine, ended = Stopwatch(), HighsEngine(), None
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
@@ -449,53 +462,6 @@ def _answer(problem: Problem, seconds: float) -> tuple[bool, FloatArray | None]:
     with Interrupts() as interrupts:
         result = solve_model(problem, replace(options, inner=True), interrupts)
     return result.status is Status.INFEASIBLE, result.x
-
-
-def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
-    """`start=` over the columns of the snapshot: a value for each, or an earlier result with its
-    multipliers."""
-    if start is None:
-        return Start()
-    program = snapshot.problem.stated
-    if isinstance(start, Checkpoint):
-        return _continued(start, snapshot.problem)
-    if isinstance(start, (str, os.PathLike)):
-        try:
-            start = read_checkpoint(start).x
-        except OptionError as reason:
-            raise OptionError(f"start: {reason}") from None
-        if start is None:
-            return Start()
-    if isinstance(start, Result):
-        x = start.x
-        if x is not None and start.origin is not None and snapshot.origin is not None:
-            x = snapshot.carry(x, start.origin)
-        if x is not None and np.shape(x) != (program.n_columns,):
-            raise OptionError(
-                f"start has the shape {np.shape(x)}, the problem has {program.n_columns} variables: "
-                "it is the result of another problem."
-            )
-        return Start(x, start.multipliers)
-    if isinstance(start, dict):
-        raise OptionError("start is a dictionary; give a value for every variable, in order, or a Result.")
-    x = vector("start", snapshot.completed(start), program.n_columns, OptionError)
-    require_finite("start", x, program.column_name, OptionError)
-    return Start(x)
-
-
-def _continued(known: Checkpoint, problem: Problem) -> Start:
-    """The start from a checkpoint of the same problem; its bound counts only if the same version wrote it and
-    the fingerprint covers all predictors."""
-    rows = () if known.prices is None else (known.prices.size,)
-    if known.problem != fingerprint(problem) or rows not in ((), (problem.stated.n_rows,)):
-        by = "" if known.version == __version__ else f", written by dovetail {known.version}"
-        raise OptionError(
-            f"the checkpoint is of another problem{by}: its model, its data or its predictors differ. Solve "
-            "with start=, the path of the checkpoint, to begin from its solution without its bound."
-        )
-    trusted = known.version == __version__ and covers_all(problem)
-    bound = known.proof if trusted else NO_BOUND
-    return Start(known.x, known.multipliers, known.source or "start", bound)
 
 
 def _take_over(known: Checkpoint, start: Start, incumbent: Incumbent, monitor: Monitor) -> None:

@@ -56,7 +56,9 @@ def solve(
         absolute_gap: The same in units of the objective.
         target: The solve ends with the first solution that has this objective or a better one.
         seed: Of random numbers.
-        start: A value for every variable, or an earlier `Result`, whose multipliers are then used too.
+        start: Where the search begins: names of variables with values, a frame, a value for every variable,
+            an earlier `Result` (its multipliers are used too) or its file, or `model` for the values that the
+            model holds. What is not given is completed (docs/long_solves.md).
         n_jobs: Number of processes, at most one per core (docs/cluster.md).
         device: "cuda" computes gradients of networks on a GPU. Solutions are checked on the predictor's own
         device. cluster: Distributes equal blocks over `n_jobs` workers of Ray: "local" starts Ray and ends

@@ -241,7 +241,7 @@ class Left:
         return f"line {self.line}: {self.what} -> {self.instead}"
 
 
-START = "not translated: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
+START = "not translated: dovetail.solve(..., start=model) begins from the values that the model holds"
 
 REFUSED = "unchanged; a model with predictors refuses it when the program runs"
 
