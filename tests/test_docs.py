@@ -16,9 +16,7 @@ ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *GUIDES]
 """The pages of the gallery are made by running programs: tests/test_gallery.py looks at them."""
-LONG = {
-    "predictors.md", "quadratic.md", "scale.md", "trees.md",
-}  # fmt: skip
+LONG = {"predictors.md", "quadratic.md", "scale.md", "trees.md"}
 """Pages whose programs take seconds; those of the README, the tour and the guides are run every time."""
 NAMES = [name for name in dt.__all__ if name != "__version__"]
 
