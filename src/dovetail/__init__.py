@@ -42,6 +42,7 @@ _PUBLIC = {
     "ModelError": "dovetail.core.errors",
     "Multipliers": "dovetail.run.result",
     "OptionError": "dovetail.core.errors",
+    "ParetoFront": "dovetail.sweeping.pareto",
     "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
@@ -63,6 +64,7 @@ _PUBLIC = {
     "check": "dovetail.modelling.snapshot",
     "compare": "dovetail.report.page.compare_page",
     "load_predictor": "dovetail.predictors.files",
+    "pareto": "dovetail.sweeping.pareto",
     "read": "dovetail.models.files",
     "read_certificate": "dovetail.certificates.certificate",
     "register_engine": "dovetail.mip",
@@ -151,6 +153,8 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.sharding.solve_shards import solve_shards as solve_shards
     from dovetail.solving.resume import resume as resume
     from dovetail.solving.solve import solve as solve
+    from dovetail.sweeping.pareto import ParetoFront as ParetoFront
+    from dovetail.sweeping.pareto import pareto as pareto
     from dovetail.sweeping.sweep import sweep as sweep
     from dovetail.sweeping.sweep_result import SweepResult as SweepResult
     from dovetail_study.big_m.method import BigM as BigM

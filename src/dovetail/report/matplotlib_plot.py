@@ -77,3 +77,20 @@ def _draw_residuals(axis: Any, rows: list[Any]) -> None:
     axis.set_xlabel("iteration")
     axis.set_ylabel("residual, rho")
     axis.legend(fontsize="small")
+
+
+def front_figure(labels: list[str], values: Any, proved: Any, width: float) -> Any:
+    """Points of a front over two objectives; a third is their colour, proved points are filled."""
+    figure = _figure_class()(figsize=(width, 0.75 * width), layout="constrained")
+    axis = figure.subplots()
+    axis.set_xlabel(labels[0], parse_math=False)
+    axis.set_ylabel(labels[1], parse_math=False)
+    if len(labels) == 2:
+        axis.plot(values[:, 0], values[:, 1], color="0.6", linewidth=1)
+        for some, face in ((proved, "C0"), (~proved, "white")):
+            axis.plot(*values[some].T, "o", color="C0", markerfacecolor=face)
+    else:
+        axis.scatter(values[~proved, 0], values[~proved, 1], s=90, facecolors="none", edgecolors="0.5")
+        drawn = axis.scatter(values[:, 0], values[:, 1], c=values[:, 2])
+        figure.colorbar(drawn, ax=axis).set_label(labels[2], parse_math=False)
+    return figure

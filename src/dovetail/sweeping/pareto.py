@@ -1,0 +1,297 @@
+"""`dovetail.pareto`: solutions of which none is better in all of two or three objectives.
+
+    min  c_1'x + a little of the others    s.t.  the model,  c_i'x <= e_i  for i = 2, 3
+
+for limits e_i on a grid between the best value of each objective and its worst value among the best solutions
+of the others (the epsilon-constraint method; Mavrotas, 2009). It also finds solutions between the corners of
+the front, which weighted sums miss.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TextIO
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.errors import DovetailError, OptionError
+from dovetail.core.options import require_count
+from dovetail.core.problem import Problem
+from dovetail.core.words import did_you_mean, grid, listed
+from dovetail.modelling.snapshot import take_snapshot
+from dovetail.report.matplotlib_plot import front_figure
+from dovetail.run.budget import Budget
+from dovetail.run.environment import Interrupts, cores
+from dovetail.run.monitor import Monitor
+from dovetail.run.result import Result
+from dovetail.run.trace import frame
+from dovetail.solving.options import log_stream
+from dovetail.sweeping.sweep import solved, solved_cases
+from dovetail.sweeping.sweep_result import Case, SweepRow
+
+LITTLE = 1e-3
+"""Weight of the other objectives, relative to the ranges: of two solutions with the same first objective the
+one that is better in the others is found."""
+SAME = 1e-6
+"""Relative to the range of an objective: values that count as equal, and room of limits for rounding."""
+OWN = "objective"
+"""The model's own objective, unless a variable has this name."""
+USAGE = 'give two or three, for example {"cost": "min", "yield": "max"}'
+
+
+def pareto(
+    model: Any,
+    objectives: Mapping[str, Any],
+    points: int = 9,
+    *,
+    n_jobs: int = 1,
+    log: bool | TextIO = True,
+    **options: Any,
+) -> ParetoFront:
+    """Solutions of which none is better in all objectives than another (docs/several.md).
+
+    `objectives` has two or three names: of a variable with "min" or "max", of any name with a pair such as
+    ``("min", {"x": 2.0, "y": 1.0})``, or "objective" for the model's own with its sense or None. `points` is
+    the number of limits of the second objective; with three objectives, about that of all pairs of limits.
+    `options` are those of `dovetail.solve` for each point. The model stays as it is. Ctrl-C returns the
+    points so far.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip([1.0, 0.0], [[1.0, 1.0]], [1.0], [9.0], upper=1.0, names=["cost", "risk"])
+    >>> front = dt.pareto(dt.Problem(mip), {"cost": "min", "risk": "min"}, points=3, log=False)
+    >>> front.values.round(3).tolist()
+    [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]
+    """
+    snapshot = take_snapshot(model)
+    goals = _Goals.of(snapshot.problem, objectives)
+    require_count("points", points, at_least=2)
+    require_count("n_jobs", n_jobs, at_least=1)
+    monitor = Monitor(Budget(math.inf), log_stream(log))
+    search = _Search(snapshot.problem, goals, min(int(n_jobs), cores()), options, monitor)
+    try:
+        with Interrupts(at_once=True):
+            search.run(int(points))
+    except KeyboardInterrupt:
+        monitor.say("  interrupted: the points so far are returned")
+    results = [
+        replace(row.result, origin=snapshot.origin)
+        for row in search.rows
+        if row.status and row.objective is not None
+    ]
+    return ParetoFront.of(goals, results)
+
+
+@dataclass(frozen=True, eq=False)
+class _Goals:
+    """The objectives, in minimisation form."""
+
+    names: tuple[str, ...]
+    senses: tuple[str, ...]
+    cost: FloatArray
+    """(objectives, columns)"""
+    offset: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, given: Any) -> _Goals:
+        """The goals, or an error that names the one that is not understood."""
+        if not isinstance(given, Mapping) or len(given) not in (2, 3):
+            raise OptionError(f"objectives is {given!r}; {USAGE}.")
+        mip = problem.mip
+        column = {mip.column_name(j): j for j in range(mip.n_columns)}
+        cost, offset, senses = np.zeros((len(given), mip.n_columns)), np.zeros(len(given)), []
+        for k, (name, said) in enumerate(given.items()):
+            sense, terms = said if isinstance(said, (tuple, list)) and len(said) == 2 else (said, None)
+            own = terms is None and name == OWN and name not in column
+            sense = mip.sense if own and sense is None else sense
+            if sense not in ("min", "max"):
+                raise OptionError(f"objectives: the sense of {name!r} is {sense!r}; give 'min' or 'max'.")
+            if own:
+                cost[k], offset[k] = mip.cost, mip.offset
+            for variable, weight in ({} if own else {name: 1.0} if terms is None else dict(terms)).items():
+                if variable not in column:
+                    known = did_you_mean(variable, column)
+                    raise OptionError(
+                        f"objectives: there is no variable called {variable!r}{known}; {USAGE}, "
+                        "or ('min', {'x': 2.0}) for a sum."
+                    )
+                cost[k, column[variable]] = float(weight)
+            sign = 1.0 if sense == "min" else -1.0
+            cost[k], offset[k] = sign * cost[k], sign * offset[k]
+            senses.append(str(sense))
+        return cls(tuple(given), tuple(senses), cost, offset)
+
+    @property
+    def signs(self) -> FloatArray:
+        """(objectives,) 1 for min, -1 for max."""
+        return np.array([1.0 if sense == "min" else -1.0 for sense in self.senses])
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """(objectives,) the values of a point, to be minimised."""
+        return np.asarray(self.cost @ x[: self.cost.shape[1]] + self.offset)
+
+
+def one_point(
+    problem: Problem, cost: FloatArray, offset: FloatArray, options: dict[str, Any], known: list[Any],
+    weights: list[float], limits: list[float | None], **_: Any,
+) -> tuple[Problem, dict[str, Any]]:  # fmt: skip
+    """The problem of one case: a weighted objective and limits on the others. Other processes import this."""
+    mip = problem.mip
+    at = [k for k, limit in enumerate(limits) if limit is not None]
+    rows = sp.csr_array(cost[at])
+    upper = np.array([limits[k] for k in at], dtype=np.float64) - offset[at]
+    w = np.array(weights)
+    host = replace(mip, cost=w @ cost, offset=float(w @ offset), sense="min", row_names=None)
+    if at:
+        host = host.with_rows(rows, np.full(len(at), -np.inf), upper)
+    fits = [x for x in known if np.all(rows @ x <= upper + 1e-9)]
+    start = min(fits, key=lambda x: float(w @ (cost @ x)), default=None)
+    return problem.derived(host, problem.blocks), {**options, "start": start}
+
+
+class _Search:
+    """The cases, in two rounds: each objective alone, then the grid of limits."""
+
+    def __init__(
+        self, problem: Problem, goals: _Goals, jobs: int, options: dict[str, Any], monitor: Monitor
+    ) -> None:
+        self._problem, self._goals, self._jobs = problem, goals, jobs
+        self._options, self._monitor = options, monitor
+        self._known: list[FloatArray] = []
+        self.rows: list[SweepRow] = []
+
+    def run(self, points: int) -> None:
+        """Solve all cases."""
+        count = len(self._goals.names)
+        alone = np.eye(count) + LITTLE * (1.0 - np.eye(count)) * self._sizes()
+        self._solve([self._case(k, alone[k].tolist(), [None] * count) for k in range(count)])
+        found = np.array([self._goals.values(x) for x in self._known])
+        if len(found) < count:
+            return
+        best, worst = found.min(axis=0), found.max(axis=0)
+        span = np.maximum(worst - best, 1e-12)
+        weights = np.r_[1.0, LITTLE * span[0] / span[1:]].tolist()
+        steps = points if count == 2 else max(2, math.ceil(math.sqrt(points)))
+        ticks = [np.linspace(worst[k], best[k], steps) + SAME * span[k] for k in range(1, count)]
+        cases = [
+            self._case(count + k, weights, [None, *map(float, limits)])
+            for k, limits in enumerate(itertools.product(*ticks))
+        ]
+        self._solve(cases)
+
+    def _sizes(self) -> FloatArray:
+        """How the costs of the objectives compare, before their ranges are known."""
+        size = np.abs(self._goals.cost).max(axis=1)
+        return np.asarray(np.minimum(1.0, size[:, None] / np.maximum(size[None, :], 1e-12)))
+
+    def _case(self, number: int, weights: list[float], limits: list[float | None]) -> Case:
+        return {"number": number, "weights": weights, "limits": limits}
+
+    def _solve(self, cases: list[Case]) -> None:
+        goals = self._goals
+        build = partial(one_point, self._problem, goals.cost, goals.offset, self._options, self._known)
+        coming: Generator[SweepRow, None, None] = (
+            solved_cases("pareto", build, cases, self._jobs, keep=True)
+            if self._jobs > 1
+            else (solved("pareto", build, case, keep=True) for case in cases)
+        )
+        with closing(coming) as rows:
+            for row in rows:
+                if row.error:
+                    raise DovetailError(f"a point of the front failed: {row.error}")
+                self.rows.append(row)
+                words = f"{row.status}"
+                if row.objective is not None:
+                    x = row.result.x
+                    assert x is not None
+                    self._known.append(x)
+                    values = goals.signs * goals.values(x)
+                    words = ", ".join(f"{n} {v:.6g}" for n, v in zip(goals.names, values, strict=True))
+                    words += f", {row.status}, {row.seconds or 0.0:.1f} s"
+                self._monitor.say(f"  {len(self.rows)}: {words}")
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoFront(Sequence[Result]):
+    """The solutions of a front, ordered by the first objective; reads like a list of results.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip([1.0, 0.0], [[1.0, 1.0]], [1.0], [9.0], upper=1.0, names=["cost", "risk"])
+    >>> front = dt.pareto(dt.Problem(mip), {"cost": "min", "risk": "min"}, points=2, log=False)
+    >>> len(front), front[0].x.round(3).tolist(), front.proved.tolist()
+    (2, [0.0, 1.0], [True, True])
+    """
+
+    names: tuple[str, ...]
+    senses: tuple[str, ...]
+    values: FloatArray
+    """(points, objectives) in your signs."""
+    results: tuple[Result, ...]
+    """The result of each; `objective` is that of its own solve: the first, and a little of the others."""
+
+    @classmethod
+    def of(cls, goals: _Goals, results: list[Result]) -> ParetoFront:
+        """The results that no other one dominates, each once."""
+        points = np.array([goals.values(r.x) for r in results if r.x is not None])
+        points = points.reshape(-1, len(goals.names))
+        span = np.ptp(points, axis=0) if len(points) else np.zeros(len(goals.names))
+        order = np.lexsort(points.T[::-1])
+        kept: list[int] = []
+        for i in order:
+            better = [k for k in kept if np.all(points[k] <= points[i] + 2.0 * SAME * np.maximum(span, 1e-9))]
+            if not better:
+                kept.append(int(i))
+        kept = [i for i in kept if not any(_dominates(points[k], points[i]) for k in kept if k != i)]
+        values = goals.signs * points[kept]
+        return cls(goals.names, goals.senses, values + 0.0, tuple(results[i] for i in kept))
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.results[k]
+
+    @cached_property
+    def proved(self) -> BoolArray:
+        """(points,) whether each solve ended with a proof."""
+        return np.array([result.status.value == "optimal" for result in self.results], dtype=bool)
+
+    def to_frame(self) -> Any:
+        """The objectives and whether each point is proved, as a pandas DataFrame."""
+        columns = {name: self.values[:, k] for k, name in enumerate(self.names)}
+        return frame("ParetoFront.to_frame", {**columns, "proved": self.proved})
+
+    def plot(self, *, width: float = 6.0) -> Any:
+        """The front as a matplotlib figure: proved points are filled; a third objective is the colour."""
+        labels = [f"{name} ({sense})" for name, sense in zip(self.names, self.senses, strict=True)]
+        return front_figure(labels, self.values, self.proved, width)
+
+    def _lines(self) -> list[list[str]]:
+        return [
+            [*(f"{value:.6g}" for value in line), "proved" if proved else "found"]
+            for line, proved in zip(self.values.tolist(), self.proved, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        lines = [[*self.names, ""], *self._lines()]
+        wide = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        text = [
+            "  ".join(f"{cell:>{w}}" for cell, w in zip(line, wide, strict=True)).rstrip() for line in lines
+        ]
+        return "\n".join(text)
+
+    def _repr_html_(self) -> str:
+        return grid(f"Front of {listed(list(self.names))}", [*self.names, ""], self._lines())
+
+
+def _dominates(a: FloatArray, b: FloatArray) -> bool:
+    return bool(np.all(a <= b) and np.any(a < b))
