@@ -273,6 +273,7 @@ def of_solve() -> Iterator[Case]:
         "solve.device", ["gpu0", "cuda:99", "", [], 1.5, object(), "tpu"], lambda v: solve(device=v)
     )
     yield from each("solve.callback", [3, "x", [], object()], lambda v: solve(callback=v))
+    yield from each("solve.progress", [3, "x", [], object()], lambda v: solve(progress=v))
     yield from each("solve.log", ["x", 3, b"", None, [], object()], lambda v: solve(log=v))
     yield from each("solve.target", ["x", nan, inf, True, [1.0], 1j], lambda v: solve(target=v))
     files = ["", 3, b"", [], object(), "/dev/null/solve.log", "/", "a\0b"]

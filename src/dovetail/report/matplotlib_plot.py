@@ -16,8 +16,12 @@ PARTS = 10
 
 def course_figure(result: Any, width: float) -> Any:
     """Incumbent and bound over time; below them the residuals, if there are any."""
+    return figure_of(Course.of(result), iterations(result.trace), width)
+
+
+def figure_of(course: Course, rows: list[Any], width: float) -> Any:
+    """The same for a course, and for iterations with residuals."""
     Figure = _figure_class()
-    course, rows = Course.of(result), iterations(result.trace)
     panels = 2 if len(rows) > 1 else 1
     figure = Figure(figsize=(width, width * (0.5 if panels == 1 else 0.8)), layout="constrained")
     axes = figure.subplots(panels, 1, squeeze=False, height_ratios=[2, 1][:panels])[:, 0]

@@ -55,6 +55,8 @@ class SavedOptions:
     seed: int
     n_jobs: int
     device: str | None
+    solutions: int
+    distance: float
 
 
 @dataclass(frozen=True)

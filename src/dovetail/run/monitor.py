@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from threading import RLock
+from dataclasses import dataclass, field, replace
+from threading import Lock, RLock
 from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.words import several
+from dovetail.report.gains import relative_gap
 from dovetail.report.log.journal import Journal, opened
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, LogColumn, State, fact, number
@@ -35,6 +37,10 @@ number."""
 
 SECONDS = 0.25
 """Seconds between two ticks of the live line."""
+NO_ROW = Row(0, math.nan, math.nan, "", 0.0, math.nan, math.nan, 0.0, 0.0, 0.0, 0.0, exact=True)
+"""Before the first iteration."""
+PROGRESS_TICKS = 4
+"""Number of ticks between two calls of `progress`: one second."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,30 @@ class Event:
     """
 
     row: Row
+    """The last iteration; number 0 stands for none."""
     x: FloatArray | None
     """A copy of the best verified solution so far."""
     objective: float
     """The objective of that solution; NaN without one."""
     bound: float | None
     _budget: Budget
+    seconds: float = 0.0
+    """Seconds since the solve began."""
+    part: str = ""
+    """The part at work."""
+    trace: Trace = field(default_factory=Trace, repr=False)
+    """The course so far."""
+
+    @property
+    def time_limit(self) -> float:
+        """In seconds; infinite without a limit."""
+        return self._budget.limit
+
+    @property
+    def gap(self) -> float | None:
+        """As `Result.gap`; None without a solution or a bound."""
+        known = not math.isnan(self.objective) and self.bound is not None
+        return relative_gap(self.objective, self.bound) if known and self.bound is not None else None
 
     def stop(self) -> None:
         """End the solve after this iteration and return the best solution so far."""
@@ -73,15 +97,17 @@ class Monitor:
     def __init__(
         self,
         budget: Budget,
-        log: TextIO | None = None,
+        log: TextIO | logging.Logger | None = None,
         callback: Callback | None = None,
         *,
         log_file: TextIO | None = None,
         inner: bool = False,
+        progress: Callback | None = None,
     ) -> None:
         """`inner`: nothing is logged."""
         self.trace = Trace()
-        self._budget, self._callback = budget, callback
+        self._budget, self._callback, self._progress = budget, callback, progress
+        self._ticks, self._reporting = 0, Lock()
         self._journal = Journal([]) if inner else opened(log, log_file)
         self._ticker: Ticker | None = None
         self._incumbent: Incumbent | None = None
@@ -98,7 +124,7 @@ class Monitor:
         """The exception of the callback, if any: the search ends, and `solve` raises it again."""
 
     def __enter__(self) -> Monitor:
-        if not self._journal.silent:
+        if not self._journal.silent or self._progress is not None:
             self._ticker = Ticker(self._tick)
             self._ticker.start()
         return self
@@ -218,13 +244,38 @@ class Monitor:
         if self._callback is not None:
             copy = None if x is None else x.copy()
             try:
-                self._callback(Event(row, copy, row.incumbent, self.bound, self._budget))
+                self._callback(self._event(row, copy, row.incumbent))
             except Exception as failure:
                 self.failure = failure
                 self._budget.stop(StopReason.CALLBACK)
 
+    def _event(self, row: Row, x: FloatArray | None, objective: float) -> Event:
+        return Event(
+            row, x, objective, self.bound, self._budget, self.elapsed, self.part_name, self.trace
+        )  # fmt: skip
+
+    def _report(self) -> None:
+        """Call `progress`; if it fails, it is not called again."""
+        with self._reporting:  # the last call comes from another thread
+            incumbent, progress = self._incumbent, self._progress
+            if progress is not None and incumbent is not None:
+                self._tell(progress, incumbent)
+
+    def _tell(self, progress: Callback, incumbent: Incumbent) -> None:
+        x = incumbent.x
+        if x is not None:
+            x = x.view()
+            x.flags.writeable = False
+        try:
+            row = self.trace[-1] if len(self.trace) else NO_ROW
+            progress(self._event(row, x, incumbent.objective))
+        except Exception as failure:  # a display that fails must not end the solve
+            self._progress = None
+            self.say(f"progress: {type(failure).__name__}: {failure}; it is not called again", "warning")
+
     def close(self) -> None:
         """Print what is pending, and explain the star if there was one."""
+        self._report()
         self._catch_up()
         inexact = sum(not row.exact for row in self.trace)
         if inexact and any(row.residuals for row in self.trace):
@@ -323,6 +374,9 @@ class Monitor:
                 "at once",
                 "warning",
             )
+        self._ticks += 1
+        if self._ticks % PROGRESS_TICKS == 0:
+            self._report()
         with self._lock:
             if not self._parts:
                 return

@@ -167,7 +167,14 @@ def solve_model(
         interrupts.stop(budget)
         file = open_log_file(options.log_file)
         with (
-            Monitor(budget, options.log, options.callback, log_file=file, inner=options.inner) as monitor,
+            Monitor(
+                budget,
+                options.log,
+                options.callback,
+                log_file=file,
+                inner=options.inner,
+                progress=options.progress,
+            ) as monitor,
             threads(options.threads),
             gradients(),
             highs_threads.given_back(),

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -77,7 +78,7 @@ class SolveOptions:
     device: str | None
     cluster: object
     callback: Callback | None
-    log: TextIO | None
+    log: TextIO | logging.Logger | None
     """The stream of the log; None for no log."""
     target: float | None = None
     log_file: Path | None = None
@@ -87,6 +88,7 @@ class SolveOptions:
     checkpoint: CheckpointFile | None = None
     name: str = ""
     """The name that a method was chosen by; "" for an object."""
+    progress: Callback | None = None
     inner: bool = False
     """Whether the solve is a part of another one, which no logger hears of."""
     solutions: int = 1
@@ -110,13 +112,14 @@ class SolveOptions:
         device: str | None,
         cluster: object,
         callback: Callback | None,
-        log: bool | TextIO,
+        log: bool | TextIO | logging.Logger,
         target: float | None = None,
         log_file: str | os.PathLike[str] | None = None,
         load: bool = True,
         checkpoint: object = None,
         solutions: int = 1,
         distance: float = 0.1,
+        progress: object = None,
     ) -> SolveOptions:
         """The checked options, or an error that names the invalid one. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -142,6 +145,7 @@ class SolveOptions:
             METHODS[method].text if isinstance(method, str) else "", bool(load),
             CheckpointFile.checked(checkpoint), method if isinstance(method, str) else "",
             solutions=int(solutions), distance=float(distance),
+            progress=_progress_of(progress),
         )  # fmt: skip
 
     @property
@@ -160,7 +164,7 @@ class SolveOptions:
         before = 0.0 if self.resumed is None else self.resumed.seconds
         return SavedOptions(
             before + self.time_limit, self.gap.relative, self.gap.absolute, self.target, self.seed,
-            self.n_jobs, self.device,
+            self.n_jobs, self.device, self.solutions, self.distance,
         )  # fmt: skip
 
     @property
@@ -256,10 +260,27 @@ def open_log_file(path: Path | None) -> TextIO | None:
         raise OptionError(f"log_file {str(path)!r} is no path ({reason}).") from None
 
 
-def log_stream(log: bool | TextIO) -> TextIO | None:
-    """The stream of `log=`; None for no log."""
+def _progress_of(progress: Any) -> Callback | None:
+    """The function of `progress=`; True is a live chart in a notebook, and nothing elsewhere."""
+    if progress is True:
+        from dovetail.report.live_chart import live_chart
+
+        return live_chart()
+    if progress is None or progress is False:
+        return None
+    if not callable(progress):
+        raise OptionError(f"progress is {progress!r}; give True, or a function of one Event.")
+    return progress  # type: ignore[no-any-return]
+
+
+def log_stream(log: bool | TextIO | logging.Logger) -> TextIO | logging.Logger | None:
+    """The stream or logger of `log=`; None for no log."""
+    if isinstance(log, logging.Logger):
+        return log
     if isinstance(log, (bool, np.bool_)):
         return sys.stdout if log else None
     if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):
-        raise OptionError(f"log is {log!r}; give True, False, or a text file that is open for writing.")
+        raise OptionError(
+            f"log is {log!r}; give True, False, a logging.Logger, or a text file that is open for writing."
+        )
     return log

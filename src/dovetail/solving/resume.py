@@ -21,6 +21,10 @@ OPTIONS = [
 ]
 """The options of a solve that a resumed one may change."""
 
+SPENT = 0.01
+"""A time limit of which only this fraction is left is over: a search ends before its limit, to leave time for
+the last check."""
+
 
 def resume(
     path: str | os.PathLike[str],
@@ -73,17 +77,18 @@ def resume(
     before = known.options
     given: dict[str, Any] = {
         "gap": before.gap, "absolute_gap": before.absolute_gap, "target": before.target, "seed": before.seed,
-        "n_jobs": before.n_jobs, "device": before.device, "checkpoint": file,
+        "n_jobs": before.n_jobs, "device": before.device, "solutions": before.solutions,
+        "distance": before.distance, "checkpoint": file,
     }  # fmt: skip
     limit = _seconds_left(known) if time_limit is None else time_limit_of(time_limit)
     return solve(model, method, time_limit=limit, start=known, **{**given, **options})
 
 
 def _seconds_left(known: Checkpoint) -> float:
-    left = known.options.time_limit - known.seconds
-    if left <= 0.0:
+    limit = known.options.time_limit
+    if math.isfinite(limit) and limit - known.seconds <= SPENT * limit:
         raise OptionError(
-            f"the time limit of {known.options.time_limit:g} s is over after {known.seconds:.0f} s; give "
-            "time_limit=, the seconds from now on."
+            f"the time limit of {limit:g} s is over after {known.seconds:.0f} s; give time_limit=, seconds "
+            "from now on."
         )
-    return left if math.isfinite(left) else math.inf
+    return limit - known.seconds

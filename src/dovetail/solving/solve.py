@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from dovetail.core.words import with_suggestions
 from dovetail.run.environment import Interrupts
 
-if TYPE_CHECKING:  # this file must not load numpy or torch: until the handlers are set, Ctrl-C is not handled
+if TYPE_CHECKING:
+    from logging import Logger
+
+    # this file must not load numpy or torch: until the handlers are set, Ctrl-C is not handled
     from dovetail.run.context import Method
     from dovetail.run.monitor import Callback
     from dovetail.run.result import Result
@@ -30,7 +33,8 @@ def solve(
     device: str | None = None,
     cluster: Any = None,
     callback: Callback | None = None,
-    log: bool | TextIO = True,
+    progress: Callback | bool | None = None,
+    log: bool | TextIO | Logger = True,
     log_file: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     load: bool = True,
@@ -65,7 +69,10 @@ def solve(
         it, "auto"
             or "host:6379" uses a running Ray, the module `ray` the one of this process (docs/cluster.md).
         callback: Called with an `Event` after each iteration.
-        log: True prints the log, False prints nothing, a stream receives the log (docs/log.md).
+        progress: Called with an `Event` about once a second, from another thread, and at the end; True draws
+            a live chart in a notebook (docs/log.md).
+        log: True prints the log, False prints nothing, a stream or a `logging.Logger` receives the log
+            (docs/log.md).
         log_file: A file to which the log is appended.
         checkpoint: A file to which the state of the solve is written every minute and at the end;
             `dovetail.resume` continues from it (docs/long_solves.md).
@@ -90,9 +97,9 @@ def solve(
 
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
-                start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
-                log_file=log_file, checkpoint=checkpoint, load=load, solutions=solutions,
-                distance=distance)  # fmt: skip
+                start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback,
+                progress=progress, log=log, log_file=log_file, checkpoint=checkpoint, load=load,
+                solutions=solutions, distance=distance)  # fmt: skip
             options = replace(options, again=solve)
             if options.solutions > 1:
                 from dovetail.solving.several import solve_several

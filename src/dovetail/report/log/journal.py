@@ -32,16 +32,18 @@ TURNS = "-\\|/"
 """The moving sign of the live line."""
 
 
-def opened(log: TextIO | None, file: TextIO | None = None) -> Journal:
-    """The journal that writes to a stream and to a file, if given, and to the logger if it is enabled: at
-    level INFO, or at DEBUG if the lines are printed anyway, so that they do not appear twice."""
+def opened(log: TextIO | logging.Logger | None, file: TextIO | None = None) -> Journal:
+    """The journal that writes to a stream or logger and to a file, if given, and to dovetail's logger if it
+    is enabled: at level INFO, or at DEBUG if the lines are shown anyway, so that they do not appear twice."""
     outlets: list[Outlet] = []
-    if log is not None:
+    if isinstance(log, logging.Logger):
+        outlets.append(LoggerOutlet(log, logging.INFO))
+    elif log is not None:
         outlets.append(_shown_on(log))
     if file is not None:
         outlets.append(PlainOutlet(file, owned=True))
     level = logging.INFO if log is None else logging.DEBUG
-    if LOGGER.isEnabledFor(level):
+    if log is not LOGGER and LOGGER.isEnabledFor(level):
         outlets.append(LoggerOutlet(LOGGER, level))
     return Journal(outlets)
 
