@@ -532,11 +532,12 @@ def of_json() -> Iterator[Case]:
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
         "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
         "work": (None,), "bound_error": (None,), "conflict": (None,),
+        "constraints": (None,),
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
         "incumbents", "bounds", "turns", "facts", "settings", "allowed_gap", "work", "bound_error",
-        "conflict",
+        "conflict", "constraints", "alternatives",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:
