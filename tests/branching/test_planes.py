@@ -8,18 +8,12 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.bounds.planes.domain import Boxes
-from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.branching import planes
-from dovetail.branching.host import host_rows
-from dovetail.branching.model import Model
-from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.plane_boxes import split
 from dovetail.branching.planes import PlaneRows, first_box
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
 from dovetail.methods.branching_model import model
-from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.run.bound import BoundFaultError
 from dovetail_study.problems.function import formulate
 from tests.conftest import FULL, sample
@@ -156,14 +150,10 @@ def test_a_float32_network_gets_a_bound_that_allows_for_its_rounding():
     assert incumbent.bound >= incumbent.objective - 1e-3
 
 
-def test_both_stages_say_what_holds_at_every_point():
-    """First of what costs, then of the others."""
+def test_planes_hold_at_every_point():
     instance = two_networks(seed=2)
     rows = rows_of(instance.problem)
-    (first,), (second,) = rows.stages
-    assert set(first.column.tolist()) == {int(instance.outputs[0])}
-    relaxed = rows.with_networks(rows.bare(rows.lower[None], rows.upper[None]), [first])
-    relaxed = rows.with_networks(relaxed, [second])
+    relaxed = rows.with_networks(rows.bare(rows.lower[None], rows.upper[None]))
     x = np.random.default_rng(0).uniform(-4.0, 4.0, (300, 3))
     z = torch.zeros(300, rows.columns, dtype=torch.float64)
     z[:, :3] = torch.as_tensor(x)
@@ -175,33 +165,9 @@ def test_both_stages_say_what_holds_at_every_point():
     assert bool((z @ own.T >= right - 1e-9).all())
 
 
-def test_smooth_networks_that_cost_wait_for_slopes_of_the_others():
-    """They are not asked alone where others have slopes: nobody would choose those."""
-    rectified, smooth = two_networks(seed=3), two_networks(seed=3, activation=torch.nn.Tanh)
-    pair = [smooth.networks[0], rectified.networks[1]]
-    assert len(rows_of(formulate(3, 4.0, pair, [], rectified.median).problem).stages) == 1
-
-
 def test_a_model_whose_rows_are_too_many_is_left_to_lps(monkeypatch):
     monkeypatch.setattr(planes, "MOST_CELLS", 10)
     assert rows_of(two_networks().problem) is None
-
-
-def test_the_largest_of_several_outputs_needs_no_bound():
-    """min z with z >= y for both outputs: what the networks reach is all that z needs."""
-    net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2)).double()
-    free = [np.inf] * 3
-    A = [[0.0, 0.0, -1.0, 0.0, 1.0], [0.0, 0.0, 0.0, -1.0, 1.0]]
-    mip = dt.Mip([0.0] * 4 + [1.0], A, 0.0, np.inf, [-1.0, -1.0, *np.negative(free)], [1.0, 1.0, *free])
-    problem = dt.Problem(mip)
-    problem.add_predictor(net, [0, 1], [2, 3])
-    assert rows_of(problem) is not None
-    side = np.linspace(-1.0, 1.0, 201)
-    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    _, incumbent = solved(problem)
-    least = float(problem.blocks[0].predictor.predict(X).max(axis=1).min())
-    assert incumbent.bound <= incumbent.objective <= least + 1e-9
-    assert incumbent.bound >= incumbent.objective - 1e-3
 
 
 def test_it_ends_in_time():
@@ -291,34 +257,3 @@ def test_a_column_that_is_a_point_is_not_chosen_again(score):
     lower, upper, scores = split(lower, upper, scores, integer)
     assert upper[:, 1].tolist() == [0.5, 0.5, 1.0, 1.0]
     assert scores[:, 1].tolist() == [0.5] * 4
-
-
-def bends(width, bias):
-    """What bends two ReLUs behind a linear step that is written as two."""
-    weights = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
-    steps = (
-        GraphStep(Affine((2.0 * np.eye(3),), np.zeros(3)), (0,), 3),
-        GraphStep(Affine((0.5 * weights,), np.array(bias)), (1,), 2),
-        GraphStep(Elementwise("relu"), (2,), 2),
-    )
-    graph = Graph(3, steps)
-    half = np.array(width) / 2.0
-    network = NetworkSamples(
-        NetworkPlanes(graph), np.array([[0, 1, 2]]), np.array([[3, 4]]), np.zeros((1, 2)), {}
-    )
-    host = host_rows(dt.Mip(np.zeros(5)), 0, [], np.arange(5))
-    made = Model(host, (network,), np.full(5, -np.inf), np.full(5, np.inf), 5)
-    one = planes._Network(network, made, "cpu")
-    low, high = (torch.as_tensor(sign * np.append(half, [9.0, 9.0]))[None] for sign in (-1.0, 1.0))
-    ranges = NetworkPlanes(graph).ranges(Boxes(low[:, :3], high[:, :3]))
-    return one.bends(ranges, high - low)[0].tolist()
-
-
-def test_an_input_counts_by_its_part_of_a_range():
-    first, second, third, *outputs = bends([2.0, 1.0, 0.0], [0.0, 0.0])
-    assert abs(second - 2.0 * first) < 1e-9 and third == 0.0 and outputs == [0.0, 0.0]
-
-
-def test_a_relu_whose_sign_is_known_does_not_count():
-    first, second, third, *_ = bends([1.0, 1.0, 1.0], [0.0, 5.0])
-    assert min(first, second) > 0.0 and abs(third) < 1e-12

@@ -47,9 +47,6 @@ inputs (with 1, function 2 took 3,632 boxes instead of 3,120, and four others as
 LEAF = 0.05
 """A box whose LP is this close to the truth, as a fraction of the allowed gap, is not divided (five problems
 took as many boxes with 1)."""
-NEAR = 100.0
-"""The same for boxes whose LP is worth solving to the end: five problems took as many boxes with 1 and with
-10,000."""
 FIRST_STEPS, LAST_STEPS = 6, 9
 """Steps of the interior-point method: most boxes are divided whatever the last digits of their bound."""
 CEILING = 1e-9
@@ -162,24 +159,22 @@ class PlaneBoxes:
         rows, target = self._rows, self._target
         relaxed = rows.bare(lower, upper)
         batch = _Batch(relaxed, bound, rows.open(relaxed.programs).any(1))
-        for networks in rows.stages:
-            batch = self._shrunk(replace(batch, relaxed=rows.with_networks(batch.relaxed, networks)))
-            if networks is rows.stages[0] and any(one.has_slopes for one in networks) and len(batch):
-                batch = self._shrunk(self._steeper(batch))
-            if not len(batch):
-                return []
+        batch = self._shrunk(replace(batch, relaxed=rows.with_networks(relaxed)))
+        if rows.has_slopes and len(batch):
+            batch = self._shrunk(self._steeper(batch))
+        if not len(batch):
+            return []
         proof, points = self._solved(batch.relaxed)
         bound = torch.maximum(batch.bound, proof.bound)
-        lower, upper = shrinking.by_reduced_costs(batch.relaxed.programs, proof, rows.integer, target)
-        relaxed = batch.relaxed.within(lower, upper)
-        kept = ~(bound >= target) & ~(lower > upper).any(1)  # NaN closes no box
+        relaxed, kept = batch.relaxed, ~(bound >= target)  # NaN closes no box
         score = rows.scores(relaxed, proof, points)
         leaf = kept & (rows.exact(relaxed, proof, points, LEAF * self._gap) | ~batch.was_open)
         if bool(leaf.any()):
             self.leaves = min(self.leaves, float(bound[leaf].min()))
             self.left += _point(points, bound, leaf)
         kept &= ~leaf
-        self._split(lower[kept], upper[kept], bound[kept], score[kept])
+        programs = relaxed.programs
+        self._split(programs.lower[kept], programs.upper[kept], bound[kept], score[kept])
         return _point(points, bound, kept)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
@@ -210,8 +205,7 @@ class PlaneBoxes:
         method = InteriorPoint(programs)
         method.run(FIRST_STEPS)
         proof = proved(programs, method.multipliers)
-        near = relaxed.error(proof, method.points) <= NEAR * self._gap
-        near |= (proof.bound < target) & (proof.bound + method.gap >= target)
+        near = (proof.bound < target) & (proof.bound + method.gap >= target)
         near |= ~self._rows.open(programs).any(1)
         chosen = torch.nonzero(near).ravel()
         if len(chosen):

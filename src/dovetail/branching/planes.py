@@ -12,7 +12,6 @@ the time, or a thousandth on a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,16 +19,13 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.batch_lps import LinearPrograms, Proved
-from dovetail.bounds.box import needed_ends
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
-from dovetail.bounds.planes.relaxation import rule_of
 from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
 from dovetail.branching.model import Model
 from dovetail.branching.networks import NetworkSamples
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.networks.graph import Affine, Elementwise, Graph
 from dovetail.structure.boxes import MOST_CELLS
 
 SLOPE_STEPS = 6
@@ -47,9 +43,6 @@ GAP_WEIGHT = 2.0
 """Weight of the slopes between the planes below and above an output, beside those of the plane itself:
 planes that differ in a direction come together when it is divided (function 2: 3,632 boxes, without
 4,656)."""
-BENDS = 2.0
-"""Weight of the bends of networks against slopes: slopes of planes that are far apart say little, but only
-they know prices (function: 3,400 boxes; slopes alone 7,300)."""
 UNPRICED = 0.01
 """Weight of an output without a price, relative to the largest one (ensemble 2 after 3 s by counts: 5.9 %,
 without 6.3)."""
@@ -86,7 +79,6 @@ class _Network:
             place: (_loaded(model.lower[columns], device), _loaded(model.upper[columns], device))
             for place, columns in one.inner.items()
         }
-        self._first = _first_steps(one.graph, device)
 
     def ranges(self, lower: Tensor, upper: Tensor) -> Ranges:
         """Ranges over N boxes, sample by sample, within those of the first box."""
@@ -126,24 +118,6 @@ class _Network:
         total = values.new_zeros(count, columns)
         return total.index_add_(1, self.inputs.ravel(), values.reshape(count, -1))
 
-    def bends(self, ranges: Ranges, width: Tensor) -> Tensor:
-        """(N, columns) how far lines of the first functions are apart by each input, of boxes with these
-        widths.
-
-        Planes are far apart because somewhere in a network a function was replaced by two lines. For the
-        first functions, which read a linear map of the inputs, the distance of these lines and the inputs
-        that cause it are known; later functions mostly bend at the same places.
-        """
-        own = self._of(self.inputs, width)
-        total = torch.zeros_like(own)
-        for place, kind, size in self._first:
-            low, high = ranges.lower[place], ranges.upper[place]
-            lines = rule_of(kind).lines(low, high)
-            slope = lines.above_slopes[0] - lines.below_slopes[0]
-            apart = torch.maximum(slope * low, slope * high) + (lines.above_offset - lines.below_offset)
-            total = total + (apart.clamp(min=0.0) / (own @ size.T).clamp(min=NO_WIDTH)) @ size
-        return self.gathered(total * own, width.shape[1])
-
     def given(self, points: Tensor) -> Tensor:
         """(N, samples, outputs) the network's values at points, up to rounding."""
         found = self.planes.at(self._of(self.inputs, points)).lower[-1]
@@ -152,21 +126,6 @@ class _Network:
 
 def _loaded(array: object, device: str) -> Tensor:
     return torch.as_tensor(array, dtype=torch.float64, device=device)
-
-
-def _first_steps(graph: Graph, device: str) -> list[tuple[int, str, Tensor]]:
-    """Functions of single values that read a linear map of the inputs: the place that they read, their kind,
-    and the absolute map."""
-    maps = {0: np.eye(graph.inputs)}
-    for place, step in enumerate(graph.steps, start=1):
-        if isinstance(step.operation, Affine) and all(source in maps for source in step.sources):
-            parts = zip(step.operation.weights, step.sources, strict=True)
-            maps[place] = np.sum([weight @ maps[source] for weight, source in parts], axis=0)
-    return [
-        (step.sources[0], step.operation.kind, _loaded(np.abs(maps[step.sources[0]]), device))
-        for step in graph.steps
-        if isinstance(step.operation, Elementwise) and step.sources[0] in maps
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +163,6 @@ class Relaxed:
         """The difference of the planes below and above each output: slopes and offsets."""
         return self.rows + self.rows[:, self.partner], -(self.offset + self.offset[:, self.partner])
 
-    def apart(self, points: Tensor) -> Tensor:
-        """(N, planes) the difference at one point per box."""
-        slopes, offset = self._between
-        return ((slopes @ points[:, :, None])[:, :, 0] + offset).clamp(min=0.0)
-
     @property
     def most_apart(self) -> Tensor:
         """(N, planes) the largest difference on the boxes."""
@@ -225,11 +179,6 @@ class Relaxed:
         comes from the plane, the LP does not need the plane itself."""
         of_bounds = (self.sign * proof.reduced[:, self.column]).clamp(min=0.0)
         return proof.multipliers[:, -len(self.column) :].clamp(min=0.0) + of_bounds
-
-    def error(self, proof: Proved, points: Tensor) -> Tensor:
-        """(N,) how much higher the cost may be at the LP's points with the networks' own values."""
-        weight = self.weights(proof) + self.programs.cost.abs()[self.column]
-        return (weight * self.apart(points)).sum(1)
 
 
 class PlaneRows:
@@ -252,20 +201,14 @@ class PlaneRows:
         self._row_lower, self._row_upper = (
             _loaded(s[kept], device) for s in (host.row_lower, host.row_upper)
         )
-        networks = [_Network(one, model, device) for one in model.networks]
+        networks = self._networks = [_Network(one, model, device) for one in model.networks]
         self.cells = (host.lasting + sum(one.size for one in networks)) * host.columns
         """Number of entries in the rows of a box."""
         self.networks = len(networks)
         self.entries = sum(one.samples * one.entries for one in model.networks)
         """Entries of all samples of the networks."""
-        costs = [bool(np.any(host.cost[one.outputs])) for one in model.networks]
-        first = [one for one, own in zip(networks, costs, strict=True) if own]
-        rest = [one for one, own in zip(networks, costs, strict=True) if not own]
-        # if only the other networks have slopes to choose, all slopes are chosen at once
-        alone = first and (any(one.has_slopes for one in first) or not any(one.has_slopes for one in rest))
-        self.stages = [part for part in ((first, rest) if alone else (networks,)) if part]
-        """Networks in stages: those with costs, then, if they do not close a box, the others. On function,
-        the first stage closes two boxes of three (of 12,300 boxes 4,700 remain)."""
+        self.has_slopes = any(one.has_slopes for one in networks)
+        """Whether there are slopes to choose."""
 
     def bare(self, lower: Tensor, upper: Tensor) -> Relaxed:
         """N boxes (N, columns) without any network."""
@@ -275,10 +218,10 @@ class PlaneRows:
         programs = LinearPrograms(self.cost, self.offset, rows, *sides, lower, upper)
         return Relaxed(programs, lower.new_empty(count, 0), (), none, lower.new_empty(0), none)
 
-    def with_networks(self, relaxed: Relaxed, networks: Sequence[_Network]) -> Relaxed:
-        """The same LPs with planes of more networks."""
+    def with_networks(self, relaxed: Relaxed) -> Relaxed:
+        """With planes of all networks."""
         p = relaxed.programs
-        for one in networks:
+        for one in self._networks:
             ranges = one.ranges(p.lower, p.upper)
             relaxed = self._joined(relaxed, one, ranges, one.planes.planes(one.asked, ranges))
         return relaxed
@@ -352,9 +295,6 @@ class PlaneRows:
         weight = weight + UNPRICED * weight.amax(1, keepdim=True)
         shares = steep / steep.sum(2, keepdim=True).clamp(min=NO_WIDTH)  # first, lest a quotient is infinite
         of_inputs = ((weight * relaxed.most_apart)[:, None, :] @ shares)[:, 0]
-        bends = torch.stack([one.bends(ranges, width) for one, ranges in relaxed.networks]).sum(0)
-        bends = bends / bends.sum(1, keepdim=True).clamp(min=NO_WIDTH)
-        of_inputs = of_inputs + BENDS * of_inputs.sum(1, keepdim=True) * bends
         fractional = (points - torch.round(points)).abs() > FRACTION
         of_integers = p.cost.abs() + (proof.multipliers.abs()[:, None, :] @ p.rows.abs())[:, 0]
         of_integers = of_integers * width * torch.where(fractional, FIRST, 1.0)
@@ -399,10 +339,4 @@ def first_box(model: Model, goal: float) -> tuple[FloatArray, FloatArray] | None
     lower, upper = model.lower[None].copy(), model.upper[None].copy()
     model.tighten(lower, upper, goal)
     low, high = lower[0, :n], upper[0, :n]
-    if not np.all(np.isfinite(high - low)):
-        own = ~model.host.integer
-        for one in model.networks:
-            own[one.inputs] = own[one.outputs] = False
-        host = model.host
-        needed_ends(host.A, (host.row_lower, host.row_upper), host.cost, own, low, high)
     return (low, high) if np.all(np.isfinite(high - low)) and np.all(low <= high) else None

@@ -1,12 +1,11 @@
-"""Boxes tightened by single rows and by reduced costs: only points that a row or the cutoff excludes are
-lost."""
+"""Boxes tightened by single rows: only points that a row or the cutoff excludes are lost."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from dovetail.bounds.batch_lps import LinearPrograms, Proved
+from dovetail.bounds.batch_lps import LinearPrograms
 from dovetail.bounds.planes.domain import gamma
 
 PAD = 1e-11
@@ -16,17 +15,9 @@ WHOLE = 1e-6
 TINY = 1e-12
 """Relative to a row: smaller entries are not divided by."""
 
-Box = tuple[Tensor, Tensor]
 
-
-def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
+def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> tuple[Tensor, Tensor]:
     """Tighten by each row separately and by cost z + offset <= most; empty boxes have crossed bounds."""
-    below, above = row_limits(programs, most)
-    return tidied(programs.lower, programs.upper, below.amax(1), above.amin(1), integer)
-
-
-def row_limits(programs: LinearPrograms, most: float) -> Box:
-    """(N, rows + 1, columns) the limits of each row by itself; the cost comes last."""
     p = programs
     count = len(p.lower)
     cost = p.cost.expand(count, 1, -1)
@@ -51,25 +42,8 @@ def row_limits(programs: LinearPrograms, most: float) -> Box:
     below = torch.where(usable, torch.where(positive, down, up), -torch.inf)
     above = torch.nan_to_num(above, nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
     below = torch.nan_to_num(below, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-    return below, above
-
-
-def by_reduced_costs(programs: LinearPrograms, proof: Proved, integer: Tensor, most: float) -> Box:
-    """Tighten by cost z >= bound + reduced_j (z_j - lower_j): points farther away cost more than `most`."""
-    p = programs
-    room = (most - proof.bound).clamp(min=0.0)[:, None] * (1.0 + PAD)
-    reduced = proof.reduced
-    usable = reduced.abs() > 0.0
-    step = torch.where(usable, room / torch.where(usable, reduced.abs(), 1.0), torch.inf)
-    above = torch.where(reduced > 0.0, p.lower + step, torch.inf)
-    below = torch.where(reduced < 0.0, p.upper - step, -torch.inf)
-    return tidied(p.lower, p.upper, below, above, integer)
-
-
-def tidied(lower: Tensor, upper: Tensor, below: Tensor, above: Tensor, integer: Tensor) -> Box:
-    """The box with new limits, slightly relaxed, and rounded for integers."""
-    pad = PAD * (1.0 + torch.maximum(lower.abs(), upper.abs()))
-    below, above = below - pad, above + pad
+    pad = PAD * (1.0 + torch.maximum(p.lower.abs(), p.upper.abs()))
+    below, above = below.amax(1) - pad, above.amin(1) + pad
     below = torch.where(integer, torch.ceil(below - WHOLE), below)
     above = torch.where(integer, torch.floor(above + WHOLE), above)
-    return torch.maximum(lower, below), torch.minimum(upper, above)
+    return torch.maximum(p.lower, below), torch.minimum(p.upper, above)
