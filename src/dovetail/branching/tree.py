@@ -33,7 +33,7 @@ from dovetail.branching.model import Model
 from dovetail.branching.pace import Pace, next_of, share
 from dovetail.branching.plane_boxes import PlaneBoxes
 from dovetail.branching.record import LpMultipliers, Place, Record
-from dovetail.branching.relaxation import Multipliers, Solved, Start, TriangleLp
+from dovetail.branching.relaxation import Multipliers, Solved, TriangleLp
 from dovetail.branching.root import Root
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
@@ -79,8 +79,6 @@ class Node:
     """The box's place in the tree's record, if there is one."""
     shown: LpMultipliers | None = field(default=None, compare=False)
     """The multipliers that prove its bound."""
-    basis: Start = field(default=None, compare=False)
-    """The final basis of the LP of an enclosing box."""
     around: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)
     """The last box, this one or an enclosing one, for which networks were evaluated."""
 
@@ -331,9 +329,7 @@ class Tree:
             return []
         require_time()
         ends = np.stack([node.lower for node in nodes]), np.stack([node.upper for node in nodes])
-        bases = [node.basis for node in nodes]
-        for node, lp in zip(nodes, self.lp.solve(*ends, budget, bases), strict=True):
-            node.basis = lp.basis
+        for node, lp in zip(nodes, self.lp.solve(*ends, budget), strict=True):
             if lp.multipliers is not None:
                 left.append((node, lp, lp.multipliers))
             elif budget.over:
@@ -581,7 +577,7 @@ class Tree:
             return
         box = lower.copy(), upper.copy()
         around = of.around if tightened is None else box
-        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, of.basis, around)
+        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, around)
         heapq.heappush(self._heap, node)
         self._numbers += 1
 

@@ -65,8 +65,6 @@ STATUS = {
 
 Heard = Callable[[FloatArray | None, float], None]
 """Called with a MIP's new point or None, and its bound, while it runs."""
-Basis = highspy.HighsBasis
-"""The basis at the end of an LP."""
 
 
 class SparseRows(NamedTuple):
@@ -210,17 +208,6 @@ class LoadedHighs:
         self.delete_rows(first, standing)
         self.add_rows(rows, lower, upper)
         if basis.valid and not self.is_mip and standing == first + lower.size:
-            self._highs.setBasis(basis)
-
-    @property
-    def basis(self) -> Basis:
-        """The basis of the last LP, for `start_from`."""
-        return self._highs.getBasis()
-
-    def start_from(self, basis: Basis) -> None:
-        """Begin the next LP with a basis; one of another size is ignored."""
-        sizes = len(basis.col_status), len(basis.row_status)
-        if basis.valid and sizes == (self._highs.getNumCol(), self._highs.getNumRow()):
             self._highs.setBasis(basis)
 
     def add_columns(self, columns: sp.csc_array) -> None:
