@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dovetail.branching.host import HostRows
-from dovetail.branching.networks import Around, NetworkSamples
+from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
@@ -78,21 +78,21 @@ class Model:
         lower: FloatArray,
         upper: FloatArray,
         cutoff: float,
-        around: Around | None = None,
-        *,
-        probing: bool = False,
+        evaluated: BoolArray | None = None,
     ) -> BoolArray:
-        """Tighten N boxes, in place; whether each may contain a point that costs at most `cutoff`. Results
-        of networks for enclosing boxes are not repeated (see `NetworkSamples.tighten`)."""
+        """Tighten N boxes, in place; whether each may contain a point that costs at most `cutoff`.
+        `evaluated`: (N,) the boxes whose networks are evaluated; all by default."""
         np.maximum(lower, self.lower, out=lower)
         np.minimum(upper, self.upper, out=upper)
         self.host.tighten(lower, upper, cutoff)
         alive = np.flatnonzero(~(lower > upper).any(1))
         low, high = lower[alive], upper[alive]
         known = low.copy(), high.copy()
-        before = None if around is None else (around[0][alive], around[1][alive])
+        some = np.arange(alive.size) if evaluated is None else np.flatnonzero(evaluated[alive])
+        part = low[some], high[some]
         for one in self.networks:
-            one.tighten(low, high, before, probing=probing)
+            one.tighten(*part)
+        low[some], high[some] = part
         self.trees.tighten(low, high)
         self.host.tighten(low, high, cutoff, known)
         for one in self.networks:

@@ -18,9 +18,8 @@ from torch import Tensor
 from dovetail.bounds.planes.domain import Boxes, Domain
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
 from dovetail.branching.effort import count_intervals, count_ranges
-from dovetail.branching.host import MOVED
 from dovetail.branching.input_sets import InputSets
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
 from dovetail.networks.graph import Affine, Elementwise, Graph
 
@@ -111,11 +110,10 @@ class NetworkSamples:
         upper: FloatArray,
         *,
         settled: bool = False,
-        chosen: tuple[IntArray, IntArray] | None = None,
     ) -> tuple[Domain, Ranges]:
-        """Ranges of every vector over N boxes, sample by sample, at least as tight as the boxes; or of
-        `chosen` boxes and samples. `settled`: the boxes of neurons are as tight as planes make them."""
-        box, sample = self._all(len(lower)) if chosen is None else chosen
+        """Ranges of every vector over N boxes, sample by sample, at least as tight as the boxes. `settled`:
+        the boxes of neurons are as tight as planes make them."""
+        box, sample = self._all(len(lower))
 
         def of(columns: IntArray, bounds: FloatArray) -> Tensor:
             return torch.from_numpy(bounds[box[:, None], columns[sample]])
@@ -135,23 +133,14 @@ class NetworkSamples:
         """Numbers of all samples in all boxes."""
         return np.repeat(np.arange(boxes), self.samples), np.tile(np.arange(self.samples), boxes)
 
-    def tighten(
-        self, lower: FloatArray, upper: FloatArray, around: Around | None = None, *, probing: bool = False
-    ) -> None:
+    def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
         """Tighten N boxes, in place: the network bounds its neurons and outputs by its inputs. Bounds that
-        cross mean an empty box. `around`: enclosing boxes for which this was done; samples with the same
-        inputs and neurons are skipped, and with `probing` those with the same inputs."""
+        cross mean an empty box."""
         for part in self._parts(len(lower)):
             low, high = lower[part], upper[part]
             box, sample = self._all(len(low))
-            if around is not None:
-                read = self._read[: 1 if probing else 2]
-                moved = np.any([_moved(low, high, [end[part] for end in around], c) for c in read], axis=0)
-                box, sample = np.nonzero(moved)
-                if not box.size:
-                    continue
             count_ranges(box.size, self.entries)
-            boxes, ranges = self.ranges(low, high, chosen=(box, sample))
+            boxes, ranges = self.ranges(low, high)
             one = torch.eye(self.graph.outputs, dtype=torch.float64)
             below = self.planes.planes(torch.cat([one, -one]), ranges)
             least = boxes.minimum(below.slopes, below.offset)
@@ -164,13 +153,6 @@ class NetworkSamples:
                 low, high, box, self.outputs[sample], bottom - self.slack[sample], top + self.slack[sample]
             )
             lower[part], upper[part] = low, high
-
-    @cached_property
-    def _read(self) -> tuple[IntArray, IntArray]:
-        """(samples, size) columns of inputs, and those of neurons."""
-        nothing = np.empty((self.samples, 0), dtype=np.int64)
-        sets = nothing if self.sets is None else self.sets.columns
-        return np.hstack([self.inputs, sets]), np.hstack([nothing, *self.inner.values()])
 
     def settle(self, lower: FloatArray, upper: FloatArray) -> None:
         """Tighten the neurons of N boxes by intervals of their inputs, in place, so that bounds equal the
@@ -229,21 +211,6 @@ class NetworkSamples:
         for *_, high in self.heights(lower, upper):
             total += high.sum(2)
         return total
-
-
-Around = tuple[FloatArray, FloatArray]
-"""(N, columns) bounds of boxes around others."""
-
-
-def _moved(
-    lower: FloatArray, upper: FloatArray, around: Sequence[FloatArray], columns: IntArray
-) -> BoolArray:
-    """(N, samples) whether some of (samples, size) columns have moved."""
-    ends = around[0][:, columns], around[1][:, columns]
-    wide = ends[1] - ends[0]
-    with np.errstate(invalid="ignore"):
-        by = np.maximum(lower[:, columns] - ends[0], ends[1] - upper[:, columns])
-    return np.asarray((~(by <= MOVED * wide) | ~np.isfinite(wide)).any(2))
 
 
 def _narrow(

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -79,8 +78,6 @@ class Node:
     """The box's place in the tree's record, if there is one."""
     shown: LpMultipliers | None = field(default=None, compare=False)
     """The multipliers that prove its bound."""
-    around: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)
-    """The last box, this one or an enclosing one, for which networks were evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +87,6 @@ class _Solved:
     node: Node
     lp: Solved
     divisions: Divisions
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The number of the box, or of the box that it came from."""
-
-    node: Node
-    bound: float
-    lower: FloatArray
-    upper: FloatArray
-    lp: Solved
-    """The LP of the box."""
 
 
 class Tree:
@@ -300,10 +285,8 @@ class Tree:
         if not solved:
             return []
         solved.sort(key=lambda one: one.node.bound)
-        parts = list[_Part]()
         for one, own in zip(solved, self._parts(solved, goal), strict=True):
-            parts += self._divide(one, *own, goal)
-        self._open(parts, goal)
+            self._divide(one, *own, goal)
         solved.sort(key=lambda one: one.lp.worth)
         self.promise = solved[0].lp.worth
         return [one.lp.x for one in solved if one.lp.x is not None]
@@ -314,10 +297,10 @@ class Tree:
         if not moved:
             return nodes
         lower, upper = np.stack([node.lower for node in moved]), np.stack([node.upper for node in moved])
-        alive = self.model.tighten(lower, upper, goal, _around(moved))
+        alive = self.model.tighten(lower, upper, goal)
         empty = {id(node) for node, kept in zip(moved, alive, strict=True) if not kept}
         for k, node in enumerate(moved):
-            node.lower, node.upper = node.around = lower[k], upper[k]
+            node.lower, node.upper = lower[k], upper[k]
             if not alive[k]:
                 self._close(node)
         return [node for node in nodes if id(node) not in empty]
@@ -487,8 +470,8 @@ class Tree:
         sides = [one.divisions.sides(*box) for one, *box in zip(solved, *boxes, strict=True)]
         lower, upper = (np.concatenate(ends) for ends in zip(*sides, strict=True))
         owner = np.repeat(np.arange(len(solved)), [len(low) for low, _ in sides])
-        around = boxes[0][owner], boxes[1][owner]
-        alive = np.flatnonzero(made.tighten(lower, upper, goal, around, probing=True))
+        moved = np.concatenate([np.tile(one.divisions.columns < made.host.columns, 2) for one in solved])
+        alive = np.flatnonzero(made.tighten(lower, upper, goal, moved))
         multipliers = Multipliers.joined([lp.multipliers for lp in lps if lp.multipliers is not None])
         bound = np.full(len(lower), np.inf)
         if alive.size:
@@ -507,7 +490,7 @@ class Tree:
         bound: FloatArray,
         still: FloatArray,
         goal: float,
-    ) -> list[_Part]:
+    ) -> None:
         """Replace a box by its open parts: none, one smaller box, or two."""
         node, count = one.node, one.divisions.columns.size
         bound = np.maximum(bound, node.bound)
@@ -515,7 +498,7 @@ class Tree:
         if np.any(dead.all(0)):
             for half in self._halves(node, one.divisions, int(np.argmax(dead.all(0)))):
                 self._close(half)
-            return []
+            return
         if np.any(dead):
             left = np.concatenate([np.flatnonzero(dead[1]), count + np.flatnonzero(dead[0])])
             for k in np.flatnonzero(dead.any(0)).tolist():
@@ -523,7 +506,8 @@ class Tree:
                 self._close(pair[0 if dead[0, k] else 1])
                 node = pair[1 if dead[0, k] else 0]
             ends = lower[left].max(0), upper[left].min(0)
-            return [_Part(node, float(bound[left].max()), *ends, one.lp)]
+            self._push(node, float(bound[left].max()), *ends)
+            return
         gain = AREA * (1.0 - still)
         if math.isfinite(node.bound):
             rise = bound - node.bound
@@ -532,36 +516,11 @@ class Tree:
             )
         gain = np.maximum(gain, TINY).reshape(2, count)
         best = int(np.argmax(gain[0] * gain[1]))
-        halves = zip((best, count + best), self._halves(node, one.divisions, best), strict=True)
-        parts = [_Part(part, float(bound[k]), lower[k], upper[k], one.lp) for k, part in halves]
-        if one.divisions.columns[best] >= self.model.host.columns:
-            return parts
-        for part in parts:  # its inputs have moved since the networks were evaluated
-            self._push(part.node, part.bound, part.lower, part.upper, (self.model, goal))
-        return []
-
-    def _open(self, parts: list[_Part], goal: float) -> None:
-        """The open ones of boxes, tightened and bounded by the multipliers of enclosing boxes."""
-        if not parts:
-            return
-        lower, upper = np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts])
-        bound = np.full(len(parts), np.inf)
-        try:
-            some = np.flatnonzero(self.model.tighten(lower, upper, goal, _around([p.node for p in parts])))
-            if some.size:
-                found = [lp.multipliers for k in some if (lp := parts[k].lp).multipliers is not None]
-                model, boxes = self.model, (lower[some], upper[some])
-                bound[some], _ = Multipliers.joined(found).bound(model.host, model.networks, *boxes, goal)
-        except BaseException:
-            for part in parts:
-                self._push(part.node, part.bound, part.lower, part.upper)
-            raise
-        for k, part in enumerate(parts):
-            value = max(part.bound, float(bound[k]))
-            if value >= goal:
-                self._close(part.node)
-            else:
-                self._push(part.node, value, lower[k], upper[k], (self.model, goal))
+        # a sign leaves the inputs as they are: networks are evaluated when its parts are taken
+        tightened = (self.model, goal) if one.divisions.columns[best] < self.model.host.columns else None
+        halves = self._halves(node, one.divisions, best)
+        for k, half in zip((best, count + best), halves, strict=True):
+            self._push(half, float(bound[k]), lower[k], upper[k], tightened)
 
     def _push(
         self,
@@ -576,17 +535,9 @@ class Tree:
             self._close(of)
             return
         box = lower.copy(), upper.copy()
-        around = of.around if tightened is None else box
-        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown, around)
+        node = Node(bound, self._numbers, *box, tightened, of.place, of.shown)
         heapq.heappush(self._heap, node)
         self._numbers += 1
-
-
-def _around(nodes: Sequence[Node]) -> tuple[FloatArray, FloatArray]:
-    """(N, columns) enclosing boxes for which networks were evaluated; infinite if there are none."""
-    endless = np.full_like(nodes[0].lower, np.inf)
-    ends = [(-endless, endless) if node.around is None else node.around for node in nodes]
-    return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
 
 
 HAIR = 1e-9
