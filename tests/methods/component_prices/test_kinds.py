@@ -127,7 +127,7 @@ def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
 
     result = dt.solve(distances(), CertifiedPrices(), callback=twelve_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
-    said = "the sets of the blocks leave out the integrality of 1 column, which the points found violate"
+    said = "the sets of the blocks ignore the integrality of 1 column, which the points found violate"
     assert said in result.message
 
 
