@@ -120,6 +120,14 @@ def test_without_time_there_is_no_conflict():
     assert result.conflict is None
 
 
+def test_the_samples_of_a_predictor_are_named_together():
+    parts = [
+        ConflictPart("constraint", "total"),
+        *(ConflictPart("predictor", "net", sample=k) for k in (0, 2)),
+    ]
+    assert str(Conflict(tuple(parts), minimal=True)) == "constraint total, predictor net (samples 0, 2)"
+
+
 def test_many_parts_are_counted():
     many = Conflict(tuple(ConflictPart("constraint", f"r{k}") for k in range(20)), minimal=True)
     assert "constraint r11 and 8 more" in many.in_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.core.words import several
+from dovetail.core.words import listed, several
 
 MOST_NAMED = 12
 """Number of parts that a message names."""
@@ -74,8 +74,9 @@ class Conflict:
     @property
     def in_words(self) -> str:
         """A sentence for messages."""
-        named = ", ".join(map(str, self.parts[:MOST_NAMED]))
-        more = len(self.parts) - MOST_NAMED
+        parts = self._named()
+        named = ", ".join(parts[:MOST_NAMED])
+        more = len(parts) - MOST_NAMED
         named += f" and {several(more, 'more')}" if more > 0 else ""
         inputs = " with the bounds of its inputs" if self.predictors else ""
         size = (
@@ -84,4 +85,16 @@ class Conflict:
         return f"these contradict each other: {named}{inputs}{size}"
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.parts))
+        return ", ".join(self._named())
+
+    def _named(self) -> list[str]:
+        """The parts, and the samples of each predictor together."""
+        named = [str(part) for part in self.parts if part.sample is None]
+        samples: dict[str, list[str]] = {}
+        for part in self.parts:
+            if part.sample is not None:
+                samples.setdefault(part.name, []).append(str(part.sample))
+        for name, which in samples.items():
+            told = f"sample {which[0]}" if len(which) == 1 else f"samples {listed(which, MOST_NAMED)}"
+            named.append(f"predictor {name} ({told})")
+        return named
