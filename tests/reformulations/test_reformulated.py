@@ -10,7 +10,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.reformulations.indicators import IndicatorProducts
-from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.reformulated import Reformulated, picked, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
 from dovetail.reformulations.tables import Tables
 from tests.conftest import sample
@@ -123,3 +123,15 @@ def test_a_relaxation_is_rewritten_too():
     if tables.relaxed is not None:
         assert whole.relaxed is not None
         assert whole.for_bounds.original.mip.n_columns == problem.mip.n_columns
+
+
+def test_prices_of_the_same_rows():
+    """Rows in another order, scaled and over fewer columns; a row with an appended column has no original."""
+    before = dt.Problem(dt.Mip([0.0] * 3, [[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [1.0, 0.0, 1.0]], 0.0, 1.0))
+    rows = [[0.0, 1.0, 0.0], [-0.5, -1.0, 0.0], [1.0, 0.0, 1.0]]  # of the first two columns, and a new one
+    after = dt.Problem(dt.Mip([0.0] * 3, rows, 0.0, 1.0))
+    start = Reformulated.start(before, propagate(before.mip))
+    made = Reformulated(after, start, into=picked(np.array([0, 1]), 3))
+    assert made.original_prices(np.array([6.0, -4.0, 9.0])).tolist() == [2.0, 2.0, 0.0]
+    assert start.original_prices(np.array([1.0, 2.0, 3.0])).tolist() == [1.0, 2.0, 3.0]
+    assert made.original_prices(np.ones(2)).tolist() == [0.0, 0.0, 0.0]

@@ -7,7 +7,7 @@ both directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -116,6 +116,50 @@ class Reformulated:
             return self.previous.restrict(self.back(meant[: self.into.shape[0]]))
         return self.previous.restrict(meant[: self.previous.problem.mip.n_columns])
 
+    def original_prices(self, prices: FloatArray) -> FloatArray:
+        """Multipliers of the rows here as those of the original's rows that are the same up to a factor; 0
+        for its other rows."""
+        there = self.original.mip
+        if prices.size != self.problem.mip.n_rows:  # of a relaxation with other rows
+            return np.zeros(there.n_rows)
+        priced = np.flatnonzero(prices)
+        mine = self._over_original(self.problem.mip.A[priced])
+        known = {key: (k, size) for k, (key, size) in enumerate(_row_keys(mine)) if key is not None}
+        found = np.zeros(there.n_rows)
+        for i, (key, size) in enumerate(_row_keys(there.A)):
+            if key is not None and key in known:
+                k, own = known[key]
+                found[i] = prices[priced[k]] * own / size
+        return found
+
+    def _over_original(self, rows: sp.csr_array) -> sp.csr_array:
+        """Rows over the original's columns; empty for rows with appended columns."""
+        if self.previous is None:
+            return rows
+        first = self.previous.problem.mip.n_columns if self.into is None else self.into.shape[0]
+        appended = np.diff(rows[:, first:].indptr) > 0
+        kept = sp.csr_array(sp.diags_array((~appended).astype(np.float64)) @ rows[:, :first])
+        kept = kept if self.into is None else sp.csr_array(kept @ self.into)
+        kept.eliminate_zeros()
+        return self.previous._over_original(kept)
+
+
+SAME_DIGITS = 9
+"""Digits after the point in which entries of the same row agree, relative to the first."""
+
+
+def _row_keys(A: sp.csr_array) -> Iterator[tuple[tuple[bytes, bytes] | None, float]]:
+    """What rows that are the same up to a factor have in common, and the factor; None for empty rows."""
+    A = sp.csr_array(A)
+    A.sort_indices()
+    for begin, end in zip(A.indptr[:-1].tolist(), A.indptr[1:].tolist(), strict=True):
+        entries, columns = A.data[begin:end], A.indices[begin:end].astype(np.int64)
+        if begin == end:
+            yield None, 1.0
+        else:
+            shape = np.round(entries / entries[0], SAME_DIGITS) + 0.0
+            yield (columns.tobytes(), shape.tobytes()), float(entries[0])
+
 
 def picked(columns: IntArray, count: int) -> sp.csr_array:
     """Some of so many columns, in this order, in the form of `Reformulated.into`."""
@@ -169,7 +213,9 @@ def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContex
     there, back = reformulated.lift, reformulated.restrict
     made = context.rewritten(
         reformulated.problem,
-        incumbent=LiftedIncumbent(context.incumbent, there, back, reformulated.carried),
+        incumbent=LiftedIncumbent(
+            context.incumbent, there, back, reformulated.carried, reformulated.original_prices
+        ),
         start=Start(None if x is None else there(x)),
         relaxed=None if relaxed is None else relaxed.problem,
         archive=context.archive.restricted(back),

@@ -196,7 +196,8 @@ class ConstraintTable(Sequence[Constraint]):
         decomposed: FloatArray | None,
     ) -> ConstraintTable:
         """The table with the price of the local model where it gives one, otherwise that of the
-        decomposition. A constraint that is at no limit and that no decomposition prices is worth 0."""
+        decomposition. At a local optimum a constraint that is at no limit, and that no decomposition prices,
+        is worth 0."""
         lower, upper = limits
         shown = LazyNames(NumberedNames("row", (activity.size,))) if names is None else names
         bare = cls(shown, activity, lower, upper, activity, (), size)
@@ -206,7 +207,7 @@ class ConstraintTable(Sequence[Constraint]):
         binding = bare.binding
         price = np.where(binding & ~np.isnan(local), local, prices)
         source = np.where(binding & ~np.isnan(local), LINEARISED, np.where(np.isnan(prices), "", DECOMPOSED))
-        free = ~binding & np.isnan(prices)
+        free = ~binding & np.isnan(prices) & (linearised is not None)
         price, source = np.where(free, 0.0, price), np.where(free, SLACK, source)
         return cls(bare.names, activity, lower, upper, price + 0.0, tuple(source.tolist()), size)
 
@@ -268,9 +269,12 @@ class WhatIf:
         guess = "no price" if self.estimate is None else f"by its price {self.estimate:+.6g}"
         if len(self.changes) > 1 and self.estimate is not None:
             guess = f"by their prices {self.estimate:+.6g}"
+        doubt = ""
+        if any(each.status.value != "optimal" for each in (self.before, self.result)):
+            doubt = "; not both are proved optimal"
         first = (
             f"{asked}: objective {self.before.objective:.6g} to {self.result.objective:.6g} "
-            f"({self.change:+.6g}; {guess})"
+            f"({self.change:+.6g}; {guess}{doubt})"
         )
         lines = [f"  {name}: {a:.6g} to {b:.6g}" for name, (a, b) in list(self.decisions.items())[:SHOWN]]
         rest = len(self.decisions) - SHOWN

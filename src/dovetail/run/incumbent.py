@@ -85,6 +85,8 @@ class Incumbent:
         """The gain of a point from violating constraints, or None (`linearised/sensitivity.py`)."""
         self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
         """The effect of the predictors' rounding on the objective at a point, or None."""
+        self.row_prices: Callable[[], FloatArray | None] = lambda: None
+        """(rows,) the last prices of rows that proved a bound, for a minimised objective."""
         self.verified: VerifiedPoints | None = None
         """Takes every verified point, if several solutions are asked for."""
         self._known: dict[str, tuple[FloatArray, float | None]] = {}
@@ -158,10 +160,16 @@ class Incumbent:
         """Keep a bound that is better than the best one."""
         if bound.better_than(self.proof):
             self.proof = bound
+            if bound.prices is not None:
+                self.keep_prices(lambda: bound.prices)
             self._reconcile()
             if self.proven_bound is not None:
                 add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, bound.source))
             self.on_change()
+
+    def keep_prices(self, prices: Callable[[], FloatArray | None]) -> None:
+        """Keep the prices of rows that proved a bound; they are computed on request."""
+        self.row_prices = prices
 
     def estimate_bound(self, estimate: Estimate) -> None:
         """Replace the estimate."""
@@ -322,9 +330,17 @@ def _original_attribute(name: str) -> Any:
 class LiftedIncumbent:
     """The incumbent of the original, over the columns of a reformulated problem."""
 
-    def __init__(self, original: AnyIncumbent, lift: Change, restrict: Change, carried: Change) -> None:
+    def __init__(
+        self,
+        original: AnyIncumbent,
+        lift: Change,
+        restrict: Change,
+        carried: Change,
+        original_prices: Change | None = None,
+    ) -> None:
         """`lift` and `restrict` map points to the original and back; `carried` maps values of columns."""
         self._original, self._lift, self._restrict, self._carried = original, lift, restrict, carried
+        self._original_prices = original_prices
         self._lifted: tuple[FloatArray, FloatArray] | None = None
         """The last lifted point of the original, and the result."""
 
@@ -366,7 +382,15 @@ class LiftedIncumbent:
     def raise_bound(self, bound: Bound) -> None:
         """A bound of the reformulated problem is a bound of the original. The reformulated problem may have
         other rows, and another gain from violating them within tolerances."""
+        if bound.prices is not None and bound.better_than(self._original.proof):
+            self.keep_prices(lambda: bound.prices)
         self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
+
+    def keep_prices(self, prices: Callable[[], FloatArray | None]) -> None:
+        """Pass on prices of rows, as far as the original has the same rows."""
+        carried = self._original_prices
+        if carried is not None:
+            self._original.keep_prices(lambda: None if (own := prices()) is None else carried(own))
 
     def estimate_bound(self, estimate: Estimate) -> None:
         """An estimate for the reformulated problem is one for the original."""

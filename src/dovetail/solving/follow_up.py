@@ -3,7 +3,7 @@ other limits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,8 +38,8 @@ class ProblemFollowUp:
     x: FloatArray | None
     options: SolveOptions
     allowed_gain: float
-    decomposed: FloatArray | None = None
-    """(rows,) the prices that proved the bound, for a minimised objective."""
+    row_prices: Callable[[], FloatArray | None] = lambda: None
+    """(rows,) the prices that proved a bound, for a minimised objective."""
 
     def constraints(self) -> ConstraintTable | None:
         """The constraints at the solution, computed once."""
@@ -51,7 +51,7 @@ class ProblemFollowUp:
         if x is None or program.n_rows == 0:
             return None
         with expendable("prices of the constraints"):
-            local = None
+            local, decomposed = None, self.row_prices()
             if program.nonzeros <= MOST_ENTRIES:
                 found = self._local_prices(x)
                 local = None if found is None or found.gained > self.allowed_gain else found.price
@@ -59,7 +59,7 @@ class ProblemFollowUp:
                 program.row_names, (program.row_lower, program.row_upper), program.activity(x),
                 program.activity(np.abs(x), sizes=True),
                 None if local is None else program.sign * local,
-                None if self.decomposed is None else program.sign * self.decomposed,
+                None if decomposed is None else program.sign * decomposed,
             )  # fmt: skip
         return None
 

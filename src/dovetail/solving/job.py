@@ -401,7 +401,7 @@ class Job:
             result.x,
             self.options,
             allowed,
-            self.incumbent.proof.prices,
+            self.incumbent.row_prices,
         )
 
     def _checked_again(self) -> Violation | None:
