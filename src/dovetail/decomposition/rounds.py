@@ -160,6 +160,8 @@ class Rounds:
         """Whether branching ends in time."""
         self._tried = self._pace = 0.0
         """Seconds in which that was found out, in vain; and of the proof of a block."""
+        self._choosing = 0.0
+        """Seconds of the last choice."""
         self._proof: _SampleProof | None = None
         """The proof at the current prices and columns."""
 
@@ -214,11 +216,12 @@ class Rounds:
         return replace(found, better=self._value() < before)
 
     def _little_time(self, round_seconds: float) -> bool:
-        """Whether another round would leave no time for the proof of a sample, if branching ends."""
+        """Whether another round would leave no time for a choice and the proof of a sample, if branching
+        ends."""
         if self._search.left < self._budget.seconds:
             self._try_branching(EARLY_PART)
         for_proof = min(PROVED * self._pace, SAMPLE_TIME * self._budget.seconds)
-        return self._ends and self._search.left < round_seconds + for_proof
+        return self._ends and self._search.left < round_seconds + self._choosing + for_proof
 
     def _little_left(self, value: float) -> bool:
         """Whether a quick proof of some blocks shows that new columns bring little."""
@@ -388,6 +391,6 @@ class Rounds:
                 self._shares, self.prices, self._limit, highest(self._usual_prices), self._budget, part,
                 worth=worth, rough=not last,
             )  # fmt: skip
-        took = self._budget.seconds - before
-        self._search = self._search.part(max(0.0, self._budget.left - took))
+        self._choosing = self._budget.seconds - before
+        self._search = self._search.part(max(0.0, self._budget.left - self._choosing))
         return made
