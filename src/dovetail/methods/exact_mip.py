@@ -43,7 +43,7 @@ from dovetail.structure.structure import structure_of
 
 TIGHTEN_SHARE = 0.12
 """Share of the time for LPs that reduce the proof's MIP."""
-SECOND_MIP = 2e7
+SECOND_MIP = 20_000_000
 """Microseconds of effort of a MIP before a second one begins: SCIP after HiGHS, and the MIP for points after
 the one for bounds if a solution is known. Over 30 s and 44 problems, with equal turns from the beginning the
 mean distance of bounds was 19.4 % instead of 19.0, of incumbents 3.6 % instead of 3.1; with 5e6 it was 19.4 %
