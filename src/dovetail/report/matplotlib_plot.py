@@ -90,7 +90,6 @@ def front_figure(labels: list[str], values: Any, proved: Any, width: float) -> A
     axis.set_xlabel(labels[0], parse_math=False)
     axis.set_ylabel(labels[1], parse_math=False)
     if len(labels) == 2:
-        axis.plot(values[:, 0], values[:, 1], color="0.6", linewidth=1)
         for some, face in ((proved, "C0"), (~proved, "white")):
             axis.plot(*values[some].T, "o", color="C0", markerfacecolor=face)
     else:
