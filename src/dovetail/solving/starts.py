@@ -25,13 +25,13 @@ from dovetail.core.files import text_of
 from dovetail.core.foreign import NUMBER, as_array, locate
 from dovetail.core.problem import Problem
 from dovetail.core.words import did_you_mean, several
-from dovetail.mip.highs import HighsEngine
+from dovetail.mip.answers import answer_of
 from dovetail.modelling.snapshot import ModelSnapshot
 from dovetail.run.bound import NO_BOUND
 from dovetail.run.budget import Budget
 from dovetail.run.checkpoint import Checkpoint, read_checkpoint
 from dovetail.run.context import Start
-from dovetail.run.engine import Quadratic, least_seconds
+from dovetail.run.engine import least_seconds
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Result, Values
@@ -42,6 +42,7 @@ LARGEST = 1 << 30
 """Largest number of bytes of a result file: ten million variables with names."""
 SHARE, SECONDS = 0.1, 5.0
 """Share of the time left, and largest number of seconds, for the variables that are not given."""
+PART = "completion of the start"
 
 
 def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
@@ -243,7 +244,7 @@ def completed(
     said = f"{given:,} of {several(x.size, 'variable')} are given"
     if np.any(left):
         found = None
-        with expendable("completion of the start", DovetailError):
+        with expendable(PART, DovetailError):
             found = _rest(problem, x, budget.part(min(SECONDS, SHARE * budget.left)), seed, threads)
         said += (
             "; the MIP without predictors completes them"
@@ -266,8 +267,6 @@ def _rest(problem: Problem, x: FloatArray, budget: Budget, seed: int, threads: i
     bounds = np.where(known, x, lower), np.where(known, x, upper)
     cost = mip.cost.copy()
     cost[problem.outputs] = 0.0  # their predictors decide
-    session = HighsEngine().load(
-        replace(mip, lower=lower, upper=upper, integer=integer), np.empty(0, dtype=np.int64), seed=seed,
-        threads=threads,
-    )  # fmt: skip
-    return session.solve(Quadratic.linear(cost), budget=budget, bounds=bounds).x
+    fixed = replace(mip, cost=cost, lower=lower, upper=upper, integer=integer)
+    answer = answer_of(PART, fixed, budget, seed=seed, threads=threads, bounds=bounds)
+    return None if answer is None else answer.x
