@@ -266,7 +266,7 @@ class _Plan:
             kinds = [phase.proves_now(solved=solved) for phase in due]
             for running in self._running:
                 running.proves = running.phase.proves_now(solved=solved)
-            share = SEARCH_SHARE if solved else FIRST_SEARCH_SHARE
+            share = self._search_share if solved else FIRST_SEARCH_SHARE
             one = next_of(self._running, kinds, share)
             if one is None:
                 phase = due[kinds.index(proves_next(self._running, kinds, share))]
@@ -288,6 +288,12 @@ class _Plan:
         proofs = [phase for phase in phases.PHASES if phase.proves and self._suits(phase)]
         chosen = proofs[self._options.proof % len(proofs)] if proofs else None
         return [phase for phase in phases.PHASES if phase is chosen or not phase.proves]
+
+    @property
+    def _search_share(self) -> float:
+        """The share of searches when a solution is known: none in a process for one proof, which others tell
+        better solutions."""
+        return SEARCH_SHARE if self._options.proof is None else 0.0
 
     def _begun(self, phase: Phase) -> _Running:
         """A part before its first turn."""
