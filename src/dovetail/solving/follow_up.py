@@ -52,7 +52,7 @@ class ProblemFollowUp:
             return None
         with expendable("prices of the constraints"):
             local, decomposed = None, self.row_prices()
-            if program.nonzeros <= MOST_ENTRIES:
+            if program.nonzeros <= MOST_ENTRIES and not self.problem.templates:  # templates stay arrays
                 found = self._local_prices(x)
                 local = None if found is None or found.gained > self.allowed_gain else found.price
             return ConstraintTable.of(
