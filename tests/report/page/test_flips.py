@@ -38,7 +38,7 @@ def test_classes_that_nobody_asked_for():
     unknown = replace(block.untouched, classes=np.full((20, 1), np.nan))
     facts = replace(made.facts, blocks=(replace(block, untouched=unknown),))
     (told,) = flips(replace(made, facts=facts))
-    assert "not known of 20" in told.sentence
+    assert "unknown for 20" in told.sentence
     assert {sample.before for sample in told.samples} == {"?"}
 
 
