@@ -171,14 +171,14 @@ def test_trees_by_onnx_and_linear_trees_by_their_predict():
     assert m.trees.inputs[1].value > 0.5
 
 
-def test_what_is_not_taken_says_what_to_do():
-    with pytest.raises(dt.UnsupportedError, match="activation_constraints= is not taken"):
+def test_unsupported_parts_say_what_to_do():
+    with pytest.raises(dt.UnsupportedError, match="activation_constraints= is not supported"):
         FullSpaceNNFormulation(bowl(), activation_constraints={"relu": None})
     own = ComplementarityReLUActivation(transform="mpec.simple_nonlinear")
     FullSpaceNNFormulation(bowl(), activation_constraints={"relu": own})  # the same function
     with pytest.raises(dt.UnsupportedError, match="load it with dovetail.compat.omlt.io"):
         FullSpaceNNFormulation(object())
-    with pytest.raises(dt.UnsupportedError, match="a layer of class object is not taken"):
+    with pytest.raises(dt.UnsupportedError, match="a layer of class object is not supported"):
         NetworkDefinition().add_layer(object())
     with pytest.raises(dt.OptionError, match="one InputLayer"):
         _ = NetworkDefinition().predictor

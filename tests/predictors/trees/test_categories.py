@@ -338,7 +338,7 @@ def test_files_hold_categories_too(kind, tmp_path):
     loaded = dt.load_predictor(file)
     close = 1e-5 if kind == "XGBoost" else 1e-12
     assert np.allclose(loaded.predict(grid()), answer(model, grid()), rtol=0, atol=close)
-    with pytest.raises(dt.PredictorError, match="feature 0 of .* whole numbers only"):
+    with pytest.raises(dt.PredictorError, match="feature 0 of .* integers only"):
         problem_with(loaded, integer=(False, True, True, False))
 
 
