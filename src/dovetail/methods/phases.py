@@ -199,5 +199,5 @@ PHASES = (
 
 def as_markdown() -> str:
     """The table of docs/auto.md."""
-    lines = ["| part | when |", "| --- | --- |"]
+    lines = ["| part | when |", "|---|---|"]
     return "\n".join(lines + [f"| {phase.name} | {phase.when} |" for phase in PHASES])

@@ -1,6 +1,6 @@
 """Improvements of incumbent and bound, the gap between them, and the names of the methods that found them.
 
-The log, the page and docs/log.md use these names. Methods give a short source with each solution and each
+The log, the page and the reference of `Result` use these names. Methods give a short source with each solution and each
 bound. The unknown source of a user's own method is printed unchanged.
 """
 

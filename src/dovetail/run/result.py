@@ -251,9 +251,56 @@ class Result:
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs outside the range of their training data, the farthest first; needs `data=`."""
     source: str = ""
-    """The source of the solution (in words: docs/log.md)."""
+    """The source of the solution.
+
+    | source | words |
+    | --- | --- |
+    | `start` | the start that was given |
+    | `host` | the MIP without predictors, outputs computed afterwards |
+    | `concurrent` | a concurrent solve with another seed |
+    | `x` | the method's own iterate |
+    | `u` | the networks' copies, rounded |
+    | `probe` | a probe around the middle of the boxes |
+    | `cheapest` | a descent from the best point of the LP without predictors |
+    | `least-activity` | a descent from the point with the least activity |
+    | `random` | a descent from a random start |
+    | `near` | a descent from near the incumbent |
+    | `relaxed` | a descent with the integers relaxed |
+    | `rens` | a MIP over the integers that came out fractional |
+    | `lns` | a large neighbourhood of the incumbent |
+    | `switch` | moves of single integers |
+    | `beside` | a descent over the other variables, integers fixed |
+    | `greedy` | a greedy choice of columns |
+    | `master` | a MIP over the columns |
+    | `polish` | a descent from the chosen columns |
+    | `templates` | one priced column for each block |
+    | `nodes` | a node of branch and bound |
+    | `cells` | a descent over cells of trees |
+    | `exact` | the exact MIP |
+    | `tables` | the exact MIP of tables |
+    | `splits` | the exact MIP of the trees' splits |
+    | `quadratic` | a MIP with quadratic curves |
+    | `scip` | SCIP |
+    """
     bound_source: str = ""
-    """The source of the bound."""
+    """The source of the bound.
+
+    | source | words |
+    | --- | --- |
+    | `host` | MIP only, predictors ignored |
+    | `box` | variable bounds only, predictors ignored |
+    | `nodes` | branch and bound over variables, neurons and thresholds of trees |
+    | `planes` | an LP with planes of the networks on cells |
+    | `prices` | prices on shared constraints, each block bounded |
+    | `tightening` | bound tightening: no better solution exists |
+    | `tangents` | tangents of quadratic functions |
+    | `columns` | boxes of cells of trees as columns |
+    | `concurrent` | a concurrent solve |
+    | `exact` | the exact MIP |
+    | `tables` | the exact MIP of tables |
+    | `splits` | the exact MIP of the trees' splits |
+    | `scip` | SCIP |
+    """
     bound_error: float | None = None
     """One standard error of a bound that is an estimate."""
     allowed_gap: float | None = None

@@ -102,7 +102,7 @@ def one_binary_decides(problem: Problem, box: Box) -> bool:
     """Whether, in some sample, one binary column decides a whole network: no bound of SCIP is accepted then.
 
     SCIP's probing propagates through such a network, makes every neuron a multiple of the binary, and
-    sometimes fixes it to the wrong value (SCIP 10.0.2; "Its word" in docs/method.md).
+    sometimes fixes it to the wrong value (SCIP 10.0.2; "Baseline: big-M" in docs/method.md).
     """
     integer = problem.mip.integer
     deciding: list[set[int]] = [set() if fixed else {j} for j, fixed in enumerate(box.lower == box.upper)]

@@ -7,7 +7,7 @@ weights determines the time of writing (`PlainNumbers`).
 
 SCIP's own presolve cannot be handled here: the written model contains every point of the problem
 (tests/study/big_m/test_scip_formulation.py), but if one binary determines a whole network SCIP may cut off
-points, in either formulation. See "Its word" in docs/method.md.
+points, in either formulation. See "Baseline: big-M" in docs/method.md.
 """
 
 from __future__ import annotations
