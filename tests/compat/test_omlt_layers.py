@@ -221,9 +221,20 @@ def test_layers_of_a_trained_network_of_pictures():
     kernel = helper.make_model(seen, opset_imports=[helper.make_opsetid("", 17)])
     m.nn.build_formulation(FullSpaceNNFormulation(load_onnx_neural_network(kernel)))
     assert [*m.nn.outputs] == [*np.ndindex(1, 4, 2)]  # outputs are indexed as the last layer's are
+    rows = numpy_helper.from_array(np.array([-1, 4]), "rows")
+    nodes[3] = helper.make_node("Reshape", ["c", "rows"], ["d"])
+    row = helper.make_model(
+        helper.make_graph(nodes, "cnn", [x], [y], [*weights, rows]),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    m.row = OmltBlock()
+    m.row.build_formulation(FullSpaceNNFormulation(load_onnx_neural_network(row)))
+    assert [*m.row.outputs] == [(0, 0), (0, 1)]  # as in OMLT
+    assert through(load_onnx_neural_network(row).layers, picture) == pytest.approx(said, abs=1e-5)
     nodes[4] = helper.make_node("Gemm", ["d", "4.weight", "4.bias"], ["e"], transB=1, alpha=2.0)
     twice = helper.make_model(
-        helper.make_graph(nodes, "cnn", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)]
+        helper.make_graph(nodes, "cnn", [x], [y], [*weights, rows]),
+        opset_imports=[helper.make_opsetid("", 17)],
     )
     with pytest.raises(dt.UnsupportedError, match="cannot be listed; the network itself can be solved"):
         _ = load_onnx_neural_network(twice).layers

@@ -1,5 +1,6 @@
 """Programs rewritten: they run and find what they found; the rest is listed by line."""
 
+import json
 import sys
 
 import pytest
@@ -39,8 +40,11 @@ def test_gurobi():
     done = migrate(GUROBI)
     lines = done.text.splitlines()
     assert lines[1] == "import os; import dovetail.compat.gurobi_ml as gurobi_ml"
-    assert lines[3:6] == [
-        "from dovetail.compat.gurobi_ml import add_predictor_constr as add, register_predictor_constr",
+    assert lines[3:9] == [
+        "from dovetail.compat.gurobi_ml import (",
+        "    add_predictor_constr as add,",
+        "    register_predictor_constr,",
+        ")",
         "from sklearn.linear_model import LinearRegression",
         "import dovetail",
     ]
@@ -134,6 +138,43 @@ def test_a_notebook_imports_all_along_and_looks_results_up():
     assert [str(each) for each in done.left] == [
         'line 6: status["Problem"][0]["Upper bound"] -> result.status, .objective, .bound, .seconds'
     ]
+
+
+def notebook_of(*cells):
+    each = [{"cell_type": "code", "source": cell.splitlines(keepends=True), "outputs": []} for cell in cells]
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": ["# ö"]}, *each], "nbformat": 4})
+
+
+def test_a_notebook(tmp_path):
+    cells = [
+        "%matplotlib inline\nfrom gurobi_ml import (  # the peer\n    add_predictor_constr,\n)",
+        "%%bash\nfor each in a; do echo; done",
+        "%%time\nm = build()\nadd_predictor_constr(m, f, x, y)\nm.optimize(  # now\n)\nm.NodeCount",
+    ]
+    path, out = tmp_path / "plan.ipynb", tmp_path / "new.ipynb"
+    path.write_text(notebook_of(*cells))
+    ran = command("migrate", path, "--out", out, "--diff")
+    code = ["".join(cell["source"]) for cell in json.loads(out.read_text())["cells"]]
+    assert code == [
+        "# ö",
+        cells[0].replace("from gurobi", "from dovetail.compat.gurobi") + "\nimport dovetail",
+        cells[1],
+        cells[2].replace("m.optimize(", "result = dovetail.solve(m,"),
+    ]
+    assert ran.code == 1 and "by hand: cell 3, line 6: m.NodeCount" in ran.err
+    assert "-from gurobi_ml import (  # the peer\n+from dovetail.compat.gurobi_ml import" in ran.out
+    again = command("migrate", out, "--out", tmp_path / "third.ipynb")
+    assert (again.code, again.out, again.err) == (0, "", "")
+    assert (tmp_path / "third.ipynb").read_text() == out.read_text()
+    path.write_text("{}")
+    assert "is no notebook" in refused("migrate", path)
+
+
+def test_the_second_time_nothing_is_said(tmp_path):
+    path = tmp_path / "p.py"
+    path.write_text(migrate(GUROBI).text)
+    ran = command("migrate", path, "--out", path)
+    assert (ran.code, ran.out, ran.err) == (0, "", "") and path.read_text() == migrate(GUROBI).text
 
 
 def test_a_program_in_the_peers_own_repository():

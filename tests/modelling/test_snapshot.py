@@ -80,7 +80,7 @@ def test_a_start_of_another_model():
         model.add_objective(1 * model.variables["x"])
     gurobi = in_gurobi()
     gurobi.addVar()
-    with pytest.raises(dt.OptionError, match="another model"):
+    with pytest.raises(dt.OptionError, match="another problem"):
         solve(gurobi, start=solve(first))
 
 

@@ -18,7 +18,7 @@ from tests.small import bowl, knapsack
         ({"method": 7}, dt.OptionError, "method is 7"),
         ({"time_limit": -1.0}, dt.OptionError, "time_limit .* is -1"),
         ({"time_limit": float("nan")}, dt.OptionError, "time_limit .* is nan"),
-        ({"n_jobs": 0}, dt.OptionError, "n_jobs is 0"),
+        ({"n_jobs": 0}, dt.OptionError, "n_jobs is 0.*-1 for one per core"),
         ({"device": "cuda:77"}, dt.OptionError, "device 'cuda:77' cannot be used"),
         ({"device": "toaster"}, dt.OptionError, "device 'toaster' cannot be used"),
         ({"method": dt.DualDecomposition(engine="piqp")}, dt.UnsupportedError, "a is integer"),

@@ -169,6 +169,16 @@ def test_values_that_a_model_holds_and_variables_with_values(tool):
     assert result.trace.incumbents[0].source == "start"
 
 
+@pytest.mark.parametrize("tool", ["pyomo", "linopy", "highspy", "pyscipopt", "gurobipy"])
+def test_the_values_of_another_model_and_its_result_are_taken_by_name(tool):
+    (yesterday, inputs, output, _), (today, *others) = model_of(tool), model_of(tool)
+    for model, read_vars, made in ((yesterday, inputs, output), (today, *others[:2])):
+        dt.add_predictor_constr(model, torch.nn.Linear(2, 1).double(), read_vars, made)
+    assert read_start(take_snapshot(today), yesterday).x[:2].tolist() == [0.25, 0.5]
+    result = dt.solve(yesterday, time_limit=5, log=False)
+    assert np.array_equal(read_start(take_snapshot(today), result).x, result.x)
+
+
 def test_a_model_without_values_says_so():
     pyo = pytest.importorskip("pyomo.environ")
     model = pyo.ConcreteModel()

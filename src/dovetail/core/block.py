@@ -141,8 +141,15 @@ class TrainingRange:
 
     @classmethod
     def of(cls, block: str, data: Any, features: int) -> TrainingRange:
-        """Ranges of (m, d) training inputs, an array or a frame; missing values are ignored."""
+        """Ranges of (m, d) training inputs, an array or a frame; missing values are ignored. A column of text
+        in a frame has no range."""
         columns = getattr(data, "columns", None)
+        text = np.zeros(features, dtype=bool)
+        if columns is not None and data.shape[1] == features and hasattr(data, "isetitem"):
+            text = np.array([_is_text(data.iloc[:, k]) for k in range(features)])
+            data = data.copy()
+            for k in np.flatnonzero(text).tolist():
+                data.isetitem(k, 0.0)
         try:
             table = np.atleast_2d(np.asarray(data, dtype=np.float64))
         except (TypeError, ValueError) as reason:
@@ -160,5 +167,11 @@ class TrainingRange:
                 f"{block}: data has no finite value in column {int(np.argmin(known.any(0)))}."
             )
         names = [f"feature {k}" for k in range(features)] if columns is None else [str(c) for c in columns]
-        lower = np.where(known, table, np.inf).min(axis=0)
-        return cls(lower, np.where(known, table, -np.inf).max(axis=0), tuple(names))
+        lower = np.where(text, -np.inf, np.where(known, table, np.inf).min(axis=0))
+        upper = np.where(text, np.inf, np.where(known, table, -np.inf).max(axis=0))
+        return cls(lower, upper, tuple(names))
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a column of a frame has text."""
+    return any(isinstance(entry, str) for entry in column.tolist())

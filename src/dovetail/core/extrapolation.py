@@ -65,6 +65,7 @@ def extrapolations(problem: Problem, x: FloatArray) -> tuple[Extrapolation, ...]
         width = np.maximum(
             training_range.upper - training_range.lower, 1e-12 * np.maximum(1.0, np.abs(training_range.upper))
         )
+        width[np.isinf(width)] = 1.0  # text has no range
         beyond = np.maximum(training_range.lower - values, values - training_range.upper) / width
         for i, k in np.argwhere(beyond > HAIR):
             where = Extrapolation(

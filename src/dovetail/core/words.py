@@ -29,9 +29,21 @@ ELSEWHERE = {
     "verbose": "log",
     "outputflag": "log",
     "threads": "n_jobs",
+    "num_threads": "n_jobs",
+    "n_workers": "n_jobs",
+    "workers": "n_jobs",
+    "processes": "n_jobs",
+    "random_state": "seed",
+    "warm_start": "start",
+    "warmstart": "start",
+    "initial": "start",
+    "maxtime": "time_limit",
+    "timeout": "time_limit",
+    "solver": "method",
     "timelimit": "time_limit",
     "mipgap": "gap",
     "mip_gap": "gap",
+    "mip_rel_gap": "gap",
 }
 """Option names of other solvers, and dovetail's names for the same options."""
 MOST_WORDS = 20_000

@@ -37,7 +37,7 @@ from dovetail.modelling.predictor_constr import (
 )
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
-from dovetail.predictors import PREDICTORS, categories_of
+from dovetail.predictors import PREDICTORS, text_features
 
 Found = TypeVar("Found")
 
@@ -93,7 +93,7 @@ def add_predictor_constr(
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
     if not isinstance(model, Problem):  # a frame, whose columns have names
-        new.categories = categories_of(predictor)
+        new.categories = text_features(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)

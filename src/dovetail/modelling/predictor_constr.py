@@ -37,7 +37,8 @@ class Attachment:
     epsilon: float
     data: Any
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    """Category names by feature; a name among the inputs stands for its position in the list."""
+    """Category names by feature; a name among the inputs stands for its position in the list. Empty for a
+    feature that the predictor drops: any text stands for 0."""
     block: Block | None = None
     """The accepted block, over the columns of that moment."""
     places: tuple[Places, Places] | None = None
@@ -99,12 +100,12 @@ def input_entries(foreign: ForeignModel, attached: Attachment) -> ObjectArray:
         for i, entry in enumerate(entries[:, feature]):
             if not isinstance(entry, str):  # a variable, or the number itself
                 continue
-            if entry not in names:
+            if names and entry not in names:
                 raise PredictorError(
                     f"{attached.name}: input_vars holds {entry!r} as feature {feature}, which the predictor "
                     f"was not trained on; it knows {', '.join(map(str, names))}."
                 )
-            numbered[i, feature] = float(names.index(entry))
+            numbered[i, feature] = float(names.index(entry)) if names else 0.0
     return numbered
 
 
@@ -271,10 +272,14 @@ class PredictorConstr:
 
         A frame has the names of categories, as in the training data.
         """
-        found = frame_of(self._attached.inputs, self._values[0])
+        given = self._attached.inputs
+        found = frame_of(given, self._values[0])
         for feature, names in self._attached.categories.items() if hasattr(type(found), "iloc") else ():
             column = found.columns[feature]
-            found[column] = [names[round(place)] for place in found[column]]
+            if names:
+                found[column] = [names[round(place)] for place in found[column]]
+            elif any(isinstance(entry, str) for entry in given[column]):
+                found[column] = list(given[column])
         return found
 
     @property

@@ -54,6 +54,10 @@ class ModelSnapshot:
         """Whether this is the model of another tool that was read."""
         return self.origin is not None and self.origin.model.is_of(model)
 
+    def shares_variables(self, before: Origin) -> bool:
+        """Whether this snapshot has variables of an earlier one."""
+        return self.origin is not None and bool(set(before.reading.keys) & set(self.origin.reading.keys))
+
     def carry(self, x: FloatArray, before: Origin) -> FloatArray:
         """A point of an earlier snapshot over the columns of this one; new columns as near 0 as possible."""
         assert self.origin is not None
@@ -63,8 +67,6 @@ class ModelSnapshot:
                 "start is a result from before variables of the model were deleted, so its values cannot "
                 "be assigned. Leave start= out once."
             )
-        if not set(before.reading.keys) & set(self.origin.reading.keys):
-            raise OptionError("start is the result of another model; give one of this model.")
         carried = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper)
         for value, key in zip(x, before.reading.keys, strict=False):
             j = self.origin.reading.column.get(key)

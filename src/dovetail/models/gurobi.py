@@ -123,9 +123,9 @@ class GurobiModel(ForeignModel):
         return gp.tupledict(found) if isinstance(given, gp.tupledict) else found
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
-        """An `MVar`; an array if numbers are among the variables."""
+        """An `MVar`; an array with its `X` if numbers are among the variables."""
         whole = all(isinstance(entry, gp.Var) for entry in entries.flat)
-        return gp.MVar.fromlist(entries.tolist()) if whole else entries
+        return gp.MVar.fromlist(entries.tolist()) if whole else entries.view(VariablesAndNumbers)
 
     def held(self, reading: Reading) -> FloatArray:
         """`Start` of each variable: an earlier solution is gone after the update that reading needs."""
@@ -138,6 +138,16 @@ class GurobiModel(ForeignModel):
         self._model.update()  # an earlier solution is gone
         if answer.x is not None:
             load_point(self._model, reading, reading.whole(answer.x), unwrap(gp.Model.optimize))
+
+
+class VariablesAndNumbers(np.ndarray[Any, Any]):
+    """Variables beside numbers, which gurobipy has no array for."""
+
+    @property
+    def X(self) -> FloatArray:
+        """The values in the model's solution."""
+        values = [entry.X if isinstance(entry, gp.Var) else float(entry) for entry in self.flat]
+        return np.array(values).reshape(self.shape)
 
 
 def _unfold(item: Any) -> Any:

@@ -220,17 +220,37 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     >>> print(names[1])  # what a column that is 1 stands for
     oak
     """
+    return {feature: names for feature, names in text_features(predictor).items() if names}
+
+
+def text_features(predictor: Any) -> dict[int, tuple[Any, ...]]:
+    """The features that may be text: with the names of their categories, or none if the predictor drops the
+    feature."""
+    from dovetail.predictors.derived import DerivedOutputs
+    from dovetail.predictors.ensemble import Ensemble
+
+    if isinstance(predictor, (DerivedOutputs, Ensemble)):
+        return _common(*map(text_features, predictor.given))
     kind = PREDICTORS.recognised(predictor)
     if kind == "scikit-learn searches":
-        return categories_of(getattr(predictor, "best_estimator_", None))
+        return text_features(getattr(predictor, "best_estimator_", None))
     if kind in ("XGBoost", "LightGBM"):
         return _frame_attributes(kind, predictor)
     if kind not in ("scikit-learn", "scikit-learn trees"):
         return {}
-    from dovetail.predictors.scikit_learn.transformers import categories_read, is_numeric
+    from dovetail.predictors.scikit_learn.transformers import categories_read, is_numeric, unread_features
 
     read = {feature: categories for feature, (categories, _) in categories_read(predictor).items()}
-    return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}
+    found = {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}
+    return found | dict.fromkeys(unread_features(predictor), ())
+
+
+def _common(*each: dict[int, tuple[Any, ...]]) -> dict[int, tuple[Any, ...]]:
+    """What several predictors of the same features say: a feature counts if those that read it agree."""
+    said = {feature: {one[feature] for one in each if feature in one} for found in each for feature in found}
+    every = {feature: all(feature in one for one in each) for feature in said}
+    read = {feature: names - {()} or {()} for feature, names in said.items() if every[feature]}
+    return {feature: names.pop() for feature, names in read.items() if len(names) == 1}
 
 
 def _frame_attributes(library: str, model: Any) -> dict[int, tuple[Any, ...]]:

@@ -34,6 +34,8 @@ class DerivedOutputs(ABC):
             raise PredictorError(f"extra is {extra!r}; give the number of inputs the predictor does not see.")
         if not isinstance(keep, bool):
             raise PredictorError(f"keep is {keep!r}; give True or False.")
+        self.given: tuple[Any, ...] = () if predictor is None else (predictor,)
+        """The predictor as it was passed, if any."""
         self.inner: Predictor | None = None if predictor is None else as_predictor(predictor)
         self._extra: int = int(extra)
         self._keep: bool = keep

@@ -53,7 +53,9 @@ class Ensemble:
         require_choice("Ensemble: how", how, ("mean", "min", "max", "vote"))
         if isinstance(predictors, (str, bytes)) or not isinstance(predictors, Iterable):
             raise PredictorError(f"Ensemble takes a list of predictors, not {predictors!r}.")
-        self.members: tuple[Predictor, ...] = tuple(map(as_predictor, predictors))
+        self.given: tuple[Any, ...] = tuple(predictors)
+        """The predictors as they were passed."""
+        self.members: tuple[Predictor, ...] = tuple(map(as_predictor, self.given))
         if not self.members:
             raise PredictorError("Ensemble: the list of predictors is empty.")
         self.how: How = how

@@ -13,9 +13,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from types import FrameType
 from typing import Any
 
+from dovetail.core.errors import OptionError
 from dovetail.run.budget import Budget, StopReason
 
 
@@ -24,6 +26,13 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def processes(n_jobs: object) -> int:
+    """`n_jobs=`: a number of processes, or -1 for one per core."""
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or (n_jobs < 1 and n_jobs != -1):
+        raise OptionError(f"n_jobs is {n_jobs!r}; give a number of processes, or -1 for one per core.")
+    return cores() if n_jobs == -1 else int(n_jobs)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from dovetail.decomposition.shard import PricingOptions, usual_spread
 from dovetail.decomposition.share import Range, Share, make_share
 from dovetail.decomposition.shares import Shares, point_of
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.environment import Interrupts, gradients, threads
+from dovetail.run.environment import Interrupts, gradients, processes, threads
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import Cluster, NotPicklable, Recipe, Workers
 from dovetail.run.work import Stopwatch
@@ -404,13 +404,12 @@ def solve_shards(
     if not callable(build):
         raise OptionError(f"build is {build!r}; give a function that returns the problem of a shard.")
     seconds = time_limit_of(time_limit)
-    require_count("n_jobs", n_jobs, at_least=1)
     require_count("seed", seed, at_least=0)
     device = usable_device(device)
     method = TemplatePricing()
     require_cluster(cluster, method)
     folder = _folder(out)
-    jobs = min(int(n_jobs), len(sources))
+    jobs = min(processes(n_jobs), len(sources))
     with Interrupts() as asked, opened(cluster, jobs) as there, threads(1), gradients(), torch.no_grad():
         budget = Budget(seconds)
         asked.stop(budget)

@@ -24,7 +24,7 @@ from dovetail.methods import METHODS
 from dovetail.run.bound import DEFAULT_GAP, GapLimit
 from dovetail.run.checkpoint import Checkpoint, CheckpointFile, SavedOptions
 from dovetail.run.context import Method, PreparedMethod, SolveContext
-from dovetail.run.environment import cores
+from dovetail.run.environment import cores, processes
 from dovetail.run.monitor import Callback
 from dovetail.run.processes import Cluster
 from dovetail.run.result import Result
@@ -129,7 +129,6 @@ class SolveOptions:
         if target is not None:
             require_number("target (an objective)", target)
         require_count("seed", seed, at_least=0)
-        require_count("n_jobs", n_jobs, at_least=1)
         require_count("solutions", solutions, at_least=1)
         require_number("distance (a part of each input's range)", distance, above=0.0)
         if callback is not None and not callable(callback):
@@ -140,7 +139,7 @@ class SolveOptions:
             raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
-            chosen, seconds, limit, int(seed), start, int(n_jobs), place, cluster, callback,
+            chosen, seconds, limit, int(seed), start, processes(n_jobs), place, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
             METHODS[method].text if isinstance(method, str) else "", bool(load),
             CheckpointFile.checked(checkpoint), method if isinstance(method, str) else "",

@@ -63,7 +63,7 @@ def solve(
         start: Where the search begins: names of variables with values, a frame, a value for every variable,
             an earlier `Result` (its multipliers are used too) or its file, or `model` for the values that the
             model holds. What is not given is completed (docs/long_solves.md).
-        n_jobs: Number of processes, at most one per core (docs/cluster.md).
+        n_jobs: Number of processes, at most one per core; -1: one per core (docs/cluster.md).
         device: "cuda" computes gradients of networks on a GPU. Solutions are checked on the predictor's own
         device. cluster: Distributes equal blocks over `n_jobs` workers of Ray: "local" starts Ray and ends
         it, "auto"

@@ -1,16 +1,16 @@
 """`start=`: where a solve begins.
 
 Given are a value for every variable, some variables with values, a frame, an earlier result or its file, a
-checkpoint, or the model itself, which stands for the values it holds. What is not given is completed: outputs
-by the predictors, other variables by the MIP without predictors in which the given ones are fixed. A start
-that violates constraints is no solution, and searches begin near it.
+checkpoint, or a model, this one or another, which stands for the values it holds. What is not given is
+completed: outputs by the predictors, other variables by the MIP without predictors in which the given ones
+are fixed. A start that violates constraints is no solution, and searches begin near it.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -22,11 +22,12 @@ from dovetail.certificates.fingerprint import covers_all, fingerprint
 from dovetail.core.arrays import FloatArray, IntArray, require_finite, vector
 from dovetail.core.errors import DovetailError, ModelError, OptionError
 from dovetail.core.files import text_of
-from dovetail.core.foreign import NUMBER, as_array, locate
+from dovetail.core.foreign import NUMBER, Origin, as_array, locate
 from dovetail.core.problem import Problem
 from dovetail.core.words import did_you_mean, several
 from dovetail.mip.answers import answer_of
 from dovetail.modelling.snapshot import ModelSnapshot
+from dovetail.models import MODELS, foreign_model
 from dovetail.run.bound import NO_BOUND
 from dovetail.run.budget import Budget
 from dovetail.run.checkpoint import Checkpoint, read_checkpoint
@@ -57,7 +58,14 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     if isinstance(start, Result):
         return Start(_of_result(snapshot, start), start.multipliers)
     if snapshot.is_of(start):
-        return Start(_held(snapshot))
+        assert snapshot.origin is not None
+        x = np.full(program.n_columns, np.nan)
+        x[: len(snapshot.origin.reading.keys)] = _held(snapshot.origin)
+        return Start(x)
+    if MODELS.recognised(start) is not None and not isinstance(start, Problem):  # another model
+        other = foreign_model(start)
+        origin = Origin(other, other.read(rows=False))
+        return Start(_by_names(snapshot.problem, _held(origin), origin.reading.mip.names, "the values"))
     if isinstance(start, Mapping):
         return Start(_named(snapshot, start.items()))
     if hasattr(type(start), "iloc"):  # a series or a frame of pandas
@@ -93,17 +101,24 @@ def _of_result(snapshot: ModelSnapshot, start: Result) -> FloatArray | None:
     program, x = snapshot.problem.stated, start.x
     if x is None:
         return None
-    if start.origin is not None and snapshot.origin is not None:
+    if start.origin is not None and snapshot.shares_variables(start.origin):
         return snapshot.carry(x, start.origin)
-    if np.shape(x) == (program.n_columns,) and _same_names(start.names, program.names):
+    of_arrays = start.origin is None or snapshot.origin is None
+    if of_arrays and np.shape(x) == (program.n_columns,) and _same_names(start.names, program.names):
         return x
+    return _by_names(snapshot.problem, x, start.names, "the result")
+
+
+def _by_names(problem: Problem, x: FloatArray, names: Sequence[str] | None, what: str) -> FloatArray:
+    """Values of another model for the variables with the same names."""
+    program = problem.stated
     own = Values(np.arange(program.n_columns, dtype=np.float64), program.names)
-    value = dict(zip(start.names or (), np.ravel(x).tolist(), strict=False))
+    value = dict(zip(names or (), np.ravel(x).tolist(), strict=False))
     named = {name: value[name] for name in program.names or () if name in value}
     if not named:
         raise OptionError(
             f"start has {np.size(x):,} values, the problem {several(program.n_columns, 'variable')}, and no "
-            "names are the same: start is the result of another problem."
+            f"names are the same: start is {what} of another problem."
         )
     return _filled_in(program.n_columns, [(int(own[name]), number) for name, number in named.items()])
 
@@ -112,14 +127,11 @@ def _same_names(one: Any, other: Any) -> bool:
     return one is None or other is None or one is other or list(one) == list(other)
 
 
-def _held(snapshot: ModelSnapshot) -> FloatArray:
-    """The values that the model holds."""
-    assert snapshot.origin is not None
-    model, reading = snapshot.origin.model, snapshot.origin.reading
-    x = np.full(snapshot.problem.stated.n_columns, np.nan)
-    x[: len(reading.keys)] = model.held(reading)
+def _held(origin: Origin) -> FloatArray:
+    """The values that a model holds."""
+    x = origin.model.held(origin.reading)
     if np.all(np.isnan(x)):
-        raise OptionError(f"start is the model, and no variable of this {model.tool} holds a value.")
+        raise OptionError(f"start is the model, and no variable of this {origin.model.tool} holds a value.")
     return x
 
 

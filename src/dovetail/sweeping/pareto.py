@@ -28,7 +28,7 @@ from dovetail.core.words import did_you_mean, grid, listed
 from dovetail.modelling.snapshot import take_snapshot
 from dovetail.report.matplotlib_plot import front_figure
 from dovetail.run.budget import Budget
-from dovetail.run.environment import Interrupts, cores
+from dovetail.run.environment import Interrupts, cores, processes
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Result
 from dovetail.run.trace import frame
@@ -72,9 +72,8 @@ def pareto(
     snapshot = take_snapshot(model)
     goals = _Goals.of(snapshot.problem, objectives)
     require_count("points", points, at_least=2)
-    require_count("n_jobs", n_jobs, at_least=1)
     monitor = Monitor(Budget(math.inf), log_stream(log))
-    search = _Search(snapshot.problem, goals, min(int(n_jobs), cores()), options, monitor)
+    search = _Search(snapshot.problem, goals, min(processes(n_jobs), cores()), options, monitor)
     try:
         with Interrupts(at_once=True):
             search.run(int(points))

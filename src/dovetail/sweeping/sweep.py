@@ -18,10 +18,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from dovetail.core.errors import OptionError
-from dovetail.core.options import require_count
 from dovetail.core.words import several
 from dovetail.run.budget import Budget
-from dovetail.run.environment import Interrupts, cores
+from dovetail.run.environment import Interrupts, cores, processes
 from dovetail.run.monitor import Monitor
 from dovetail.run.processes import NotPicklable, WorkerLost, pooled
 from dovetail.solving.options import log_stream
@@ -74,13 +73,13 @@ def sweep(
     """
     cases = cases_of(grid, COLUMNS)
     name = name_of(build, cases)
-    require_count("n_jobs", n_jobs, at_least=1)
+    n_jobs = processes(n_jobs)
     if not isinstance(keep_results, (bool, np.bool_)):
         raise OptionError(f"keep_results is {keep_results!r}; give True or False.")
     if cluster is not None:
         raise OptionError(f"cluster is {cluster!r}; cases run on this machine's cores: leave it out.")
     monitor = Monitor(Budget(inf), log_stream(log))
-    jobs = min(int(n_jobs), cores())
+    jobs = min(n_jobs, cores())
     if n_jobs > jobs:
         monitor.say(f"  n_jobs: {n_jobs} processes were requested; {jobs} are used, one per core")
     file = None if out is None else ResultsFile.open(_path(out), name)

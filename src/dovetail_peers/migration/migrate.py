@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,14 @@ class Migration:
     imports: int
     solves: int
     left: tuple[Left, ...]
+    before: str
+    """The program as it was; of a notebook the code."""
+    after: str
+
+    def diff(self, name: str) -> str:
+        """What changes, as a unified diff."""
+        old, new = (part.splitlines(keepends=True) for part in (self.before, self.after))
+        return "".join(difflib.unified_diff(old, new, name, f"{name} (dovetail)"))
 
 
 def migrate(text: str, name: str = "the program") -> Migration:
@@ -41,6 +50,8 @@ def migrate(text: str, name: str = "the program") -> Migration:
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     changed = [edit for node in imports for edit in import_edits(source, node)]
     changed += [edit for call in program.all(ast.Call) for edit in imported_by_name(source, call)]
+    if not changed and any(f"{module}.".startswith(f"{PLACE}.") for module in program.imported.values()):
+        return Migration(text, 0, 0, (), text, text)  # it has been rewritten before
     if not changed:
         raise OptionError(f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing to change.")
     calls = SolveCalls(program, _free_name(tree))
@@ -52,7 +63,8 @@ def migrate(text: str, name: str = "the program") -> Migration:
         left.append(Left(1, "no solve call was found", "result = dovetail.solve(model)"))
     added = [_import_of_dovetail(source, tree, solves)] if solves and not _imports_dovetail(tree) else []
     whole = source.edited([*changed, *solves, *ended, *added])
-    return Migration(whole, len(changed), len(solves), tuple(sorted(left, key=lambda each: each.line)))
+    told = tuple(sorted(left, key=lambda each: each.line))
+    return Migration(whole, len(changed), len(solves), told, text, whole)
 
 
 def _free_name(tree: ast.AST) -> str:
@@ -111,8 +123,7 @@ def import_edits(source: SourceBytes, node: ast.Import | ast.ImportFrom) -> Iter
     """The edit of one import of a peer."""
     if isinstance(node, ast.ImportFrom):
         if peer_of(node.module) and node.level == 0:
-            listed = ", ".join(map(_as_written, node.names))
-            yield source.replaced(node, f"from {PLACE}.{_installed(node.module)} import {listed}")
+            yield source.part_replaced(node, str(node.module), f"{PLACE}.{_installed(node.module)}")
         return
     if any(peer_of(alias.name) for alias in node.names):
         yield source.replaced(node, "; ".join(dict.fromkeys(map(_one_import, node.names))))

@@ -9,6 +9,8 @@ sufficient. Meanings are passed on by assignments, `with`, arguments and returne
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -263,6 +265,21 @@ class SourceBytes:
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Edit:
         """An edit of the whole node."""
         return Edit(*self.span(node), text)
+
+    def part_replaced(self, node: ast.expr | ast.stmt, part: str, text: str) -> Edit:
+        """An edit of the first occurrence of a part of the node's text."""
+        start = self.span(node)[0] + self.text(node).encode().index(part.encode())
+        return Edit(start, start + len(part.encode()), text)
+
+    def call_replaced(self, call: ast.Call, text: str) -> Edit:
+        """An edit of a call, in which the comments between its parentheses stay."""
+        written = io.StringIO(self.text(call)).readline
+        notes = [
+            token.string for token in tokenize.generate_tokens(written) if token.type == tokenize.COMMENT
+        ]
+        return self.replaced(
+            call, "\n".join([f"{text[:-1]},  {notes[0]}", *notes[1:], ")"]) if notes else text
+        )
 
     def line_after(self, node: ast.stmt, text: str) -> Edit:
         """An edit that adds a line behind a statement's own."""

@@ -236,9 +236,12 @@ class Left:
     line: int
     what: str
     instead: str
+    cell: int = 0
+    """The number of the notebook's cell that has the line; 0 in a program."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.what} -> {self.instead}"
+        cell = f"cell {self.cell}, " if self.cell else ""
+        return f"{cell}line {self.line}: {self.what} -> {self.instead}"
 
 
 START = "not translated: dovetail.solve(..., start=model) begins from the values that the model holds"

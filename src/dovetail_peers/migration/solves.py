@@ -208,7 +208,7 @@ class SolveCalls:
         found = self._settings.options(call, holder, said, only=len(self._calls) == 1)
         options = "".join(f", {option}={value}" for option, value in found.items())
         result = f"{self._name} = " if program.is_statement(call) else ""
-        return program.source.replaced(call, f"{result}dovetail.solve({model}{options})")
+        return program.source.call_replaced(call, f"{result}dovetail.solve({model}{options})")
 
 
 class Terminations:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import dovetail as dt
 from dovetail.core.errors import PredictorError
+from dovetail.core.extrapolation import extrapolations
 from dovetail.core.predictor import as_predictor
 from dovetail.modelling.predictor_constr import Attachment, input_entries
 from dovetail.modelling.snapshot import take_snapshot
@@ -50,6 +51,15 @@ def test_an_encoder_s_own_order_counts():
     assert as_predictor(encoder).predict(np.array([[0.0], [1.0], [2.0]])).tolist() == [[0.0], [1.0], [2.0]]
 
 
+def test_training_data_of_a_problem_may_have_text():
+    estimator = make_pipeline(make_column_transformer((OneHotEncoder(), [0])), LinearRegression())
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 0.0, 1.0], upper=[2.0, 9.0, 9.0, 9.0], integer=[1, 0, 0, 0]))
+    block = problem.add_predictor(estimator.fit(X, [1.0, 2.0, 3.0]), [0, 1, 2], [3], data=X)
+    assert block.training_range.lower.tolist() == [-np.inf, 0.5, 3.0]
+    found = extrapolations(problem, np.array([1.0, 0.0, 4.0, 2.0]))
+    assert [where.feature for where in found] == ["size"]
+
+
 def test_names_stand_for_their_places():
     given = np.array([["c", 1.0], ["a", 2.0], [0.0, 3.0]], dtype=object)
     attached = Attachment("b", None, given, None, "regression", None, 0.0, None, {0: ("a", "b", "c")})
@@ -58,6 +68,36 @@ def test_names_stand_for_their_places():
     given[1, 0] = "d"
     with pytest.raises(PredictorError, match="'d' as feature 0.*it knows a, b, c"):
         input_entries(model, attached)
+
+
+@pytest.mark.parametrize("wrapped", [None, "product", "mean"])
+@pytest.mark.parametrize("note", ["drop", "encoded"])
+def test_text_in_a_frame_wherever_a_pipeline_takes_it(wrapped, note):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "note": rng.choice(["x", "y"], 90),
+            "price": rng.uniform(1.0, 5.0, 90),
+            "kind": rng.choice(["b", "a"], 90),
+        }
+    )
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["kind"] if note == "drop" else ["kind", "note"]), (StandardScaler(), ["price"])
+    )
+    pipeline = make_pipeline(columns, LinearRegression())
+    pipeline.fit(frame, 50.0 - 5.0 * frame.price + 9.0 * (frame.kind == "a") + (frame.note == "y"))
+    predictor = {
+        None: pipeline, "product": dt.Product(pipeline, input="price"), "mean": dt.Ensemble([pipeline] * 2)
+    }[wrapped]  # fmt: skip
+    model = highspy.Highs()
+    model.silent()
+    price, made = model.addVariable(2.0, 2.0), model.addVariable(-999.0, 999.0)
+    given = pd.DataFrame({"note": ["y"], "price": [price], "kind": ["a"]})
+    constr = dt.add_predictor_constr(model, predictor, given, [made], data=frame)
+    result = dt.solve(model, time_limit=60, log=False)
+    truth = pipeline.predict(pd.DataFrame({"note": ["y"], "price": [2.0], "kind": ["a"]}))[0]
+    assert result.value(made) == pytest.approx(2.0 * truth if wrapped == "product" else truth)
+    assert constr.input_values.values.tolist() == [["y", 2.0, "a"]] and not result.extrapolations
 
 
 def priced():

@@ -127,6 +127,20 @@ def categories_read(estimator: Any) -> Categories:
     return _histogram_categories(first) if is_a(first, "BaseHistGradientBoosting") else {}
 
 
+def unread_features(estimator: Any) -> frozenset[int]:
+    """The features that a ColumnTransformer in front drops."""
+    first = (steps_of(estimator) or [None])[0]
+    if not is_a(first, "ColumnTransformer") or not hasattr(first, "transformers_"):
+        return frozenset()
+    read = {
+        int(place)
+        for name, inner, _ in first.transformers_
+        if not (isinstance(inner, str) and inner == "drop")
+        for place in first._transformer_to_input_indices[name]
+    }
+    return frozenset(range(first.n_features_in_)) - read
+
+
 def _histogram_categories(estimator: Any) -> Categories:
     """Categories that histogram gradient boosting encodes itself; unknown ones count as missing."""
     chosen = getattr(estimator, "is_categorical_", None)

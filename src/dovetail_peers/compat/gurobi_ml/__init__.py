@@ -61,8 +61,8 @@ def user_predictors() -> dict[type | str, Callable[..., Any]]:
 
 def sklearn_predictors() -> dict[str, Any]:
     """The peer's own choice by the class of an estimator; `add_predictor_constr` takes more than these."""
-    transformers = sklearn_transformers()
-    return {kind: add for kind, add in PEER.by_class("sklearn.").items() if kind not in transformers}
+    others = {"Pipeline", *sklearn_transformers()}
+    return {kind: add for kind, add in PEER.by_class("sklearn.").items() if kind not in others}
 
 
 def sklearn_transformers() -> dict[str, Any]:

@@ -66,6 +66,7 @@ def keras_layers(network: Any, input_shape: tuple[int, ...]) -> list[Layer]:
 def onnx_layers(graph: OnnxGraph, input_shape: tuple[int, ...]) -> list[Layer]:
     """Dense layers, convolutions and pooling of an ONNX model that is a chain of them."""
     found: list[Layer] = [InputLayer(input_shape)]
+    reshaped: list[int] | None = None
     for node in graph.nodes:
         last, made = found[-1], _MAKERS.get(node.operator)
         if node.operator in ONNX_ACTIVATIONS and last.activation == "linear":
@@ -73,7 +74,11 @@ def onnx_layers(graph: OnnxGraph, input_shape: tuple[int, ...]) -> list[Layer]:
         elif node.operator == "Add" and isinstance(last, DenseLayer) and last.activation == "linear":
             last.biases = last.biases + _constant(graph, node, 0, 1)
         elif made is not None:
-            found.append(made(graph, node, last.output_size))
+            found.append(made(graph, node, reshaped or last.output_size))
+            reshaped = None
+        elif node.operator == "Reshape":  # a [1, n] behind a convolution makes outputs (0, k), as in OMLT
+            shape = [int(size) for size in _constant(graph, node, 1)]
+            reshaped = [*np.empty(last.output_size).reshape(shape).shape]
         elif node.operator not in RESHAPES:
             raise _not_listed(str(node))
     return found
@@ -126,8 +131,11 @@ _MAKERS: dict[str, Callable[[OnnxGraph, OnnxNode, list[int]], Layer]] = {
 
 def _constant(graph: OnnxGraph, node: OnnxNode, *places: int) -> FloatArray:
     """The first of a node's inputs, among these positions, that is a constant of the file."""
+    nodes = {each.outputs[0]: each for each in graph.nodes if each.operator == "Constant"}
     for place in places:
         tensor = graph.constants.get(node.inputs[place])
+        if node.inputs[place] in nodes:
+            tensor = nodes[node.inputs[place]].tensor("value")
         if tensor is not None:
             return np.asarray(tensor.numpy(), dtype=np.float64)
     raise _not_listed(f"{node}, whose weights are computed,")
