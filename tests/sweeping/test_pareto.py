@@ -78,6 +78,17 @@ def test_own_objective_sums_and_the_model_of_a_tool():
     assert "<td>proved</td>" in front._repr_html_()
 
 
+def test_the_ends_of_three_objectives_and_two_processes():
+    """x + y + z >= 1: the front is the triangle between the three ends."""
+    mip = dt.Mip(np.zeros(3), [[1.0, 1.0, 1.0]], [1.0], [9.0], upper=1.0, names=["x", "y", "z"])
+    goals = {"x": "min", "y": "min", "z": "min"}
+    for jobs in (1, 2):
+        front = dt.pareto(dt.Problem(mip), goals, points=9, n_jobs=jobs, log=False)
+        assert front.values.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
+        found = {tuple(point) for point in front.values.round(3).tolist()}
+        assert {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)} <= found and len(found) >= 5
+
+
 def test_infeasible_has_no_points():
     mip = dt.Mip([1.0, 0.0], [[1.0, 1.0]], [5.0], [9.0], upper=1.0, names=["p", "q"])
     front = dt.pareto(dt.Problem(mip), {"p": "min", "q": "max"}, log=False)

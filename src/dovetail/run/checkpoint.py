@@ -36,11 +36,14 @@ from dovetail.run.record import read, sayable
 from dovetail.run.result import Multipliers
 
 FORMAT = 1
-HEADER, X, PRICES = "checkpoint.json", "x", "prices"
+HEADER, X, PRICES, ARCHIVE = "checkpoint.json", "x", "prices", "archive"
 INPUTS, OUTPUTS = "inputs", "outputs"
 """Names of the parts of a file; multipliers are numbered by block."""
-SECONDS = 60.0
-"""Seconds between two checkpoints."""
+SAVED = 100
+"""Largest number of verified solutions in a file."""
+SECONDS, FIRST = 60.0, 1.0
+"""Largest pause between two files, and the first one: pauses double, so that at most half of the work, or a
+minute, is lost."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ class Checkpoint:
     prices: FloatArray | None
     """(rows,) of the bound."""
     multipliers: Multipliers | None
+    archive: FloatArray | None = None
+    """(solutions, columns) verified solutions, if several are asked for; the best of them."""
 
     @property
     def proof(self) -> Bound:
@@ -111,7 +116,7 @@ class Checkpoint:
     def to_bytes(self) -> bytes:
         """The contents of the file."""
         header = {name: getattr(self, name) for name in _KINDS}
-        arrays = {X: self.x, PRICES: self.prices}
+        arrays = {X: self.x, PRICES: self.prices, ARCHIVE: self.archive}
         given = self.multipliers
         for k, name in enumerate(self.blocks if given is not None else ()):
             assert given is not None
@@ -128,7 +133,7 @@ class Checkpoint:
         return content.getvalue()
 
 
-ARRAYS = ("x", "prices", "multipliers")
+ARRAYS = ("x", "prices", "multipliers", "archive")
 _KINDS = {name: kind for name, kind in get_type_hints(Checkpoint).items() if name not in ARRAYS}
 """The types of the fields that the header has."""
 
@@ -167,7 +172,10 @@ def _read(file: zipfile.ZipFile) -> Checkpoint:
         multipliers = Multipliers(
             {name: values for name, values in inputs.items() if values is not None}, known, given["rho"]
         )
-    return Checkpoint(**given, x=x, prices=prices, multipliers=multipliers)
+    archive = _array(file, ARCHIVE)
+    if archive is not None and (archive.ndim != 2 or archive.shape[1] != given["columns"]):
+        raise ValueError(f"{ARCHIVE} is damaged")
+    return Checkpoint(**given, x=x, prices=prices, multipliers=multipliers, archive=archive)
 
 
 def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...] | None = None) -> FloatArray | None:
@@ -233,7 +241,7 @@ class CheckpointWriter:
         """`first` has everything that stays the same; `bounded`: whether bounds are written."""
         self._file, self._first, self._incumbent, self._program = file, first, incumbent, program
         self._monitor, self._multipliers, self._bounded = monitor, multipliers, bounded
-        self._ticker = Ticker(self._attempt, file.seconds)
+        self._ticker = Ticker(self._attempt, file.seconds, FIRST)
         self._failed = False
 
     def __enter__(self) -> CheckpointWriter:
@@ -273,4 +281,7 @@ class CheckpointWriter:
             x=x,
             prices=proof.prices if known else None,
             multipliers=given,
+            archive=None
+            if incumbent.verified is None
+            else incumbent.verified.best(SAVED, self._first.columns),
         )

@@ -50,6 +50,10 @@ class VerifiedPoints(Protocol):
         """Keep a point with its objective, in minimisation form."""
         ...
 
+    def best(self, most: int, columns: int) -> FloatArray | None:
+        """The best points over the first columns, at most so many."""
+        ...
+
 
 class Incumbent:
     """The best verified point so far. Every point must pass through this class."""

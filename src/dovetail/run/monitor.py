@@ -395,10 +395,11 @@ def _prints_the_same(one: float | None, other: float | None) -> bool:
 
 
 class Ticker:
-    """Calls a function periodically from a thread of its own, between `start` and `stop`."""
+    """Calls a function periodically from a thread of its own, between `start` and `stop`. With `first` the
+    first pause is shorter, and pauses double."""
 
-    def __init__(self, call: Callable[[], None], seconds: float = SECONDS) -> None:
-        self._call, self._seconds = call, seconds
+    def __init__(self, call: Callable[[], None], seconds: float = SECONDS, first: float = math.inf) -> None:
+        self._call, self._seconds, self._first = call, seconds, min(first, seconds)
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -415,8 +416,10 @@ class Ticker:
             self._thread = None
 
     def _run(self) -> None:
-        while not self._end.wait(self._seconds):
+        pause = self._first
+        while not self._end.wait(pause):
             self._call()
+            pause = min(self._seconds, 2.0 * pause)
 
 
 ENDS = {

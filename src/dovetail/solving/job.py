@@ -32,6 +32,7 @@ from dovetail.core.errors import (
     UnsupportedError,
 )
 from dovetail.core.problem import Problem
+from dovetail.core.stated_program import StatedProgram
 from dovetail.linearised.sensitivity import gained_by_missing, worth_of_rounding
 from dovetail.methods.clearing import clear
 from dovetail.mip import highs_threads
@@ -247,7 +248,7 @@ class Job:
         incumbent.gained_by_missing = lambda x: gained_by_missing(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.worth_of_rounding = lambda x: worth_of_rounding(guarded, x, Budget(TOLERATED_SECONDS))
         if options.resumed is not None:
-            _take_over(options.resumed, start, incumbent, monitor)
+            _take_over(options.resumed, start, problem.stated, incumbent, monitor)
         for bound in (start.bound, host.proof):
             incumbent.raise_bound(bound)
         monitor.follow(incumbent, lambda: guard.evaluations)
@@ -471,10 +472,15 @@ def _answer(problem: Problem, seconds: float) -> tuple[bool, FloatArray | None]:
     return result.status is Status.INFEASIBLE, result.x
 
 
-def _take_over(known: Checkpoint, start: Start, incumbent: Incumbent, monitor: Monitor) -> None:
+def _take_over(
+    known: Checkpoint, start: Start, program: StatedProgram, incumbent: Incumbent, monitor: Monitor
+) -> None:
     """Continue the course of a checkpoint, and log what it has."""
     incumbent.incumbents += known.incumbents
     incumbent.bounds += known.bounds
+    if incumbent.verified is not None and known.archive is not None:
+        for x in known.archive:
+            incumbent.verified.add(program.sign * program.objective(x), x)
     solution = "no solution" if known.objective is None else f"solution {number(known.objective)}"
     bound = f"bound of {proved_by(start.bound.source)}" if start.bound is not NO_BOUND else "no bound"
     monitor.fact("resumed", f"after {known.seconds:.0f} s, with {solution} and {bound}")

@@ -52,6 +52,11 @@ class VerifiedPoints:
         if len(self.points) > MOST_KEPT:
             self.points = sorted(self.points, key=lambda pair: pair[0])[: MOST_KEPT // 2]
 
+    def best(self, most: int, columns: int) -> FloatArray | None:
+        """The best solutions over the first columns, at most so many."""
+        order = sorted(self.points[:], key=lambda pair: pair[0])[:most]
+        return np.array([x[:columns] for _, x in order]) if order else None
+
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:

@@ -2,14 +2,14 @@
 
     min  c_1'x + a little of the others    s.t.  the model,  c_i'x <= e_i  for i = 2, 3
 
-for limits e_i on a grid between the best value of each objective and its worst value among the best solutions
-of the others (the epsilon-constraint method; Mavrotas, 2009). It also finds solutions between the corners of
-the front, which weighted sums miss.
+for limits e_2 between the best value of the second objective and its worst value among the best solutions of
+the others, and limits e_3 between the third objective of the best first one and the best third objective
+within e_2 (the epsilon-constraint method; Mavrotas, 2009). It also finds solutions between the corners of the
+front, which weighted sums miss.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -41,6 +41,8 @@ LITTLE = 1e-3
 one that is better in the others is found."""
 SAME = 1e-6
 """Relative to the range of an objective: values that count as equal, and room of limits for rounding."""
+Limits = list[float | None]
+"""A limit for each objective, in minimisation form."""
 OWN = "objective"
 """The model's own objective, unless a variable has this name."""
 USAGE = 'give two or three, for example {"cost": "min", "yield": "max"}'
@@ -155,7 +157,8 @@ def one_point(
 
 
 class _Search:
-    """The cases, in two rounds: each objective alone, then the grid of limits."""
+    """The cases: each objective alone, each other one with that at its best, then limits on the second one,
+    and of three objectives between the best first and the best third one within each of these limits."""
 
     def __init__(
         self, problem: Problem, goals: _Goals, jobs: int, options: dict[str, Any], monitor: Monitor
@@ -168,32 +171,53 @@ class _Search:
     def run(self, points: int) -> None:
         """Solve all cases."""
         count = len(self._goals.names)
+        nothing: Limits = [None] * count
         alone = np.eye(count) + LITTLE * (1.0 - np.eye(count)) * self._sizes()
-        self._solve([self._case(k, alone[k].tolist(), [None] * count) for k in range(count)])
-        found = np.array([self._goals.values(x) for x in self._known])
-        if len(found) < count:
+        single = self._solve([(alone[k], nothing) for k in range(count)])
+        if any(values is None for values in single):
             return
+        best = np.array(single).min(axis=0)
+        room = SAME * np.maximum(1.0, np.abs(best))
+        pairs = [(k, j) for k in range(count) for j in range(count) if j != k]
+        held = [_with(nothing, k, best[k] + room[k]) for k, _ in pairs]
+        asked = [(alone[j], line) for (_, j), line in zip(pairs, held, strict=True)]
+        ends = dict(zip(pairs, self._solve(asked), strict=True))
+        found = np.array([values for values in (*single, *ends.values()) if values is not None])
         best, worst = found.min(axis=0), found.max(axis=0)
         span = np.maximum(worst - best, 1e-12)
-        weights = np.r_[1.0, LITTLE * span[0] / span[1:]].tolist()
+        weights = np.where(np.eye(count) > 0.0, 1.0, LITTLE * span[:, None] / span[None, :])
         steps = points if count == 2 else max(2, math.ceil(math.sqrt(points)))
-        ticks = [np.linspace(worst[k], best[k], steps) + SAME * span[k] for k in range(1, count)]
-        cases = [
-            self._case(count + k, weights, [None, *map(float, limits)])
-            for k, limits in enumerate(itertools.product(*ticks))
+        ticks = np.linspace(worst[1], best[1], steps)[1:-1] + SAME * span[1]
+        lines = [_with(nothing, 1, limit) for limit in ticks]
+        if count == 2:
+            self._solve([(weights[0], line) for line in lines])
+            return
+        sides = self._solve([(weights[k], line) for line in lines for k in (0, 2)])
+        whole = [
+            (nothing, ends[0, 1], ends[2, 0]),
+            *zip(lines, sides[0::2], sides[1::2], strict=True),
+            (_with(nothing, 1, best[1] + SAME * span[1]), ends[1, 0], ends[1, 2]),
         ]
-        self._solve(cases)
+        inner = []
+        for line, first, last in whole:
+            if first is not None and last is not None and first[2] - last[2] > SAME * span[2]:
+                limits = np.linspace(first[2], last[2], steps)[1:-1]
+                inner += [(weights[0], _with(line, 2, limit)) for limit in limits]
+        self._solve(inner)
 
     def _sizes(self) -> FloatArray:
         """How the costs of the objectives compare, before their ranges are known."""
         size = np.abs(self._goals.cost).max(axis=1)
         return np.asarray(np.minimum(1.0, size[:, None] / np.maximum(size[None, :], 1e-12)))
 
-    def _case(self, number: int, weights: list[float], limits: list[float | None]) -> Case:
-        return {"number": number, "weights": weights, "limits": limits}
-
-    def _solve(self, cases: list[Case]) -> None:
-        goals = self._goals
+    def _solve(self, asked: list[tuple[FloatArray, Limits]]) -> list[FloatArray | None]:
+        """The objectives that were found with these weights and limits; None without a solution."""
+        goals, first = self._goals, len(self.rows)
+        cases: list[Case] = [
+            {"number": first + k, "weights": weights.tolist(), "limits": limits}
+            for k, (weights, limits) in enumerate(asked)
+        ]
+        found: list[FloatArray | None] = [None] * len(cases)
         build = partial(one_point, self._problem, goals.cost, goals.offset, self._options, self._known)
         coming: Generator[SweepRow, None, None] = (
             solved_cases("pareto", build, cases, self._jobs, keep=True)
@@ -210,10 +234,12 @@ class _Search:
                     x = row.result.x
                     assert x is not None
                     self._known.append(x)
-                    values = goals.signs * goals.values(x)
-                    words = ", ".join(f"{n} {v:.6g}" for n, v in zip(goals.names, values, strict=True))
+                    values = found[row.case["number"] - first] = goals.values(x)
+                    said = zip(goals.names, goals.signs * values, strict=True)
+                    words = ", ".join(f"{n} {v:.6g}" for n, v in said)
                     words += f", {row.status}, {row.seconds or 0.0:.1f} s"
                 self._monitor.say(f"  {len(self.rows)}: {words}")
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +316,11 @@ class ParetoFront(Sequence[Result]):
 
     def _repr_html_(self) -> str:
         return grid(f"Front of {listed(list(self.names))}", [*self.names, ""], self._lines())
+
+
+def _with(limits: Limits, k: int, limit: float) -> Limits:
+    """Limits with one more."""
+    return [*limits[:k], float(limit), *limits[k + 1 :]]
 
 
 def _dominates(a: FloatArray, b: FloatArray) -> bool:
