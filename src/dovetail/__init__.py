@@ -24,6 +24,7 @@ _PUBLIC = {
     "BalancedPenalty": "dovetail.coupling.penalty",
     "Block": "dovetail.core.block",
     "BlockPrices": "dovetail.methods.component_prices.prices",
+    "CVaR": "dovetail.predictors.risk",
     "Certificate": "dovetail.certificates.certificate",
     "Conflict": "dovetail.core.conflict",
     "ConstraintTable": "dovetail.run.constraints",
@@ -37,6 +38,8 @@ _PUBLIC = {
     "FixedPenalty": "dovetail.coupling.penalty",
     "Function": "dovetail.predictors.function",
     "IncreasingPenalty": "dovetail.coupling.penalty",
+    "MeanDeviation": "dovetail.predictors.risk",
+    "MeanSpread": "dovetail.predictors.risk",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
@@ -47,6 +50,7 @@ _PUBLIC = {
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "Product": "dovetail.predictors.derived",
+    "Quantiles": "dovetail.predictors.risk",
     "Result": "dovetail.run.result",
     "RuleList": "dovetail.predictors.rule_list",
     "ShardedResult": "dovetail.sharding.solve_shards",
@@ -59,6 +63,7 @@ _PUBLIC = {
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
     "WhatIf": "dovetail.run.constraints",
+    "Worst": "dovetail.predictors.risk",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
     "categories_of": "dovetail.predictors",
     "check": "dovetail.modelling.snapshot",
@@ -139,6 +144,11 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.function import Function as Function
+    from dovetail.predictors.risk import CVaR as CVaR
+    from dovetail.predictors.risk import MeanDeviation as MeanDeviation
+    from dovetail.predictors.risk import MeanSpread as MeanSpread
+    from dovetail.predictors.risk import Quantiles as Quantiles
+    from dovetail.predictors.risk import Worst as Worst
     from dovetail.predictors.rule_list import RuleList as RuleList
     from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason

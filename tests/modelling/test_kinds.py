@@ -95,6 +95,16 @@ OTHERS = {
     "mean of networks": lambda: dt.Ensemble([network(seed=k) for k in range(3)]),
     "least of networks": lambda: dt.Ensemble([network(seed=k) for k in range(3)], "min"),
     "largest of several kinds": lambda: dt.Ensemble([network(), rules(), kinds.trained("SVR rbf")[0]], "max"),
+    "spread of networks": lambda: dt.MeanSpread(1.0, bad="low").of([network(seed=k) for k in range(3)]),
+    "worst fifth of networks": lambda: dt.CVaR(0.2, bad="high").of([network(seed=k) for k in range(12)]),
+    "spread of a Gaussian process": lambda: dt.MeanSpread(bad="high").of(
+        kinds.trained("Gaussian process")[0]
+    ),
+    "worst of a forest": lambda: dt.CVaR(0.3, bad="low").of(models.model("sklearn", "RandomForestRegressor")),
+    "mean and log variance": lambda: dt.MeanSpread(1.0, bad="high").of(
+        dt.MeanDeviation(network(2), "log variance")
+    ),
+    "quantiles": lambda: dt.CVaR(0.3, bad="low").of(dt.Quantiles(network(3), [0.1, 0.5, 0.9])),
     "vote": lambda: dt.Ensemble([network(seed=k) for k in range(3)], "vote"),
     **{
         f"{library}: {name}": functools.partial(models.model, library, name) for library, name in models.NAMES

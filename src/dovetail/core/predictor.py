@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError
+from dovetail.core.options import require_methods
 from dovetail.core.table import Recogniser
 
 if TYPE_CHECKING:  # this module is imported with the package: it must load neither numpy nor torch
@@ -143,6 +144,22 @@ def as_predictor(foreign: object) -> Predictor:
         way.append(build)
         built = _built(build, built)
     return built
+
+
+class Measure(Protocol):
+    """A measure of risk (`predictors/risk.py`)."""
+
+    def of(self, predictor: Any) -> Predictor:
+        """One cautious predictor from several opinions."""
+        ...
+
+
+def with_risk(predictor: Any, risk: Measure | None) -> Any:
+    """The predictor by a measure of risk, if there is one."""
+    if risk is None:
+        return predictor
+    require_methods("risk", risk, ("of",), 'dt.MeanSpread(2, bad="low")')
+    return risk.of(predictor)
 
 
 def _builder(foreign: object) -> Builder | None:

@@ -23,7 +23,7 @@ from dovetail.core.family_arrays import Family, FamilyRow
 from dovetail.core.mip import Mip
 from dovetail.core.names import free_name, in_short, labels_of, require_feature_order
 from dovetail.core.options import require_choice
-from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.predictor import Measure, Predictor, as_predictor, with_risk
 from dovetail.core.sparse import joined_ranges
 from dovetail.core.stated_program import StatedProgram
 from dovetail.core.template import FamilyColumns, Template, few_blocks, read_template, whole_families
@@ -150,6 +150,7 @@ class Problem:
         epsilon: float = 1e-4,
         name: str = "",
         data: Any = None,
+        risk: Measure | None = None,
     ) -> Block:
         """Connect variables by a predictor: `outputs` = predictor(`inputs`), sample by sample.
 
@@ -169,6 +170,8 @@ class Problem:
             name: For messages and the log.
             data: The training inputs, of shape (m, n_features); the result then lists inputs outside their
                 range.
+            risk: A measure of risk, for predictors of several opinions (docs/trust.md): the outputs are the
+                mean less some spreads (`dt.MeanSpread`), or the worst opinions (`dt.CVaR`, `dt.Worst`).
         """
         name = self._new_name(name)
         if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
@@ -186,7 +189,7 @@ class Problem:
         mip, seen = (self.mip, (into, out)) if families is None else few_blocks(*families)
         block = probe.accept(
             name=name,
-            predictor=self._predictor(predictor),
+            predictor=self._predictor(with_risk(predictor, risk)),
             mip=mip,
             inputs=seen[0],
             outputs=seen[1],

@@ -308,6 +308,12 @@ class TreeEnsemble:
             return 0.0
         return 2.0 * ULPS * (FORMATS[self.dtype].roundoff + FLOAT64.roundoff)
 
+    def reading(self, places: IntArray, features: int) -> TreeEnsemble:
+        """The same trees over more features: feature k becomes `places[k]`."""
+        feature = np.where(self.is_leaf, 0, places[self.feature])
+        categories = tuple(places[[*self.categories]].tolist())
+        return replace(self, features=features, feature=feature, categories=categories)
+
     def with_values(self, value: FloatArray, base: FloatArray, link: Link | None = None) -> TreeEnsemble:
         """The same splits with other values of leaves."""
         return replace(self, value=value, base=base, link=self.link if link is None else link)

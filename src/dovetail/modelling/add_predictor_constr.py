@@ -20,7 +20,7 @@ from dovetail.core.description import Description
 from dovetail.core.errors import ModelError, OptionError, PredictorError
 from dovetail.core.foreign import ForeignModel, Places, Reading
 from dovetail.core.names import labels_of
-from dovetail.core.predictor import as_predictor
+from dovetail.core.predictor import Measure, as_predictor, with_risk
 from dovetail.core.problem import OutputType, Problem
 from dovetail.core.words import did_you_mean
 from dovetail.modelling.predictor_constr import (
@@ -54,6 +54,7 @@ def add_predictor_constr(
     name: str = "",
     data: Any = None,
     trust: bool = False,
+    risk: Measure | None = None,
     **peer_options: Any,
 ) -> PredictorConstr:
     """Connect variables of `model` by a predictor: `output_vars` = predictor(`input_vars`) per sample.
@@ -77,6 +78,7 @@ def add_predictor_constr(
         name: For messages and the log.
         data: The training inputs; the result then lists inputs outside their range.
         trust: Whether to load a file that can run code (pickles).
+        risk: As in `Problem.add_predictor`.
         **peer_options: Options of PySCIPOpt-ML and gurobi-machinelearning.
 
     >>> import dovetail as dt
@@ -87,7 +89,7 @@ def add_predictor_constr(
     require_known(peer_options)
     output_type = asked_output_type(output_type, peer_options)
     foreign = foreign_model(model)
-    truth = as_predictor(_loaded(predictor) if trust else predictor)
+    truth = as_predictor(with_risk(_loaded(predictor) if trust else predictor, risk))
     foreign.watch(OwnSolves())
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
@@ -271,7 +273,7 @@ WRITING_OPTIONS = frozenset(
 PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
 
 OWN_OPTIONS = frozenset(
-    {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust"}
+    {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust", "risk"}
 )
 """The options of `add_predictor_constr`, for suggestions."""
 

@@ -51,7 +51,10 @@ class Functions(Operation):
         known = low - error > self.function.above
         a, b = np.where(known, low - error, 1.0), np.where(known, high + error, 1.0)
         own = function_error(self.function, arithmetic, a, b)
-        return np.where(known, self.function.steepest(a, b) * error + own, np.inf)
+        passed = self.function.steepest(a, b) * error
+        if self.kind == "root":  # endlessly steep at 0, but roots of close numbers are close
+            passed = np.minimum(passed, np.sqrt(error))
+        return np.where(known, passed + own, np.inf)
 
     def write(self, graph: GraphBuilder) -> Expressions:
         """One step of its own."""

@@ -37,6 +37,8 @@ NUMPY = SimpleNamespace(
 ROOT = math.sqrt(8.0 / math.pi)
 CUBIC = 0.044715
 """Of the tanh form of GELU."""
+SOON = 1e-300
+"""Just right of 0, where a root is as steep as numbers allow and its slope is still finite."""
 SHORT_OF_SOFTPLUS = math.exp(-20.0)
 """torch takes softplus(x) for x from 20 on."""
 NEAR, PAD = 1e-3, 1e-9
@@ -148,6 +150,11 @@ def _tanh_gelu_slope(t: Any, z: Any) -> Any:
     return t.sigmoid(_inside_gelu(z)) + z * _sigmoid_slope(t, _inside_gelu(z)) * rise
 
 
+def _matern(t: Any, square: Any, factor: Callable[[Any], Any], fall: Any) -> Any:
+    root = t.sqrt(t.clip(square, 0.0, None))
+    return factor(root) * t.exp(-root) - t.where(square < 0.0, fall, 0.0)
+
+
 def _softplus(t: Any, z: Any) -> Any:
     return t.logaddexp(z, t.zeros_like(z))
 
@@ -235,6 +242,20 @@ _ALL = (
     ScalarFunction(
         "rsqrt", lambda t, z: 1.0 / t.sqrt(z), lambda t, z: -0.5 * z**-1.5,
         stationary=lambda t, s, _: (-2.0 * s) ** (-2.0 / 3.0), least=0.0, above=0.0,
+    ),
+    ScalarFunction(  # of numbers that are not negative, but for rounding
+        "root", lambda t, z: t.sqrt(t.clip(z, 0.0, None)),
+        lambda t, z: t.where(z > 0.0, 0.5 / t.sqrt(t.clip(z, SOON, None)), 0.0), (SOON,),
+        stationary=lambda t, s, piece: 0.25 / (s * s) if piece else t.full_like(s, -math.inf), least=0.0,
+    ),
+    ScalarFunction(  # Matern kernels of squared distances: convex, and straight left of 0
+        "matern32", lambda t, z: _matern(t, 3.0 * z, lambda r: 1.0 + r, 1.5 * z),
+        lambda t, z: -1.5 * t.exp(-t.sqrt(t.clip(3.0 * z, 0.0, None))),
+        stationary=lambda t, s, _: t.square(t.log(-s / 1.5)) / 3.0, least=0.0,
+    ),
+    ScalarFunction(
+        "matern52", lambda t, z: _matern(t, 5.0 * z, lambda r: 1.0 + r + r * r / 3.0, z / 1.2),
+        lambda t, z: -_matern(t, 5.0 * z, lambda r: 1.0 + r, 0.0 * z) / 1.2, least=0.0,
     ),
     ScalarFunction(
         "reciprocal", lambda t, z: 1.0 / z, lambda t, z: -1.0 / (z * z),

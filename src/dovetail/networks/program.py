@@ -24,7 +24,7 @@ from dovetail.core.pieces import pieces
 from dovetail.networks.arithmetic import Arithmetic
 from dovetail.networks.elementwise import Functions
 from dovetail.networks.graph import Graph, GraphBuilder
-from dovetail.networks.maxima import Maxima
+from dovetail.networks.largest import MAXIMUM, Largest
 from dovetail.networks.normalised import Normalised
 from dovetail.networks.operation import Between, Operation
 from dovetail.networks.products import Products
@@ -237,7 +237,11 @@ class Recording:
     def maxima(self, read: IntArray) -> IntArray:
         """The largest of each row, ignoring `NOTHING`."""
         largest = read.max(axis=1, keepdims=True)
-        return self.add(Maxima(np.where(read == NOTHING, largest, read)), read=largest)
+        return self.add(Largest(np.where(read == NOTHING, largest, read), MAXIMUM), read=largest)
+
+    def largest(self, read: IntArray, shares: FloatArray) -> IntArray:
+        """Weighted sums of the largest numbers of each row."""
+        return self.add(Largest(read, shares), read=read)
 
     def shares(self, read: IntArray, *, logarithm: bool) -> IntArray:
         """Softmax of each row, row after row."""

@@ -6,7 +6,7 @@ network leads there. Maximising the minimum gives a decision that holds for all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, Literal
@@ -49,6 +49,9 @@ class Ensemble:
     [1.5, 2.75]
     """
 
+    side_by_side = False
+    """Whether the answers stay apart, and nothing is combined."""
+
     def __init__(self, predictors: Iterable[Any], how: How = "mean", *, weights: Any = None) -> None:
         require_choice("Ensemble: how", how, ("mean", "min", "max", "vote"))
         if isinstance(predictors, (str, bytes)) or not isinstance(predictors, Iterable):
@@ -59,31 +62,34 @@ class Ensemble:
         if not self.members:
             raise PredictorError("Ensemble: the list of predictors is empty.")
         self.how: How = how
-        self._weights = _shares(weights, len(self.members), how)
+        self.weights = _shares(weights, len(self.members), how)
+        """The share of each predictor."""
         self._centres: tuple[float, ...] | None = None
         """The threshold of each member's single column in a vote."""
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Computed from the predictors' own answers, in float64."""
+        said = self._answers(X)
+        if self.how == "vote":
+            said = [*map(classes_of, said, self._vote_centres(X))]
+        if self.how in WEIGHTED:
+            return np.asarray(sum(weight * values for weight, values in zip(self.weights, said, strict=True)))
+        return np.asarray((np.minimum if self.how == "min" else np.maximum).reduce(said))
+
+    def _answers(self, X: FloatArray) -> list[FloatArray]:
         said = [member.predict(X) for member in self.members]
         if len({values.shape for values in said}) > 1:
             counts = ", ".join(str(values.shape[1]) for values in said)
             raise PredictorError(
                 f"Ensemble: its predictors give {counts} outputs; they must be the same number."
             )
-        if self.how == "vote":
-            said = [*map(classes_of, said, self._vote_centres(X))]
-        if self.how in WEIGHTED:
-            return np.asarray(
-                sum(weight * values for weight, values in zip(self._weights, said, strict=True))
-            )
-        return np.asarray((np.minimum if self.how == "min" else np.maximum).reduce(said))
+        return said
 
     def snapshot(self, device: str) -> Callable[[Any], Any]:
         """The members' differentiable copies, combined."""
         import torch
 
-        copies, weights, how = [member.snapshot(device) for member in self.members], self._weights, self.how
+        copies, weights, how = [member.snapshot(device) for member in self.members], self.weights, self.how
 
         def forward(U: Any) -> Any:
             said = torch.stack([copy(U) for copy in copies])
@@ -136,7 +142,7 @@ class Ensemble:
         """Binary classifiers may all give one column or two."""
         if not all(one.other_forms and one.ends_in_sigmoid for one in each):
             return ()
-        weights = self._weights if self.how in WEIGHTED else None
+        weights = self.weights if self.how in WEIGHTED else None
         return (Ensemble([one.other_forms[0] for one in each], self.how, weights=weights),)
 
     def _program(self, each: Sequence[Description], features: int) -> Program:
@@ -149,20 +155,22 @@ class Ensemble:
         if layers is not None:  # the arithmetic of one network; that of the mean itself is finer
             return program_of(layers, features, coarsest)
         recording, places = Recording.of_several(programs)
-        outputs = np.array(places)
-        if self.how == "mean":
-            found = _weighted_sum_places(recording.sums, outputs, self._weights)
-        elif self.how == "max":
-            found = recording.maxima(outputs.T.copy())
-        else:
-            negative = np.array(
-                [_weighted_sum_places(recording.sums, one[None], np.array([-1.0])) for one in outputs]
-            )
-            found = _weighted_sum_places(
-                recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0])
-            )
+        found = self._joined(recording, np.array(places))
         recording.formats.add("float64")
         return replace(recording.program(found), arithmetic=coarsest)
+
+    def _joined(self, recording: Recording, outputs: IntArray) -> IntArray:
+        """The places of the ensemble's outputs, for (members, outputs) places of the members'."""
+        if self.how == "mean":
+            return _weighted_sum_places(recording.sums, outputs, self.weights)
+        if self.how == "max":
+            return recording.maxima(outputs.T.copy())
+        negative = np.array(
+            [_weighted_sum_places(recording.sums, one[None], np.array([-1.0])) for one in outputs]
+        )
+        return _weighted_sum_places(
+            recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0])
+        )
 
     def _trees(self, each: Sequence[Description]) -> Callable[[], TreeEnsemble] | None:
         """A mean of tree ensembles without a link is a tree ensemble."""
@@ -172,9 +180,13 @@ class Ensemble:
 
         def trees() -> TreeEnsemble:
             ensembles = [one() for one in known]
-            return combined(ensembles, [share * np.eye(ensembles[0].outputs) for share in self._weights])
+            return combined(ensembles, [*self._places(ensembles[0].outputs)])
 
         return trees
+
+    def _places(self, outputs: int) -> Iterator[FloatArray]:
+        """By member, the matrix from its outputs to those of a mean."""
+        return (share * np.eye(outputs) for share in self.weights)
 
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
         """The layers of networks of the same form side by side, if every member has layers."""
@@ -209,9 +221,9 @@ class Ensemble:
         dense = [layer for layer in layers if isinstance(layer, Dense)]
         weights, biases = [layer.weight for layer in dense], [layer.bias for layer in dense]
         reads_inputs = not any(isinstance(layer, Dense) for layer in every[0][:depth])
-        if depth == len(every[0]) - 1:
-            weights = [share * weight for share, weight in zip(self._weights, weights, strict=True)]
-            bias = np.asarray(sum(share * bias for share, bias in zip(self._weights, biases, strict=True)))
+        if depth == len(every[0]) - 1 and not self.side_by_side:
+            weights = [share * weight for share, weight in zip(self.weights, weights, strict=True)]
+            bias = np.asarray(sum(share * bias for share, bias in zip(self.weights, biases, strict=True)))
             if reads_inputs:
                 return Dense(np.sum(weights, axis=0), bias)
             return Dense(np.concatenate(weights, axis=1), bias)

@@ -23,6 +23,8 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     BayesianRidge,
@@ -96,7 +98,15 @@ def voters(rng):
     ]
 
 
+def gaussian_process(rng):
+    kernel = [RBF([1.0, 2.0, 3.0]), Matern(2.0, nu=1.5), Matern(nu=2.5), RationalQuadratic()]
+    kernel = ConstantKernel(2.0) * kernel[int(rng.integers(4))] + WhiteKernel(0.1)
+    return GaussianProcessRegressor(kernel, optimizer=None, normalize_y=bool(rng.integers(2)))
+
+
 REGRESSORS = {
+    "Gaussian process": gaussian_process,
+    "Gaussian process, pipeline": lambda r: make_pipeline(StandardScaler(), gaussian_process(r)),
     "PolynomialFeatures, linear": lambda r: make_pipeline(polynomial(r), LinearRegression()),
     "PolynomialFeatures, MLP": lambda r: make_pipeline(StandardScaler(), PolynomialFeatures(2), small_net(r)),
     "PLSRegression": lambda r: PLSRegression(int(r.integers(1, 4))),

@@ -292,6 +292,9 @@ BENDS: dict[str, Bend] = {
     "log": lambda low, high: _positive(low) ** -2.0,
     "sqrt": lambda low, high: 0.25 * _positive(low) ** -1.5,
     "rsqrt": lambda low, high: 0.75 * _positive(low) ** -2.5,
+    "root": lambda low, high: np.where(high > 0.0, 0.25 * np.maximum(low, 1e-200) ** -1.5, 0.0),
+    "matern32": lambda low, high: np.where(high > 0.0, 2.25 * (3.0 * np.maximum(low, 1e-200)) ** -0.5, 0.0),
+    "matern52": lambda low, high: np.full_like(low, 25.0 / 12.0),
     "reciprocal": lambda low, high: 2.0 * _positive(np.maximum(low, -high)) ** -3.0,
 }
 """The largest absolute second derivative between two bounds."""
@@ -309,7 +312,9 @@ def lines(kind: str, lower: FloatArray, upper: FloatArray) -> Lines:
     if kind not in BENDS:
         raise UnsupportedError(f"the checker has no lines for {kind}")
     with np.errstate(all="ignore"):
-        return _curved(FUNCTIONS[kind].value, BENDS[kind](lower, upper) * (1.0 + ULPS), lower, upper)
+        monotone = FUNCTIONS[kind].lowest_at is None
+        bend = BENDS[kind](lower, upper) * (1.0 + ULPS)
+        return _curved(FUNCTIONS[kind].value, bend, lower, upper, monotone=monotone)
 
 
 def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
@@ -325,14 +330,19 @@ def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
     return Lines(below, nothing, chord, rise, np.maximum(lower, 0.0), np.maximum(upper, 0.0))
 
 
-def _curved(function: Function, bend: FloatArray, lower: FloatArray, upper: FloatArray) -> Lines:
-    """Among a few slopes, those whose lines are nearest to the function in the middle."""
+def _curved(
+    function: Function, bend: FloatArray, lower: FloatArray, upper: FloatArray, *, monotone: bool
+) -> Lines:
+    """Among a few slopes, those whose lines are nearest to the function in the middle. A monotone function
+    is within the change of its values over a cell of its chord, however much it bends."""
     width = upper - lower
     grid = lower[..., None] + width[..., None] * np.linspace(0.0, 1.0, CELLS + 1)
     grid[..., -1] = upper
     values = function(grid)
     step = up(width / CELLS)
     lost = up(0.126 * bend * step * step)  # 1/8, plus the rounding of the grid itself
+    if monotone:
+        lost = np.minimum(lost, up(np.abs(np.diff(values, axis=-1)).max(-1)))
     size = np.abs(values).max(-1) + np.abs(grid).max(-1) + 1.0
     middle = 0.5 * (lower + upper)
     best: list[FloatArray] = []

@@ -38,6 +38,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     steps_of,
     way_out,
 )
+from dovetail.predictors.scikit_learn.gaussian_process import gaussian_process
 from dovetail.predictors.scikit_learn.modules import Pointwise, Steps, dense, joined, row_shares, scale, shift
 from dovetail.predictors.scikit_learn.transformers import one_hot_encoder, ordinal_encoder
 from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
@@ -324,6 +325,7 @@ ANSWERS: dict[str, Writer] = {
     "LinearDiscriminantAnalysis": linear_discriminants,
     "QuadraticDiscriminantAnalysis": quadratic_discriminants,
     "BaseLibSVM": support_vectors,
+    "GaussianProcessRegressor": gaussian_process,
     "KMeans": nearness,
     "MiniBatchKMeans": nearness,
     "NearestCentroid": nearness,

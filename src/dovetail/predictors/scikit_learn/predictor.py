@@ -158,7 +158,7 @@ class ScikitLearnPredictor:
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""
         try:
-            modules = [*modules_of(self._estimator, both_classes=self._both_classes)]
+            modules = [*self._modules()]
         except NotFittedError as reason:
             raise PredictorError(f"{self.name} is not trained yet; call its fit first.") from reason
         if not modules:
@@ -167,6 +167,9 @@ class ScikitLearnPredictor:
         if not all(bool(torch.isfinite(parameter).all()) for parameter in network.parameters()):
             raise PredictorError(f"{self.name} holds NaN or infinity; train it again.")
         return network
+
+    def _modules(self) -> Iterator[nn.Module]:
+        return modules_of(self._estimator, both_classes=self._both_classes)
 
     def layers(self) -> tuple[Layer, ...]:
         """The network's layers, with a scaler and the dense layer after it combined."""

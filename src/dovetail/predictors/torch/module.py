@@ -94,7 +94,7 @@ MODE = threading.RLock()
 
 WITHOUT_CURVATURE = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
-    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy",
+    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy", "Named",
 )  # fmt: skip
 """Autograd nodes without a useful second derivative, by the beginning of their names; the last ones are our
 own."""
