@@ -91,6 +91,34 @@ def forest(n: int, *, classes: int = 0) -> dt.Problem:
     return problem
 
 
+def sorted_out(n: int) -> dt.Problem:
+    """Blocks with two amounts and two numbers that are theirs, in three classes that the amounts decide."""
+    rng, problem = np.random.default_rng(4), dt.Problem(sense="min")
+    made = problem.add_template(
+        n,
+        {
+            "about": dt.Family(fixed=rng.uniform(0, 1, (n, 2))),
+            "amounts": dt.Family(upper=1.0, width=2, cost=[[1.0, 0.7]]),
+            "kind": dt.Family(upper=1.0, integer=True, width=3),
+        },
+        coupling=[
+            dt.FamilyRow({"kind": [[1.0, 0.0, 0.0]]}, lower=0.4 * n, summed=True),
+            dt.FamilyRow({"kind": [[0.0, 0.0, 1.0]]}, upper=0.1 * n, summed=True),
+        ],
+    )
+    torch.manual_seed(4)
+    net = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 3)).double()
+    X = rng.uniform(0, 1, (400, 4))
+    gain = X[:, 2] - X[:, 0] + 0.5 * X[:, 3] * X[:, 1]
+    with torch.no_grad():
+        hidden = np.column_stack([net[:2](torch.as_tensor(X)).numpy(), np.ones(len(X))])
+        fitted = np.linalg.lstsq(hidden, np.column_stack([gain, 0.1 - abs(gain - 0.2), -gain]), rcond=None)[0]
+        net[2].weight.copy_(torch.as_tensor(fitted[:-1].T))
+        net[2].bias.copy_(torch.as_tensor(fitted[-1]))
+    problem.add_predictor(net, made["about", "amounts"], made["kind"], output_type="classification")
+    return problem
+
+
 PROBLEMS = {
     "integers": lambda: offers(60),
     "an integer and a number": lambda: offers(60, continuous=True),
@@ -102,6 +130,7 @@ PROBLEMS = {
     "two numbers": lambda: kinds(64, activation=nn.Tanh, numbers=2),
     "one class": lambda: kinds(62, classes=1),
     "several classes": lambda: kinds(63, classes=3),
+    "classes by amounts": lambda: sorted_out(60),
     "trees": lambda: forest(60),
     "one class of trees": lambda: forest(61, classes=1),
     "several classes of trees": lambda: forest(62, classes=3),
@@ -150,6 +179,17 @@ def test_where_it_ends_least_costs_are_near():
         assert bool(found.better.any())  # nothing was priced before
         best = shard.pool.priced(torch.zeros(2)).min(dim=1).values.double()
         assert float((best - found.lower).max()) <= 5e-3 * unit
+
+
+def test_a_class_is_a_condition_on_the_inputs():
+    """The cheapest amounts lie where the class changes. Planes of the logits bound them, without boxes along the
+    whole border."""
+    with torch.no_grad():
+        shard, rng = shard_of(sorted_out(60)), np.random.default_rng(0)
+        everyone, prices = np.arange(60), np.array([0.0, 2.0])
+        shard.price(everyone, prices[None], 0.5, shard.stake, rng, Budget(60.0))
+        _, found = shard.prove(everyone, prices, 1e-3 * shard.stake, 100, shard.stake, Budget(60.0))
+        assert bool(found.closed.all())
 
 
 def test_trees_are_searched_from_cut_to_cut():

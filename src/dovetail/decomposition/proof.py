@@ -1,9 +1,10 @@
 """Lower bounds on the cost of blocks at given prices, by branch and bound over boxes of many blocks at once.
 
-A box of a block is an interval for every continuous variable and the remaining values of every discrete
-variable (`modes`). Planes below the networks over a box (`bounds.planes`) make the priced cost a sum of
-terms in one variable each, so that its minimum is found term by term. The bound holds for the networks as
-deployed; rounding is deducted. The minimiser is a candidate solution.
+A box of a block is an interval for every continuous variable, the remaining values of every discrete
+variable (`modes`) and the remaining classes of every network that classifies. Planes below the networks over
+a box (`bounds.planes`) make the priced cost a sum of terms in one variable each, so that its minimum is found
+term by term. Where one class remains, planes below the differences of its logits are conditions of the box.
+The bound holds for the networks as deployed; rounding is deducted. The minimiser is a candidate solution.
 
 A box is closed if its bound is within the tolerance of the block's best solution, or if a constraint cannot
 be met in the box. All other boxes are halved. With one or two continuous variables and a few discrete ones
@@ -82,7 +83,7 @@ class _Cells:
     """(n, F) lower limits of the free coordinates."""
     high: Tensor
     left: Tensor
-    """(n, levels of all digits) whether a level remains."""
+    """(n, levels of all digits, then classes of all networks) whether a level or a class remains."""
     bound: Tensor
     """(n,) a proved bound of the box, possibly of its parent."""
 
@@ -122,10 +123,11 @@ class BlockProof:
             _reading(blocks[reading.block], reading, rest, program, self._device)
             for reading, rest in zip(program.networks, rests, strict=True)
         ]
-        sizes = [len(digit.levels) for digit in self._digits]
+        sizes = [len(digit.levels) for digit in self._digits] + [r.classes_to_divide for r in self._readings]
         first = np.cumsum([0, *sizes])
-        self._spans = [slice(int(a), int(b)) for a, b in pairwise(first)]
-        self._levels = int(first[-1])
+        spans = [slice(int(a), int(b)) for a, b in pairwise(first)]
+        self._levels, count = int(first[-1]), len(self._digits)
+        self._spans, self._class_spans = spans[:count], spans[count:]
         self._operations = 4 * (program.coordinates + sum(len(r.size) for r in program.networks) + 8)
         """Largest number of operations in sequence for the cost of a box."""
 
@@ -264,7 +266,8 @@ class _Batch:
 
     def _bounded(self, cells: _Cells) -> tuple[_Cells, Tensor, Tensor, Tensor]:
         """Boxes with their own bounds, (n, k) points that attain them, (n,) whether a box may contain a
-        point, and (n, free and digits) the spread that each coordinate causes in the inputs of networks."""
+        point, and (n, free, digits and networks) the spread that each coordinate causes in the inputs of
+        networks; for the classes of a network infinity where their costs differ."""
         proof, owner, k = self._proof, cells.owner, self._k
         n, kept = len(owner), self._kept
         right = torch.cat([self._cost[owner, None, :k], -self._on_moves[owner][:, kept]], dim=1)
@@ -273,14 +276,32 @@ class _Batch:
         constant = torch.zeros_like(rows[..., 0])
         constant[:, 0] = self._cost[owner, -1]
         size, slopes, steep = constant.abs(), torch.zeros_like(right), torch.zeros_like(right)
-        spread = cells.low.new_zeros((n, len(proof._free) + len(proof._digits)))
+        coordinates = len(proof._free) + len(proof._digits)
+        spread = cells.low.new_zeros((n, coordinates + len(proof._readings)))
         most = torch.zeros_like(rows[:, 0])
-        for reading in proof._readings:
+        remaining, of_classes = cells.left.clone(), []
+        for r, (reading, span) in enumerate(zip(proof._readings, proof._class_spans, strict=True)):
             box = self._inputs_of(reading, cells, spread)
-            below = reading.below(self._which[owner], box, rows[:, :, reading.outputs])
+            below = reading.below(self._which[owner], box, rows[:, :, reading.outputs], cells.left[:, span])
             slopes, steep = slopes + below.slopes, steep + below.steep
             constant, size = constant + below.constant, size + below.size
             most[:, reading.outputs] = below.most
+            if below.classes is not None:
+                remaining[:, span] = below.classes.possible
+                spread[:, coordinates + r] = torch.where(below.classes.differ, torch.inf, 0.0)
+                of_classes.append(below.classes)
+        cells = replace(cells, left=remaining)
+        nothing = [torch.zeros_like(found.slopes) for found in of_classes]
+        right, left = torch.cat([right, *nothing], dim=1), torch.cat([left, *nothing], dim=1)
+        slopes, steep, constant, size = (
+            torch.cat([of_rows, *(getattr(found, name) for found in of_classes)], dim=1)
+            for name, of_rows in (
+                ("slopes", slopes),
+                ("steep", steep),
+                ("constant", constant),
+                ("size", size),
+            )
+        )
         widest, rough = self._widest(cells), torch.as_tensor(self._rough, device=owner.device)
         size = size + ((torch.maximum(right.abs(), left.abs()) + steep) @ widest[..., None])[..., 0]
         noise = gamma(proof._operations) * size
@@ -289,14 +310,16 @@ class _Batch:
         forms = _Forms(right + slopes, left - slopes, constant - noise)
         bound, moves = self._least(cells, forms)
         possible = torch.ones(n, dtype=torch.bool, device=owner.device)
-        for span in proof._spans:
-            possible &= cells.left[:, span].any(dim=1)
-        if kept:
-            asked = self._asked[owner][:, kept] - (TOLERANCE + RELATIVE * size[:, 1:])
+        for span in [*proof._spans, *proof._class_spans]:
+            possible &= cells.left[:, span].any(dim=1) | (span.start == span.stop)
+        if forms.constant.shape[1] > 1:
+            held = slice(1, 1 + len(kept))
+            asked = torch.zeros_like(forms.constant[:, 1:])
+            asked[:, : len(kept)] = self._asked[owner][:, kept] - (TOLERANCE + RELATIVE * size[:, held])
             possible &= ~(bound[:, 1:] + asked > 0.0).any(dim=1)  # NaN gives no bound
             forms.constant[:, 1:] += asked
-            held, moves = self._with_condition(cells, forms, moves, noise)
-            bound[:, 0] = torch.fmax(bound[:, 0], held)
+            with_one, moves = self._with_condition(cells, forms, moves, noise)
+            bound[:, 0] = torch.fmax(bound[:, 0], with_one)
         own = torch.fmax(bound[:, 0] + self._both(owner), cells.bound)
         return replace(cells, bound=own), moves, possible, spread
 
@@ -412,12 +435,29 @@ class _Batch:
         one_high[mine, j] = torch.where(whole, middle.floor(), middle)
         other_low[mine, j] = torch.where(whole, middle.floor() + 1.0, middle)
         one_left, other_left = cells.left.clone(), cells.left.clone()
-        for d, span in enumerate(proof._spans):
+        for d, span in enumerate([*proof._spans, *proof._class_spans]):
             mine = (choice == count + d).nonzero().ravel()
             there = cells.left[mine, span]
             first = there.cumsum(dim=1) <= there.sum(dim=1, keepdim=True) // 2
             one_left[mine, span], other_left[mine, span] = there & first, there & ~first
         return [replace(cells, high=one_high, left=one_left), replace(cells, low=other_low, left=other_left)]
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassConditions:
+    """The classes that are possible in boxes, and what a box with one remaining class asks: forms of moves
+    that are at most 0 wherever the network gives the class."""
+
+    possible: Tensor
+    """(n, classes)."""
+    differ: Tensor
+    """(n,) whether several classes are possible and their costs differ."""
+    slopes: Tensor
+    """(n, C, k); 0 where several classes remain."""
+    steep: Tensor
+    constant: Tensor
+    """(n, C); minus 1 where several classes remain."""
+    size: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,6 +472,7 @@ class _FormBounds:
     """(n, S) absolute terms of the constant."""
     most: Tensor
     """(n, q) the largest absolute output."""
+    classes: _ClassConditions | None = None
 
 
 class _ReadingTrees:
@@ -453,8 +494,9 @@ class _ReadingTrees:
         self.narrow = 2.0 * TOLERANCE
         """Boxes narrower than this are not divided."""
         self._leaves = _Leaves.of(ensemble)
+        self.classes_to_divide = 0
 
-    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
+    def below(self, which: Tensor, box: Boxes, rows: Tensor, left: Tensor) -> _FormBounds:
         """Lower bounds as in `_ReadingPlanes.below`, with slopes 0."""
         lower, upper = box.lower.cpu().numpy() - self._off, box.upper.cpu().numpy() + self._off
         some = max(1, LEAVES // self._leaves.size)
@@ -598,9 +640,10 @@ class _ReadingPlanes:
         self.weight = torch.as_tensor(weight, device=device)
         """(d,) approximate weight of each input."""
         self.narrow = 0.0
+        self.classes_to_divide = max(2, q) if self.classifies else 0
 
-    def below(self, which: Tensor, box: Boxes, rows: Tensor) -> _FormBounds:
-        """Lower bounds of (n, S, q) forms of its outputs over boxes of its inputs."""
+    def below(self, which: Tensor, box: Boxes, rows: Tensor, left: Tensor) -> _FormBounds:
+        """Lower bounds of (n, S, q) forms of its outputs over boxes of its inputs with (n, classes) left."""
         planes, off = self._planes, self._rough.expand(len(which), -1)
         if (deployed := planes.deployed) is not None:
             rate, more = (
@@ -615,7 +658,7 @@ class _ReadingPlanes:
             slack = torch.as_tensor(block_slack(self._block, low, high), device=self._device)
         ranges = planes.ranges(box)
         if self.classifies:
-            return self._of_classes(box, ranges, rows, slack)
+            return self._of_classes(which, box, ranges, rows, slack, off, left)
         found = planes.planes(rows, ranges)
         at = self.at_rest[which]
         constant = found.offset + (found.slopes @ at[..., None])[..., 0]
@@ -627,26 +670,47 @@ class _ReadingPlanes:
             found.slopes @ self.by_moves, steep @ self.by_moves.abs(), constant - slip, size, most
         )
 
-    def _of_classes(self, box: Boxes, ranges: Ranges, rows: Tensor, slack: Tensor) -> _FormBounds:
-        """Lower bounds over the classes that are possible in a box."""
-        planes, q = self._planes, len(self.outputs)
+    def _of_classes(
+        self,
+        which: Tensor,
+        box: Boxes,
+        ranges: Ranges,
+        rows: Tensor,
+        slack: Tensor,
+        off: Tensor,
+        left: Tensor,
+    ) -> _FormBounds:
+        """Lower bounds over the classes that remain and are possible in a box."""
+        planes, q, n = self._planes, len(self.outputs), len(rows)
         one = torch.eye(planes.graph.outputs, dtype=torch.float64, device=rows.device)
-        if q == 1:
-            pairs = torch.cat([one, -one])
-            found = planes.planes(pairs, ranges)
-            least = box.minimum(found.slopes, found.offset)  # of the logit, and of its negative
-            possible = torch.stack([least[:, 0] <= slack[:, 1], -least[:, 1] >= -slack[:, 0]], dim=1)
+        if q == 1:  # class 0: the logit is at most 0, class 1: its negative is
+            pairs, slack = torch.cat([one, -one])[:, None], slack[:, [1, 0], None]
             costs = torch.cat([torch.zeros_like(rows), rows], dim=2)
-        else:
-            pairs = (one[None] - one[:, None]).flatten(0, 1)  # [k, j]: logit j less logit k
-            found = planes.planes(pairs, ranges)
-            least = box.minimum(found.slopes, found.offset).view(len(rows), q, q)
-            possible = (least <= slack.view(len(rows), q, q)).all(dim=2)
-            costs = rows
-        possible = possible | torch.isnan(least).flatten(1).any(dim=1, keepdim=True)
+        else:  # class k: logit j less logit k is at most 0 for every j
+            pairs, slack, costs = one[None] - one[:, None], slack.view(n, q, q), rows
+        found = planes.planes(pairs.flatten(0, 1), ranges)
+        least = box.minimum(found.slopes, found.offset).view(slack.shape)
+        possible = (least <= slack).all(dim=2)
+        possible = (possible | torch.isnan(least).flatten(1).any(dim=1, keepdim=True)) & left
         value = torch.where(possible[:, None], costs, torch.inf).amin(dim=2)
+        dearest = torch.where(possible[:, None], costs, -torch.inf).amax(dim=2)
+        alone = possible.sum(dim=1) == 1
+        every, given = torch.arange(n, device=rows.device), possible.to(torch.uint8).argmax(dim=1)
+        slopes = torch.where(
+            alone[:, None, None], found.slopes.view(n, *pairs.shape[:2], -1)[every, given], 0.0
+        )
+        offset = found.offset.view(n, *pairs.shape[:2])[every, given]
+        at, steep = self.at_rest[which], slopes.abs()
+        slip = (steep @ off[..., None])[..., 0] + slack[every, given]
+        constant = offset + (slopes @ at[..., None])[..., 0] - slip
+        size = offset.abs() + (steep @ at.abs()[..., None])[..., 0] + slip
+        classes = _ClassConditions(
+            possible, (dearest > value).any(dim=1), slopes @ self.by_moves, steep @ self.by_moves.abs(),
+            torch.where(alone[:, None], constant, -1.0), size,
+        )  # fmt: skip
         nothing = rows.new_zeros((*rows.shape[:2], self.by_moves.shape[1]))
-        return _FormBounds(nothing, nothing, value, costs.abs().amax(dim=2), torch.ones_like(rows[:, 0]))
+        size, most = costs.abs().amax(dim=2), torch.ones_like(rows[:, 0])
+        return _FormBounds(nothing, nothing, value, size, most, classes)
 
     def classes(self, values: Tensor) -> Tensor:
         """The classes of decision values."""
