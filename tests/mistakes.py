@@ -44,7 +44,7 @@ def unheard():
 
     model = pyo.ConcreteModel()
     model.x = pyo.Var(bounds=(0, 1))
-    model.row = pyo.Constraint(expr=model.x**3 <= 0.5)
+    model.row = pyo.Constraint(expr=pyo.atan(model.x) <= 0.5)
     model.goal = pyo.Objective(expr=model.x)
     return dt.solve(model, log=False)
 

@@ -144,6 +144,18 @@ class Slack:
         return max(float(self.constant + activity), self.at_least)
 
 
+@dataclass(frozen=True)
+class FunctionTerm:
+    """A function in a constraint: column `written` = kind(column `read`)."""
+
+    kind: str
+    """exp, log, log10, sqrt, sin, cos, tanh or power."""
+    read: int
+    written: int
+    power: float = 1.0
+    """The exponent of a power."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A snapshot of a model; `keys[j]` identifies column j in its tool. Columns after those are
@@ -157,6 +169,8 @@ class Reading:
     """Variables of the model that are not columns; their owner may ask for their values."""
     quadratics: tuple[QuadraticTerms, ...] = ()
     """The quadratic terms of objective and rows; the `Mip` has the linear ones."""
+    functions: tuple[FunctionTerm, ...] = ()
+    """The functions in objective and rows."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:

@@ -138,6 +138,10 @@ def _problem(
     problem = Problem(with_numbers(reading.mip, [inputs for _, inputs, _ in found]))
     for attached, inputs, outputs in found:
         attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)
+    if reading.functions:
+        from dovetail.modelling.function_blocks import with_functions  # loads torch
+
+        problem = with_functions(problem, reading.functions)
     if reading.quadratics:
         problem = with_quadratics(problem, reading.quadratics)
     if not reading.indicators:

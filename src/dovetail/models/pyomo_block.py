@@ -23,13 +23,19 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
 from pyomo.core.expr.base import ExpressionBase
-from pyomo.core.expr.numeric_expr import AbsExpression
+from pyomo.core.expr.numeric_expr import (
+    AbsExpression,
+    DivisionExpression,
+    PowExpression,
+    ProductExpression,
+    UnaryFunctionExpression,
+)
 from pyomo.core.expr.visitor import replace_expressions
 from pyomo.repn import generate_standard_repn
 
 from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ForeignModel, Reading, Ties, as_array, like
+from dovetail.core.foreign import Answer, ForeignModel, FunctionTerm, Reading, Ties, as_array, like
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
@@ -78,7 +84,10 @@ class PyomoModel(ForeignModel):
         for name, level, members in ordered:
             special.ordered(name, level, members)
         keys = tuple(map(Identity, columns.variables))
-        return Reading(special.program(), keys, tuple(special.indicators), quadratics=tuple(lines.quadratics))
+        return Reading(
+            special.program(), keys, tuple(special.indicators), quadratics=tuple(lines.quadratics),
+            functions=tuple(lines.functions),
+        )  # fmt: skip
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indexed variables (with two indices as rows and columns), slices, references, lists, frames."""
@@ -207,6 +216,7 @@ class _PyomoRows:
     quadratics: list[QuadraticTerms] = field(default_factory=list)
     sizes: list[tuple[int, int]] = field(default_factory=list)
     """Columns for absolute values and their arguments, which are no variables of the model."""
+    functions: list[FunctionTerm] = field(default_factory=list)
     shown: dict[int, str] = field(default_factory=dict)
     """Names of these columns: their expressions."""
 
@@ -232,25 +242,71 @@ class _PyomoRows:
         self.names.append(name)
 
     def _expanded(self, what: str, expression: Any) -> Any:
-        """An expression as coefficients of variables and products; absolute values become variables."""
+        """An expression as coefficients of variables and products; absolute values and functions become
+        variables, and so do factors of products of more than two."""
         line = _expanded(what, expression)
-        found = [] if line.nonlinear_expr is None else list(_absolute_values_in(line.nonlinear_expr))
+        if line.nonlinear_expr is None:
+            return line
+        found = {id(node): self._stand_in(what, node) for node in _functions_in(line.nonlinear_expr)}
         if not found:
-            return _require_quadratic(what, line)
-        sizes = {id(node): self._size(what, node) for node in found}
-        return _require_quadratic(what, _expanded(what, replace_expressions(expression, sizes)))
+            factors = _factors_in(line.nonlinear_expr)
+            found = {id(part): self._equal_to(what, part) for part in factors}
+        if not found:
+            raise UnsupportedError(
+                f"{what} has {line.nonlinear_expr}; the functions {', '.join(FUNCTIONS)}, abs and powers by "
+                "numbers are taken; compute another one in a predictor (a function of numpy arrays is one), "
+                "and use its output variable instead."
+            )
+        return self._expanded(what, replace_expressions(expression, found))
 
-    def _size(self, what: str, absolute: Any) -> Any:
-        """A variable for an absolute value."""
-        (expression,) = absolute.args
-        size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
-        for variable, meaning in ((size, absolute), (inside, expression)):
-            variable.construct()
-            # an expression as a name, shortened to a line of the log
-            self.shown[self.columns.place(variable)] = shorten(str(meaning), 60, placeholder=" ...")
-        self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
+    def _stand_in(self, what: str, node: Any) -> Any:
+        """A variable for an absolute value or a function."""
+        if isinstance(node, DivisionExpression):
+            above, below = node.args
+            return above * self._function(what, "power", below, -1.0, node)
+        if isinstance(node, PowExpression):
+            power = float(pyo.value(node.args[1]))
+            kind = "sqrt" if power == 0.5 else "power"
+            return self._function(what, kind, node.args[0], power, node)
+        if not isinstance(node, AbsExpression):
+            return self._function(what, node.getname(), node.args[0], 1.0, node)
+        size, inside = self._made((0.0, None), node), self._equal_to(what, node.args[0])
         self.sizes.append((self.columns.place(size), self.columns.place(inside)))
         return size
+
+    def _function(self, what: str, kind: str, argument: Any, power: float, node: Any) -> Any:
+        low, high = compute_bounds_on_expr(argument)
+        positive, negative = low is not None and low > 0.0, high is not None and high < 0.0
+        whole = kind == "power" and power == round(power)
+        known = {
+            "log": positive, "log10": positive, "sqrt": low is not None and low >= 0.0,
+            "power": positive or (whole and (power > 0.0 or negative)),
+        }  # fmt: skip
+        if not known.get(kind, True):
+            raise UnsupportedError(
+                f"{what} has {node}, which is not defined everywhere in the bounds of {argument}; give its "
+                "variables bounds in which it is."
+            )
+        made, inside = self._made((None, None), node), self._equal_to(what, argument)
+        places = self.columns.place(inside), self.columns.place(made)
+        self.functions.append(FunctionTerm(kind, *places, power))
+        return made
+
+    def _equal_to(self, what: str, expression: Any) -> Any:
+        """A variable that equals an expression: the expression itself if it is one."""
+        if isinstance(expression, VarData):
+            return expression
+        inside = self._made(compute_bounds_on_expr(expression), expression)
+        row = f"{what}: {self.shown[self.columns.place(inside)]}"
+        self._add(row, self._expanded(what, expression - inside), 0.0, 0.0)
+        return inside
+
+    def _made(self, bounds: Any, meaning: Any) -> Any:
+        """A variable that is not of the model, named by its meaning in one line of the log."""
+        variable = pyo.Var(bounds=bounds)
+        variable.construct()
+        self.shown[self.columns.place(variable)] = shorten(str(meaning), 60, placeholder=" ...")
+        return variable
 
     def add_objective(self, model: Any) -> _Objective:
         """Add the active objective; without one the objective is 0."""
@@ -306,22 +362,37 @@ def _expanded(what: str, expression: Any) -> Any:
         raise ModelError(f"{what} cannot be computed ({reason}).") from None
 
 
-def _require_quadratic(what: str, line: Any) -> Any:
-    if line.nonlinear_expr is not None:
-        raise UnsupportedError(
-            f"{what} has {line.nonlinear_expr}, which is neither linear nor quadratic; compute it in a "
-            "predictor (a function of numpy arrays is one), and use its output variable instead."
-        )
-    return line
+FUNCTIONS = ("exp", "log", "log10", "sqrt", "sin", "cos", "tanh")
 
 
-def _absolute_values_in(expression: Any) -> Iterator[Any]:
-    """The absolute values in an expression, without nested ones."""
-    if isinstance(expression, AbsExpression):
+def _functions_in(expression: Any) -> Iterator[Any]:
+    """The absolute values, functions, powers and divisions in an expression, without nested ones."""
+    if not getattr(expression, "is_expression_type", bool)() or not expression.is_potentially_variable():
+        return
+    by_number = isinstance(expression, PowExpression) and not _varies(expression.args[1])
+    divided = isinstance(expression, DivisionExpression) and _varies(expression.args[1])
+    named = isinstance(expression, UnaryFunctionExpression) and expression.getname() in FUNCTIONS
+    if by_number or divided or named or isinstance(expression, AbsExpression):
         yield expression
-    elif getattr(expression, "is_expression_type", bool)():
-        for part in expression.args:
-            yield from _absolute_values_in(part)
+        return
+    for part in expression.args:
+        yield from _functions_in(part)
+
+
+def _varies(expression: Any) -> bool:
+    return bool(getattr(expression, "is_potentially_variable", bool)())
+
+
+def _factors_in(expression: Any) -> Iterator[Any]:
+    """The nonlinear factors of the first product that has any."""
+    if not getattr(expression, "is_expression_type", bool)():
+        return
+    if isinstance(expression, ProductExpression):
+        parts = [part for part in expression.args if _varies(part) and part.polynomial_degree() not in (0, 1)]
+        yield from parts
+        return
+    for part in expression.args:
+        yield from _factors_in(part)
 
 
 def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> Mip:
