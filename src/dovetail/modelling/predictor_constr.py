@@ -120,8 +120,8 @@ def _numbered(data: Any, categories: dict[int, tuple[Any, ...]]) -> Any:
             unknown = next((e for e in column if names and isinstance(e, str) and e not in place), None)
             if unknown is not None:
                 raise PredictorError(
-                    f"data holds {unknown!r} as feature {feature}, which the predictor was not trained on; give "
-                    "its training data, or leave data= out."
+                    f"data holds {unknown!r} as feature {feature}, which the predictor was not trained on; "
+                    "give its training data, or leave data= out."
                 )
             table.isetitem(feature, [place.get(entry, entry) for entry in column])
     return table
