@@ -53,6 +53,7 @@ _PUBLIC = {
     "Quantiles": "dovetail.predictors.risk",
     "Result": "dovetail.run.result",
     "RuleList": "dovetail.predictors.rule_list",
+    "SecondOpinion": "dovetail.run.second_opinion",
     "ShardedResult": "dovetail.sharding.solve_shards",
     "Square": "dovetail.predictors.derived",
     "Status": "dovetail.run.result",
@@ -158,6 +159,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Multipliers as Multipliers
     from dovetail.run.result import Result as Result
     from dovetail.run.result import Status as Status
+    from dovetail.run.second_opinion import SecondOpinion as SecondOpinion
     from dovetail.run.trace import Trace as Trace
     from dovetail.sharding.solve_shards import ShardedResult as ShardedResult
     from dovetail.sharding.solve_shards import solve_shards as solve_shards

@@ -82,6 +82,15 @@ class OnDevice(Protocol):
         ...
 
 
+@runtime_checkable
+class RefittablePredictor(Protocol):
+    """A predictor whose owner's object can be trained again (optional)."""
+
+    def refitted(self, fit: Callable[[Any], Any]) -> Predictor:
+        """The same predictor of `fit(object)`, a trained copy of the owner's object."""
+        ...
+
+
 class EvaluationsSpentError(PredictorError):
     """Raised by a predictor that has reached its limit on evaluations. The solve then ends."""
 

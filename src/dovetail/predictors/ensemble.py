@@ -6,6 +6,7 @@ network leads there. Maximising the minimum gives a decision that holds for all 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -19,7 +20,7 @@ from dovetail.core.block import classes_of
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.options import require_choice
-from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.predictor import Predictor, RefittablePredictor, as_predictor
 from dovetail.core.probe import class_threshold
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.networks.layers import Activation, Dense, Layer, program_of
@@ -75,6 +76,12 @@ class Ensemble:
         if self.how in WEIGHTED:
             return np.asarray(sum(weight * values for weight, values in zip(self.weights, said, strict=True)))
         return np.asarray((np.minimum if self.how == "min" else np.maximum).reduce(said))
+
+    def refitted(self, fit: Callable[[Any], Any]) -> Ensemble:
+        """The same with every member trained again."""
+        made = copy.copy(self)
+        made.members = tuple(refitted(member, fit) for member in self.members)
+        return made
 
     def _answers(self, X: FloatArray) -> list[FloatArray]:
         said = [member.predict(X) for member in self.members]
@@ -229,6 +236,15 @@ class Ensemble:
             return Dense(np.concatenate(weights, axis=1), bias)
         stacked = np.concatenate(weights) if reads_inputs else block_diag(*weights)
         return Dense(stacked, np.concatenate(biases))
+
+
+def refitted(predictor: Predictor, fit: Callable[[Any], Any]) -> Predictor:
+    """A part of a predictor, trained again."""
+    if not isinstance(predictor, RefittablePredictor):
+        raise PredictorError(
+            f"{type(predictor).__name__} has no fit; give refit=train, a function (X, y) -> a predictor."
+        )
+    return predictor.refitted(fit)
 
 
 def _centre(member: Predictor, description: Description, X: FloatArray) -> float:

@@ -33,7 +33,7 @@ from dovetail.core.predictor import Outer, Predictor, as_predictor
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.networks.program import Program, Recording
 from dovetail.predictors.derived import DerivedOutputs
-from dovetail.predictors.ensemble import Ensemble
+from dovetail.predictors.ensemble import Ensemble, refitted
 from dovetail.predictors.scikit_learn.estimator import is_a, last_step
 from dovetail.predictors.torch.module import TorchPredictor
 from dovetail.predictors.torch.operations import largest, named
@@ -435,6 +435,15 @@ class Cautious(DerivedOutputs):
     def describe(self, X: FloatArray) -> Description:
         """The description of the opinions with the measure behind it, which has kinks."""
         return replace(super().describe(X), smooth=False)
+
+    def refitted(self, fit: Callable[[Any], Any]) -> Predictor:
+        """The same measure of the opinions, trained again."""
+        given = self.given
+        if isinstance(given, (MeanDeviation, Quantiles)):
+            return self.risk.of(replace(given, predictor=refitted(as_predictor(given.predictor), fit)))
+        if isinstance(given, (list, tuple)):
+            return self.risk.of([refitted(as_predictor(one), fit) for one in given])
+        return self.risk.of(given.refitted(fit) if isinstance(given, Ensemble) else fit(given))
 
     def _new_columns(self, X: Any, Y: Any) -> Any:
         if isinstance(Y, Tensor):

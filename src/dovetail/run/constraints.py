@@ -14,6 +14,7 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.core.names import LazyNames, NumberedNames
 from dovetail.core.words import did_you_mean, grid, listed, several
 from dovetail.run.record import read, sayable
+from dovetail.run.second_opinion import SecondOpinion
 from dovetail.run.trace import frame
 
 Result = Any
@@ -223,6 +224,10 @@ class FollowUp(Protocol):
         self, result: Result, changes: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Result, float | None]:
         """The result with other limits, and the change of the objective that the prices expect."""
+        ...
+
+    def second_opinion(self, x: FloatArray, asked: Mapping[str, Any]) -> SecondOpinion:
+        """The decision as other models see it."""
         ...
 
 

@@ -37,6 +37,7 @@ from dovetail.run.environment import cores
 from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import read, sayable, unreadable
+from dovetail.run.second_opinion import SecondOpinion
 from dovetail.run.trace import Row, Trace
 from dovetail.run.work import Profile, Work
 from dovetail.version import __version__
@@ -395,6 +396,35 @@ class Result:
         result, estimate = self.follow_up.solved_again(self, changes, options)
         return WhatIf(dict(changes), self, result, estimate)
 
+    def second_opinion(
+        self,
+        predictors: Any = None,
+        data: Any = None,
+        *,
+        refits: int = 20,
+        refit: Callable[[Any, Any], Any] | None = None,
+        against: Any = None,
+        seed: int = 0,
+    ) -> SecondOpinion:
+        """The decision as other models see it: what was promised, and what remains (docs/trust.md).
+
+        Args:
+            predictors: Other models of the same quantity; by name of the predictor if there are several.
+            data: Instead, training data (X, y); the predictor is trained again on bootstrap samples.
+            refits: The number of bootstrap samples.
+            refit: A function (X, y) -> a trained predictor, for predictors without fit.
+            against: A reference decision (a result, or a value for each variable); gains are measured from
+                it.
+            seed: Of the bootstrap samples.
+        """
+        if self.follow_up is None:
+            raise DovetailError("second_opinion needs the problem: this result was read from a file.")
+        asked = {
+            "predictors": predictors, "data": data, "refits": refits, "refit": refit, "against": against,
+            "seed": seed,
+        }  # fmt: skip
+        return self.follow_up.second_opinion(self._point, asked)
+
     def value(self, columns: Any) -> Any:
         """Values of variables, given by index, by name, or as variables of the model that was solved.
 
@@ -494,11 +524,11 @@ class Result:
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as reason:
             raise OptionError(unreadable(text, reason)) from reason
 
-    def report(self, path: str | Path) -> Path:
-        """Write the result as one self-contained HTML page (docs/page.md)."""
+    def report(self, path: str | Path, *, second_opinion: SecondOpinion | None = None) -> Path:
+        """Write the result, and a second opinion if given, as one self-contained HTML page (docs/page.md)."""
         from dovetail.report.page.result_page import write_page
 
-        return write_page(self, Path(path))
+        return write_page(self, Path(path), second_opinion)
 
     def plot(self, *, width: float = 8.0) -> Any:
         """Incumbent and bound over time, and residuals if there are any, as a matplotlib figure.

@@ -20,7 +20,9 @@ from dovetail.run.constraints import ConstraintTable
 from dovetail.run.failures import expendable, is_users
 from dovetail.run.problem_facts import MOST_ENTRIES
 from dovetail.run.result import Result
+from dovetail.run.second_opinion import SecondOpinion
 from dovetail.solving.options import SolveOptions
+from dovetail.solving.second_opinion import Judge, Questions
 
 PRICING_SECONDS = 1.0
 """Largest number of seconds for the prices, also after the end of a solve."""
@@ -71,6 +73,10 @@ class ProblemFollowUp:
             if is_users(failure):
                 return None
             raise
+
+    def second_opinion(self, x: FloatArray, asked: Mapping[str, Any]) -> SecondOpinion:
+        """The decision as other models see it."""
+        return Judge(self.problem).opinion(x, Questions(**asked))
 
     def solved_again(
         self, result: Result, changes: Mapping[str, Any], options: Mapping[str, Any]

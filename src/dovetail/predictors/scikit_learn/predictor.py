@@ -82,6 +82,10 @@ class ScikitLearnPredictor:
             return TorchPredictor(self.network()).predict(X)
         return self._columns(self._answer(X))
 
+    def refitted(self, fit: Callable[[Any], Any]) -> Predictor:
+        """The same for a copy of the estimator that was trained again."""
+        return type(self)(fit(self._estimator), both_classes=self._both_classes)
+
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """The network made of the estimator as it is now."""
         return TorchPredictor(self.network()).snapshot(device)

@@ -74,6 +74,12 @@ class TreePredictor(ABC):
         made.both_classes, made.agreed = both_classes, None
         return made
 
+    def refitted(self, fit: Callable[[Any], Any]) -> TreePredictor:
+        """The same for a copy of the model that was trained again."""
+        made = copy.copy(self)
+        made._model, made.agreed = fit(self._model), None
+        return made
+
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer."""
         if len(X) == 0:  # scikit-learn refuses such values

@@ -131,12 +131,12 @@ KINDS = {
 """The timers of `run/work.py`, in words."""
 
 
-def write_page(result: Result, path: Path) -> Path:
-    """Write the page of a result; the path again."""
-    return write_file(path, result_page(result))
+def write_page(result: Result, path: Path, opinion: Any = None) -> Path:
+    """Write the page of a result, with a second opinion if there is one; the path again."""
+    return write_file(path, result_page(result, opinion))
 
 
-def result_page(result: Result) -> str:
+def result_page(result: Result, opinion: Any = None) -> str:
     """The page of a result, as text."""
     course = Course.of(result)
     points, left_out = listed_points(course)
@@ -155,6 +155,7 @@ def result_page(result: Result) -> str:
         more_tables=more,
         held=held_back(result),
         several=side_by_side(result),
+        opinion=None if opinion is None else promised_and_kept(opinion),
         course=course_figure(course),
         found=by_part(course.points, course, found_by),
         proved=by_part(course.bounds, course, proved_by),
@@ -209,6 +210,27 @@ def side_by_side(result: Result) -> decision.ValueTable | None:
     left_out = f"{rest:,} more variables differ." if rest > 0 else ""
     head = ["variable", "best", *(str(k) for k in range(2, len(solutions) + 1))]
     return decision.ValueTable("Solutions", about, head, lines, left_out)
+
+
+class Opinion(NamedTuple):
+    """What was promised and what other models say remains."""
+
+    figure: str
+    """The share of the promised gain that is kept, in words."""
+    table: decision.ValueTable
+    sentences: list[str]
+
+
+def promised_and_kept(opinion: Any) -> Opinion:
+    """A second opinion side by side with the promise."""
+    lines = [
+        (what, [decision.Cell(text) for text in numbers(np.array(values))])
+        for what, *values in opinion.rows()
+    ]
+    head = ["", "promised", "kept", "spread", "at worst"]
+    table = decision.ValueTable("Promised and kept", f"by {opinion.models}", head, lines)
+    share = "" if opinion.kept is None else f"{percent(opinion.kept)} of the promised gain is kept."
+    return Opinion(share, table, [visible(f"{line}.", 300) for line in opinion.sentences()])
 
 
 class HeldBack(NamedTuple):
