@@ -182,8 +182,8 @@ def test_where_it_ends_least_costs_are_near():
 
 
 def test_a_class_is_a_condition_on_the_inputs():
-    """The cheapest amounts lie where the class changes. Planes of the logits bound them, without boxes along the
-    whole border."""
+    """The cheapest amounts lie where the class changes. Planes of the logits bound them without boxes along
+    the whole border."""
     with torch.no_grad():
         shard, rng = shard_of(sorted_out(60)), np.random.default_rng(0)
         everyone, prices = np.arange(60), np.array([0.0, 2.0])
