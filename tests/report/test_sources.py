@@ -1,4 +1,4 @@
-"""Every source that a method gives its points and bounds is explained, in words and in the reference of `Result`."""
+"""Every source that a method gives its points and bounds is explained, also in the reference of `Result`."""
 
 import ast
 from pathlib import Path
