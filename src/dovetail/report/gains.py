@@ -1,7 +1,7 @@
 """Improvements of incumbent and bound, the gap between them, and the names of the methods that found them.
 
-The log, the page and the reference of `Result` use these names. Methods give a short source with each solution
-and each bound. The unknown source of a user's own method is printed unchanged.
+The log, the page and the reference of `Result` use these names. Methods give a short source with each
+solution and each bound. The unknown source of a user's own method is printed unchanged.
 """
 
 from __future__ import annotations
