@@ -26,6 +26,7 @@ from benchmarks import (
     stated_families,
     swaps,
     timers,
+    trust,
     zoo,
 )
 from dovetail_study.experiment import ResultTable
@@ -67,6 +68,7 @@ def main() -> None:
             options.data, options.device, set(options.networks), options.out
         ),
         "reference": lambda: reference.run(options.data, options.jobs),
+        "trust": lambda: trust.run(options.data, options.jobs),
         "zoo": lambda: zoo.run(1, 1, 10.0),
     }
     parser.add_argument(

@@ -21,6 +21,11 @@ from dovetail.nn import SUB_SOLVERS
 from dovetail.version import __version__
 
 _PUBLIC = {
+    "Score": "dovetail.predictors.domains",
+    "Near": "dovetail.predictors.domains",
+    "Region": "dovetail.core.domain",
+    "Hull": "dovetail.predictors.domains",
+    "Box": "dovetail.predictors.domains",
     "BalancedPenalty": "dovetail.coupling.penalty",
     "Block": "dovetail.core.block",
     "BlockPrices": "dovetail.methods.component_prices.prices",
@@ -108,6 +113,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
     from dovetail.core.conflict import Conflict as Conflict
+    from dovetail.core.domain import Region as Region
     from dovetail.core.errors import DovetailError as DovetailError
     from dovetail.core.errors import EngineError as EngineError
     from dovetail.core.errors import MissingDependencyError as MissingDependencyError
@@ -142,6 +148,10 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors import categories_of as categories_of
     from dovetail.predictors.derived import Product as Product
     from dovetail.predictors.derived import Square as Square
+    from dovetail.predictors.domains import Box as Box
+    from dovetail.predictors.domains import Hull as Hull
+    from dovetail.predictors.domains import Near as Near
+    from dovetail.predictors.domains import Score as Score
     from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.function import Function as Function

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.core.block import TrainingRange, classes_of
+from dovetail.core.block import TrainingData, classes_of
 from tests.small import linear_net
 
 
@@ -60,10 +60,10 @@ def beyond(x, data):
 
 
 def test_ranges_have_the_names_of_the_frame_and_pass_over_what_is_missing():
-    known = TrainingRange.of("net", pd.DataFrame({"hot": [0.0, np.nan, 2.0], "wet": [5.0, 4.0, 6.0]}), 2)
+    known = TrainingData.of("net", pd.DataFrame({"hot": [0.0, np.nan, 2.0], "wet": [5.0, 4.0, 6.0]}), 2).range
     assert (known.lower.tolist(), known.upper.tolist()) == ([0.0, 4.0], [2.0, 6.0])
     assert known.names == ("hot", "wet")
-    assert TrainingRange.of("net", np.ones((3, 2)), 2).names == ("feature 0", "feature 1")
+    assert TrainingData.of("net", np.ones((3, 2)), 2).names == ("feature 0", "feature 1")
 
 
 def test_the_farthest_by_its_own_range_comes_first():
@@ -85,4 +85,4 @@ def test_a_block_without_data_has_no_range():
 @pytest.mark.parametrize("data", [np.ones((3, 1)), [["a", "b"]], np.empty((0, 2)), [[np.nan, 1.0]]])
 def test_data_that_does_not_fit_is_refused(data):
     with pytest.raises(dt.PredictorError, match="net: data"):
-        TrainingRange.of("net", data, 2)
+        TrainingData.of("net", data, 2)

@@ -295,7 +295,8 @@ class Root:
         lp.load(self.lower, self.upper)
         before, goal = self.upper[columns] - self.lower[columns], self._goal
         asked: dict[tuple[int, float], Multipliers] = {}
-        part = WORTH * (self.upper - self.lower)
+        wide = self.upper - self.lower
+        part = WORTH * np.where(np.isfinite(wide), wide, 0.0)  # outputs of unknown functions have no bounds
         low, high = self.lower + part, self.upper - part
         needless = {1.0: np.zeros(low.size, dtype=bool), -1.0: np.zeros(low.size, dtype=bool)}
         for column, sign in ((j, sign) for j in columns.tolist() for sign in (1.0, -1.0)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.names import in_short
@@ -132,17 +133,20 @@ def classes_of(values: FloatArray, threshold: float = 0.0) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRange:
-    """The range of each feature in the training inputs."""
+class TrainingData:
+    """The training inputs as numbers."""
 
-    lower: FloatArray
-    upper: FloatArray
+    rows: FloatArray
+    """(m, d); NaN for missing values."""
     names: tuple[str, ...]
+    categories: frozenset[int]
+    """Features whose numbers stand for categories, so that their distances mean nothing."""
+    text: BoolArray
+    """(d,) features that are text, whose numbers are not known."""
 
     @classmethod
-    def of(cls, block: str, data: Any, features: int) -> TrainingRange:
-        """Ranges of (m, d) training inputs, an array or a frame; missing values are ignored. A column of text
-        in a frame has no range."""
+    def of(cls, block: str, data: Any, features: int, categories: Iterable[int] = ()) -> TrainingData:
+        """(m, d) training inputs, an array or a frame. A column of text in a frame has no range."""
         columns = getattr(data, "columns", None)
         text = np.zeros(features, dtype=bool)
         if columns is not None and data.shape[1] == features and hasattr(data, "isetitem"):
@@ -167,9 +171,33 @@ class TrainingRange:
                 f"{block}: data has no finite value in column {int(np.argmin(known.any(0)))}."
             )
         names = [f"feature {k}" for k in range(features)] if columns is None else [str(c) for c in columns]
-        lower = np.where(text, -np.inf, np.where(known, table, np.inf).min(axis=0))
-        upper = np.where(text, np.inf, np.where(known, table, -np.inf).max(axis=0))
-        return cls(lower, upper, tuple(names))
+        kinds = enumerate(getattr(data, "dtypes", ()))
+        named = {*categories, *np.flatnonzero(text).tolist()}
+        named |= {k for k, kind in kinds if str(kind) == "category"}
+        return cls(np.where(known, table, np.nan), tuple(names), frozenset(named), text)
+
+    @property
+    def complete(self) -> FloatArray:
+        """(rows, d) the rows without missing values."""
+        found = self.rows[np.isfinite(self.rows).all(axis=1)]
+        if not len(found):
+            raise PredictorError("every row of data has a missing value.")
+        return found
+
+    @property
+    def range(self) -> TrainingRange:
+        """The range of each feature; missing values are ignored."""
+        lower = np.where(self.text, -np.inf, np.nanmin(self.rows, axis=0))
+        return TrainingRange(lower, np.where(self.text, np.inf, np.nanmax(self.rows, axis=0)), self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRange:
+    """The range of each feature in the training inputs."""
+
+    lower: FloatArray
+    upper: FloatArray
+    names: tuple[str, ...]
 
 
 def _is_text(column: Any) -> bool:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.core import probe
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.block import Block, TrainingRange
+from dovetail.core.block import Block, TrainingData
+from dovetail.core.domain import Region, regions_of
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.family_arrays import Family, FamilyRow
 from dovetail.core.mip import Mip
@@ -34,6 +36,18 @@ OutputType = Literal["regression", "classification"]
 NOBODY = -1
 MOST_SHOWN, MOST_LISTED = 3, 20
 """Number of blocks that are shown in one line, and in a table."""
+
+
+@dataclass
+class Confined:
+    """What the validity domains of a block added to a problem."""
+
+    scores: list[str] = field(default_factory=list)
+    """Predictors, by name."""
+    rows: set[str] = field(default_factory=set)
+    """Constraints, by name."""
+    fills: list[tuple[IntArray, IntArray, Callable[[FloatArray], FloatArray]]] = field(default_factory=list)
+    """Inputs, variables, and the function that finds values of these for inputs."""
 
 
 class Problem:
@@ -64,6 +78,8 @@ class Problem:
         """Predictors by the object given to `add_predictor`: one object, added n times, is one predictor."""
         self._families: dict[str, tuple[FamilyColumns, FamilyColumns]] = {}
         """Inputs and outputs by block name, if the block connects whole families of a template."""
+        self._confined: dict[str, Confined] = {}
+        """What validity domains added, by block name."""
         self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int32)
         """(columns,) the number of the block that writes each column."""
         self._read = np.zeros(self._program.n_columns, dtype=bool)
@@ -151,6 +167,7 @@ class Problem:
         name: str = "",
         data: Any = None,
         risk: Measure | None = None,
+        within: Any = None,
     ) -> Block:
         """Connect variables by a predictor: `outputs` = predictor(`inputs`), sample by sample.
 
@@ -172,6 +189,9 @@ class Problem:
                 range.
             risk: A measure of risk, for predictors of several opinions (docs/trust.md): the outputs are the
                 mean less some spreads (`dt.MeanSpread`), or the worst opinions (`dt.CVaR`, `dt.Worst`).
+            within: Where the predictor is trusted: "box", "hull" or "near" of `data`, a `dt.Box`, `dt.Hull`,
+                `dt.Near` or `dt.Score`, or a list of these, which all hold (docs/trust.md). The constraints
+                that this adds are named after the predictor.
         """
         name = self._new_name(name)
         if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
@@ -199,8 +219,10 @@ class Problem:
         )
         block = replace(block, inputs=into, outputs=out)
         self._require_feature_order(block, data)
-        if data is not None:
-            block = replace(block, training_range=TrainingRange.of(name, data, into.shape[1]))
+        known = None if data is None else TrainingData.of(name, data, into.shape[1])
+        if known is not None:
+            block = replace(block, training_range=known.range)
+        regions = regions_of(name, within, known, into.shape[1], len(into))
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
@@ -210,7 +232,60 @@ class Problem:
             self._families[name] = families
         self._note_columns(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
+        for region in regions:
+            self._confine(block, region)
         return block
+
+    def _confine(self, block: Block, region: Region) -> None:
+        """Add the constraints of a validity domain, with its variables and its score, one more predictor."""
+        name, samples = f"{block.name} within {region.name}", block.samples
+        confined = self._confined.setdefault(block.name, Confined())
+        more = np.empty((samples, 0), dtype=np.int64)
+        if region.weights is not None and region.fill is not None:
+            labels = [f"{name}[{i},{j}]" for i in range(samples) for j in range(region.weights.shape[1])]
+            nothing = np.zeros(len(labels))
+            more = self.add_columns(nothing, nothing + np.inf, nothing > 0.0, labels).reshape(samples, -1)
+            confined.fills.append((block.inputs, more, region.fill))
+        parts, names = [], list[str]()
+        limited = np.isfinite(region.lower) | np.isfinite(region.upper)
+        for k, weights in ((k, region.A[k]) for k in np.flatnonzero(limited)):
+            own = np.flatnonzero(weights)
+            columns, entries = block.inputs[:, own], weights[own]
+            if region.weights is not None and np.any(region.weights[k]):
+                new = np.flatnonzero(region.weights[k])
+                columns = np.concatenate([columns, more[:, new]], axis=1)
+                entries = np.concatenate([entries, region.weights[k, new]])
+            columns = np.unique(columns, axis=0)  # samples may read the same columns
+            parts.append((columns, entries, region.lower[k], region.upper[k]))
+            alone = columns.shape[1] == 1
+            label = self.stated.column_name if alone else str
+            numbers = columns[:, 0].tolist() if alone else range(len(columns))
+            names += [f"{name}: {label(j)}" if alone else f"{name} {k}[{label(j)}]" for j in numbers]
+        if region.score is not None:
+            names += [name] if samples == 1 else [f"{name}[{i}]" for i in range(samples)]
+            free, taken = np.full(samples, np.inf), {one.name for one in self.blocks}
+            made = self.add_columns(-free, free, np.zeros(samples, dtype=bool), names[-samples:])[:, None]
+            confined.scores.append(name if name not in taken else free_name(name, taken, first=2))
+            self.add_predictor(region.score, block.inputs, made, name=confined.scores[-1])
+            parts.append((made, np.ones(1), region.least, region.most))
+        matrix = sp.vstack([_row_matrix(*part[:2], self.mip.n_columns) for part in parts], format="csr")
+        lower, upper = (np.concatenate([np.full(len(p[0]), p[k]) for p in parts]) for k in (2, 3))
+        self._program = self._program.with_mip(self.mip.with_rows(matrix, lower, upper, names))
+        confined.rows.update((self.mip.row_names or ())[-len(names) :])
+
+    @property
+    def confining(self) -> IntArray:
+        """The variables that validity domains added, besides outputs of scores."""
+        made = [columns.ravel() for one in self._confined.values() for _, columns, _ in one.fills]
+        return np.concatenate([np.empty(0, dtype=np.int64), *made])
+
+    def filled(self, x: FloatArray) -> FloatArray:
+        """`x` with the variables that validity domains added set to fit the inputs."""
+        x = x.copy()
+        for confined in self._confined.values():
+            for inputs, columns, fill in confined.fills:
+                x[columns] = fill(x[inputs])
+        return x
 
     def _predictor(self, given: object) -> Predictor:
         known = self._predictors.get(id(given))
@@ -255,10 +330,19 @@ class Problem:
         self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int32)])
 
     def remove_predictor(self, name: str) -> None:
-        """Remove a predictor by its name; its variables stay."""
+        """Remove a predictor by its name, with its validity domain; its variables stay."""
         if name not in (block.name for block in self.blocks):
             raise PredictorError(f"there is no block called {name!r}.")
-        rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name != name))
+        confined = self._confined.pop(name, Confined())
+        if confined.rows:
+            mip = self.mip
+            kept = [i for i in range(mip.n_rows) if mip.row_name(i) not in confined.rows]
+            sides = mip.row_lower[kept], mip.row_upper[kept]
+            names = [mip.row_name(i) for i in kept]
+            bare = replace(mip, A=mip.A[kept], row_lower=sides[0], row_upper=sides[1], row_names=names)
+            self._program = self._program.with_mip(bare)
+        gone = {name, *confined.scores}
+        rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name not in gone))
         self.blocks, self._writer, self._read = rest.blocks, rest._writer, rest._read
         self._shared = False
         self._families.pop(name, None)
@@ -267,7 +351,7 @@ class Problem:
     def derived(self, mip: Mip, blocks: tuple[Block, ...]) -> Problem:
         """Another problem over some of the blocks that were accepted here, without templates."""
         other = Problem(mip)
-        other.blocks = blocks
+        other.blocks, other._confined = blocks, dict(self._confined)
         for number, block in enumerate(blocks):
             other._note_columns(block, number)
         return other
@@ -291,7 +375,7 @@ class Problem:
     def with_predictors(self, blocks: tuple[Block, ...]) -> Problem:
         """The same problem, templates included, with other predictors for its blocks."""
         other = copy.copy(self)
-        other.blocks, other._families = blocks, dict(self._families)
+        other.blocks, other._families, other._confined = blocks, dict(self._families), dict(self._confined)
         other._shared = self._shared = True
         other.__dict__.pop("stages", None)
         return other
@@ -372,6 +456,13 @@ class Problem:
                 f"variable {self.stated.column_name(j)} is an output of {where}; "
                 "a variable can be the output of one predictor only."
             )
+
+
+def _row_matrix(columns: IntArray, weights: FloatArray, width: int) -> sp.csr_array:
+    """One row for each row of `columns`, all with the same weights."""
+    rows, entries = columns.shape
+    at = np.arange(rows + 1) * entries
+    return sp.csr_array((np.tile(weights, rows), columns.ravel(), at), (rows, width))
 
 
 Stage = tuple[tuple[Block, IntArray], ...]

@@ -62,16 +62,25 @@ def model_of(
     written: Problem | None = None,
 ) -> Model:
     """The model of a minimised problem relaxed as in the check, within a box; its tree blocks by name, and
-    the problem as it is written."""
+    the problem as it is written. Networks whose operations are not known are left out: their outputs take any
+    value, which relaxes the problem."""
     mip = problem.mip
     builder = _Builder(mip.n_columns, list(lower), list(upper))
     builder.written = written
-    ensembles = ensembles or {}
+    ensembles, unknown = ensembles or {}, list[UnsupportedError]()
     for block in problem.blocks:
-        if block.name not in ensembles:
-            builder.add(block, required_graph(problem, block))
-        elif block.classifies:
-            builder.classes = np.append(builder.classes, block.outputs.ravel())
+        if block.name in ensembles:
+            if block.classifies:
+                builder.classes = np.append(builder.classes, block.outputs.ravel())
+            continue
+        try:
+            graph = required_graph(problem, block)
+        except UnsupportedError as reason:
+            unknown.append(reason)
+            continue
+        builder.add(block, graph)
+    if len(unknown) == len(problem.blocks) > 0:
+        raise unknown[0]
     logits = builder.columns - mip.n_columns
     networks = builder.networks()
     touched = np.concatenate([*(np.append(one.inputs, one.outputs) for one in networks), np.empty(0, int)])

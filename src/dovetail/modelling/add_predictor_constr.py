@@ -53,6 +53,7 @@ def add_predictor_constr(
     epsilon: float = 1e-4,
     name: str = "",
     data: Any = None,
+    within: Any = None,
     trust: bool = False,
     risk: Measure | None = None,
     **peer_options: Any,
@@ -77,6 +78,7 @@ def add_predictor_constr(
         epsilon: As in `Problem.add_predictor`.
         name: For messages and the log.
         data: The training inputs; the result then lists inputs outside their range.
+        within: As in `Problem.add_predictor`.
         trust: Whether to load a file that can run code (pickles).
         risk: As in `Problem.add_predictor`.
         **peer_options: Options of PySCIPOpt-ML and gurobi-machinelearning.
@@ -94,6 +96,7 @@ def add_predictor_constr(
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
+    new.within = within
     if not isinstance(model, Problem):  # a frame, whose columns have names
         new.categories = text_features(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
@@ -273,7 +276,18 @@ WRITING_OPTIONS = frozenset(
 PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
 
 OWN_OPTIONS = frozenset(
-    {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust", "risk"}
+    {
+        "input_vars",
+        "output_vars",
+        "output_type",
+        "threshold",
+        "epsilon",
+        "name",
+        "data",
+        "within",
+        "trust",
+        "risk",
+    }
 )
 """The options of `add_predictor_constr`, for suggestions."""
 

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
-from dovetail.core.block import Block
+from dovetail.core.block import Block, TrainingData
+from dovetail.core.domain import Region, regions_of
 from dovetail.core.errors import DovetailError, ModelError, PredictorError
 from dovetail.core.foreign import NUMBER, ForeignModel, Places, Reading, frame_of, locate
 from dovetail.core.mip import Mip
@@ -41,6 +42,10 @@ class Attachment:
     feature that the predictor drops: any text stands for 0."""
     block: Block | None = None
     """The accepted block, over the columns of that moment."""
+    within: Any = None
+    """The validity domain as it was passed."""
+    regions: tuple[Region, ...] | None = None
+    """What the validity domain is for so many samples, made once."""
     places: tuple[Places, Places] | None = None
     """Places of inputs and outputs in a `dovetail.Problem`, whose columns do not move."""
     values: tuple[FloatArray, FloatArray] | None = None
@@ -51,6 +56,10 @@ class Attachment:
     def add_to(self, problem: Problem, inputs: IntArray, outputs: IntArray) -> None:
         """Add the attachment as a block of `problem`, or raise an error."""
         taken = {block.name for block in problem.blocks}
+        data, (samples, features) = _numbered(self.data, self.categories), inputs.shape
+        if self.regions is None:
+            known = None if data is None else TrainingData.of(self.name, data, features, self.categories)
+            self.regions = regions_of(self.name, self.within, known, features, samples)
         self.block = problem.add_predictor(
             self.predictor,
             inputs,
@@ -59,7 +68,8 @@ class Attachment:
             threshold=self.threshold,
             epsilon=self.epsilon,
             name=self.name if self.name not in taken else f"{self.name}#{len(taken)}",
-            data=_numbered(self.data, self.categories),
+            data=data,
+            within=self.regions,
         )
 
     def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:

@@ -88,10 +88,12 @@ class ModelSnapshot:
         if self.origin is not None:
             known = own == self.origin.reading.mip.n_columns
         else:
-            known = np.all((mip.lower == mip.upper)[added] | np.isin(added, self.problem.outputs))
+            made = np.append(self.problem.outputs, self.problem.confining)
+            known = np.all((mip.lower == mip.upper)[added] | np.isin(added, made))
         if not known:
             return x
         point = np.concatenate([vector("x", x, own), np.where(np.isfinite(mip.lower), mip.lower, 0.0)[own:]])
+        point = self.problem.filled(point)
         return np.concatenate([point[:own], self.problem.predict(point)[own:]])
 
     def remember(self, result: Result) -> None:
@@ -136,8 +138,9 @@ def _problem(
 ) -> Problem:
     """The problem of a reading, with fixed columns, blocks, products and indicators."""
     problem = Problem(with_numbers(reading.mip, [inputs for _, inputs, _ in found]))
-    for attached, inputs, outputs in found:
-        attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)
+    columns = [columns_of(problem.mip, reading.mip.n_columns, inputs) for _, inputs, _ in found]
+    for (attached, _, outputs), read in zip(found, columns, strict=True):
+        attached.add_to(problem, read, outputs.column)
     if reading.functions:
         from dovetail.modelling.function_blocks import with_functions  # loads torch
 

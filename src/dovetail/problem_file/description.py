@@ -301,6 +301,7 @@ PREDICTOR = {
     "threshold": Key(NUMBER),
     "epsilon": Key(NUMBER),
     "data": Key(TEXT),
+    "within": Key(TEXT),
     "activation": Key(TEXT),
 }
 PROBLEM_FILE = {

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.block import TrainingRange
+from dovetail.core.block import TrainingData
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.names import features_in
 from dovetail.core.problem import Problem
@@ -53,7 +53,15 @@ def tie_predictor(
             add_predictor_constr(problem, predictor, samples.inputs, samples.outputs, **options)
         raise
     with document.at(place):
-        add_predictor_constr(problem, predictor, samples.inputs, samples.outputs, data=data, **options)
+        add_predictor_constr(
+            problem,
+            predictor,
+            samples.inputs,
+            samples.outputs,
+            data=data,
+            within=table.get("within"),
+            **options,
+        )
 
 
 def _loaded(file: Path, activation: str | None, *, trust: bool) -> Any:
@@ -81,7 +89,7 @@ def _data(document: Document, place: Place, table: Mapping[str, Any], features: 
     file = document.file(at, table["data"])
     with document.at(at):
         data = read_training_table(file).of(features)
-        TrainingRange.of(file.name, data, len(features))  # refused here, because the line is known here
+        TrainingData.of(file.name, data, len(features))  # refused here, because the line is known here
     return data
 
 
