@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from dovetail.reformulations.redundant import implied_sides
+from dovetail.reformulations.redundant import implied_sides, sparser_rows
 
 INF = np.inf
 
@@ -58,3 +58,21 @@ def test_linear_programs_keep_their_optima(seed):
         assert whole.status == part.status
         if whole.status == 0:
             assert part.fun == pytest.approx(whole.fun, abs=1e-7)
+
+
+def test_a_row_plus_an_equation_becomes_the_row() -> None:
+    """Adding multiples of equations is taken back; the rows left have as few entries as those written."""
+    rng = np.random.default_rng(0)
+    equations = np.array([[1.0, -2.0, 3.0, 0, 0, 0], [0, 0, 0, 1.0, 1.0, -1.0]])
+    row = np.array([0, 0, 0, 2.0, 0, 0.5])
+    A = np.vstack([equations, row + 0.7 * equations[0]])
+    ((i, e, factor),) = sparser_rows(sp.csr_array(A), np.array([True, True, False]))
+    assert (i, e) == (2, 0)
+    np.testing.assert_allclose(A[i] - factor * A[e], row, atol=1e-15)
+    plain = np.vstack([equations, rng.uniform(1.0, 2.0, 6)])
+    assert sparser_rows(sp.csr_array(plain), np.array([True, True, False])) == []
+
+
+def test_a_small_entry_of_an_equation_decides_nothing() -> None:
+    A = np.array([[1e-3, 1.0, 1.0], [1.0, 1.0, 0.0]])
+    assert sparser_rows(sp.csr_array(A), np.array([True, False])) == []

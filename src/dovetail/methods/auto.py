@@ -25,6 +25,7 @@ from dovetail.methods.phases import Phase
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.chained_networks import ChainedNetworks, TakenApart
 from dovetail.reformulations.indicators import IndicatorProducts
+from dovetail.reformulations.linear_parts import LinearParts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.one_order import OneOrder
 from dovetail.reformulations.presolve import Presolve
@@ -124,14 +125,16 @@ def _presolved(context: SolveContext) -> SolveContext:
     if context.once(structure_of).samples > MOST_PRESOLVED or _has_many_blocks(context):
         return context
     form = Reformulated.start(context.problem, context.once(structure_of).tight_box, context.relaxed)
-    notes, ordered = [], None
-    for step in (TakenApart(), OneOrder(), Presolve(), ChainedNetworks(), AbsoluteValues(), OneOrder()):
-        if isinstance(step, OneOrder) and form is ordered:
+    notes, after = [], dict[type, Reformulated]()
+    for step in (
+        TakenApart(), OneOrder(), Presolve(), LinearParts(), Presolve(), ChainedNetworks(), AbsoluteValues(),
+        OneOrder(),
+    ):  # fmt: skip
+        if form is after.get(type(step)):
             continue  # nothing has changed since then
         further = reformulate(form, (step,))
         notes += [further.note] if further is not form and further.note else []
-        form = further
-        ordered = form if isinstance(step, OneOrder) else ordered
+        form = after[type(step)] = further
     if notes:
         context.monitor.fact("presolve", "; ".join(notes))
     return context_of(context, form)

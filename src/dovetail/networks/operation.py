@@ -59,6 +59,14 @@ class Operation(ABC):
             else:
                 yield value if isinstance(value, np.ndarray) else repr(value)
 
+    @property
+    def sources(self) -> IntArray:
+        """The places that results may depend on."""
+        arrays = [getattr(self, one.name) for one in fields(self)]
+        return np.concatenate(
+            [a.ravel() for a in arrays if isinstance(a, np.ndarray) and a.dtype.kind == "i"]
+        )
+
     def moved(self, places: Callable[[IntArray], IntArray]) -> Self:
         """The same operation on other places."""
         changed: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.pieces import pieces
@@ -149,6 +149,36 @@ class Program:
         operations = tuple(one.moved(moved) for one in self.operations)
         outputs = moved(self.outputs)
         return replace(self, inputs=self.inputs + extra, operations=operations, outputs=outputs)
+
+    @property
+    def read_inputs(self) -> BoolArray:
+        """(inputs,) which inputs some operation reads with a weight other than 0, or are outputs."""
+        found = np.zeros(self.count, dtype=bool)
+        found[self.outputs] = True
+        for one in self.operations:
+            found[one.sources] = True
+        return found[: self.inputs]
+
+    def after(self, first: Program) -> Program:
+        """The program that reads the outputs of another one, in the coarser arithmetic of the two."""
+        begin = first.count - self.inputs
+        if not np.array_equal(first.outputs, np.arange(begin, first.count)):
+            raise UnsupportedError("outputs in another order than the numbers that are computed last")
+
+        def moved(places: IntArray) -> IntArray:
+            return places + begin
+
+        both = first.arithmetic, self.arithmetic
+        known = [one for one in both if one is not None]
+        return Program(
+            first.inputs,
+            first.operations + tuple(one.moved(moved) for one in self.operations),
+            moved(self.outputs),
+            first.formats | self.formats,
+            first.convolves or self.convolves,
+            max(known, key=lambda one: one.roundoff) if len(known) == 2 else None,
+            "layers" if first.provenance == self.provenance == "layers" else "trace",
+        )
 
     def _operations_with_places(self) -> Iterator[tuple[Operation, int, int]]:
         """Every operation with the places of its results."""

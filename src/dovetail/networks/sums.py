@@ -67,6 +67,11 @@ class Sums(Operation):
         return graph.summed(self.read, self.weight, self.bias)
 
     @property
+    def sources(self) -> IntArray:
+        """Numbers with a weight other than 0 in some sum."""
+        return self.read[np.asarray(abs(self.weight).sum(axis=0)).ravel() > 0.0]
+
+    @property
     def terms(self) -> IntArray:
         """The terms of each sum; terms with weight 0 are exactly 0."""
         if isinstance(self.weight, np.ndarray):

@@ -8,32 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
-from torch import nn
 
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import DovetailError
 from dovetail.core.mip import Mip
-from dovetail.core.predictor import ComposedPredictor, Composition, as_predictor
+from dovetail.core.predictor import ComposedPredictor, Composition
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
 from dovetail.core.words import several
-from dovetail.networks.layers import Dense, Layer
+from dovetail.reformulations.composed import composed
 from dovetail.reformulations.reformulated import Reformulated, picked
-
-
-@runtime_checkable
-class ModulePredictor(Protocol):
-    """A predictor made of a torch module."""
-
-    @property
-    def module(self) -> nn.Module:
-        """That one."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,13 +73,13 @@ def _chained(mip: Mip, blocks: Sequence[Block], box: Box) -> tuple[Block, Block,
         after = behind.get(before.outputs[0, 0])
         if after is None or not np.array_equal(after.inputs, before.outputs):
             continue
-        whole = _joined_block(before, after, box) if _unlimited(mip, before, box) else None
+        whole = _joined_block(before, after, box) if unlimited(mip, before, box) else None
         if whole is not None:
             return before, after, whole
     return None
 
 
-def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
+def unlimited(mip: Mip, block: Block, box: Box) -> bool:
     """Whether the bounds of its outputs exclude nothing."""
     program = block.description.program_if_known(block.inputs.shape[1])
     if program is None:
@@ -103,23 +91,13 @@ def _unlimited(mip: Mip, block: Block, box: Box) -> bool:
 
 
 def _joined_block(before: Block, after: Block, box: Box) -> Block | None:
-    """Both networks as one, if the layers of each are known."""
-    one, two = before.predictor, after.predictor
-    if not isinstance(one, ModulePredictor) or not isinstance(two, ModulePredictor):
-        return None
-    if before.description.dtypes != after.description.dtypes:
+    """Both networks as one, if the operations of each are known."""
+    if before.description.program is None or after.description.program is None:
         return None
     lower, upper = within_reach(box.lower, box.upper)
+    predictor = composed(before.predictor, after.predictor)
     try:
-        layers = [read() for b in (before, after) if (read := b.description.layers) is not None]
-        predictor = as_predictor(nn.Sequential(one.module, two.module))
         known = predictor.describe(0.5 * (lower + upper)[before.inputs])
-        if (
-            len(layers) != 2
-            or known.layers is None
-            or not _same_columns((*layers[0], *layers[1]), known.layers())
-        ):
-            return None
     except DovetailError:
         return None
     sizes = {"features": before.inputs.shape[1], "outputs": after.outputs.shape[1]}
@@ -130,15 +108,6 @@ def _joined_block(before: Block, after: Block, box: Box) -> Block | None:
         inputs=before.inputs,
         training_range=None,
     )
-
-
-def _same_columns(one: Sequence[Layer], other: Sequence[Layer]) -> bool:
-    def alike(a: Layer, b: Layer) -> bool:
-        if isinstance(a, Dense) and isinstance(b, Dense):
-            return np.array_equal(a.weight, b.weight) and np.array_equal(a.bias, b.bias)
-        return a == b
-
-    return len(one) == len(other) and all(map(alike, one, other))
 
 
 def _without_unused_columns(problem: Problem, blocks: Sequence[Block], gone: BoolArray) -> Problem:

@@ -6,7 +6,8 @@ an integer as one binary for each value. The presolve takes all of that back:
     a x <= b                            a bound of x
     a'x >= 1 and 2 a'x <= 2             a'x = 1                               (`parallel_rows`)
     l <= a'x <= u that bounds imply     no row
-    the same that other rows imply      no row                                (`implied_rows`)
+    the same that other rows imply      no row                                (`implied_sides`)
+    a row plus a multiple of an equation  the row alone                       (`sparser_rows`)
     u x + v d = c                       d is replaced by x, and its bounds become bounds of x
     z = a'x + b, nothing limits z       z is replaced, in the objective too
     a'x + s = b, s a slack              a row with two sides
@@ -39,20 +40,19 @@ from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of, row_of_entries, sums_of_others
 from dovetail.core.words import several
 from dovetail.reformulations.redundant import (
+    PIVOT,
     JoinedColumn,
     duplicate_columns,
     implied_sides,
     parallel_rows,
     snapped,
+    sparser_rows,
 )
 from dovetail.reformulations.reformulated import Reformulated, picked
 from dovetail.reformulations.states import Regrouped, regrouped
 
 CANCELLED = 64.0 * UNIT
 """Relative to the terms of a sum: smaller results are rounding."""
-PIVOT = 0.01
-"""Relative to the largest entry of an equation: a column with a smaller coefficient is not substituted,
-because rounding would be amplified. HiGHS uses the same value (`presolve_pivot_threshold`)."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,17 @@ def _blocks(
     return made
 
 
+def _product(one: sp.csr_array, other: sp.csr_array) -> sp.csr_array:
+    """A product of matrices, in which the rounding of a zero is 0."""
+    size, made = sp.csr_array(abs(one) @ abs(other)), sp.csr_array(one @ other)
+    made = sp.csr_array(made.multiply((abs(made) - CANCELLED * size) > 0.0))
+    made.eliminate_zeros()
+    made.sort_indices()
+    if np.any(np.abs(made.data) < SMALLEST):
+        raise _UnusableError
+    return made
+
+
 @dataclass(eq=False)
 class _Form:
     """A problem during the presolve."""
@@ -167,7 +178,7 @@ class _Form:
         rules = (
             self._single_entries, self._implied_sides, self._parallel, self._implied_by_rows,
             self._tightened, self._limited, self._joined, self._replaced, self._regrouped,
-            self._implied_integers,
+            self._implied_integers, self._sparser,
         )  # fmt: skip
         goes_on = True
         while goes_on:
@@ -258,6 +269,20 @@ class _Form:
     def _implied_by_rows(self) -> bool:
         """Remove limits of rows that other rows imply."""
         return self._leave_out(*implied_sides(self.A, self.row_lower, self.row_upper))
+
+    def _sparser(self) -> bool:
+        """Subtract equations from rows that then have fewer entries; slacks are gone by then."""
+        found = sparser_rows(self.A, self.row_lower == self.row_upper)
+        if not found:
+            return False
+        rows, equations = np.array([one[:2] for one in found]).T
+        factors, m = np.array([factor for _, _, factor in found]), self.A.shape[0]
+        step = sp.csr_array(sp.eye_array(m) - sp.csr_array((factors, (rows, equations)), shape=(m, m)))
+        shift = factors * self.row_lower[equations]
+        self.row_lower[rows] -= shift
+        self.row_upper[rows] -= shift
+        self.A = _product(step, self.A)
+        return True
 
     def _activity(self) -> tuple[FloatArray, FloatArray]:
         """(rows,) the range of each row's activity between the bounds."""
@@ -362,14 +387,7 @@ class _Form:
         self.cost = np.asarray(onto.T @ self.cost)
         shift = self.A @ constant
         self.row_lower, self.row_upper = self.row_lower - shift, self.row_upper - shift
-        size = sp.csr_array(abs(self.A) @ abs(onto))
-        self.A = sp.csr_array(self.A @ onto)
-        left = (abs(self.A) - CANCELLED * size) > 0.0  # smaller numbers are the rounding of a zero
-        self.A = sp.csr_array(self.A.multiply(left))
-        self.A.eliminate_zeros()
-        self.A.sort_indices()
-        if np.any(np.abs(self.A.data) < SMALLEST):
-            raise _UnusableError
+        self.A = _product(self.A, onto)
         self.steps.append(step)
         self.lower, self.upper, self.integer = self.lower[kept], self.upper[kept], self.integer[kept]
         self.kept = self.kept[kept]
@@ -507,6 +525,11 @@ class _Definitions:
             self._gone[j] = True
             none = np.zeros(0, dtype=np.intp)
             yield _Definition(int(j), none, np.zeros(0), float(form.lower[j]), -1)
+        for j in np.flatnonzero(nobody & ~self._gone & (self._rows_of == 0) & (form.cost == 0.0)):
+            self._gone[j] = True  # any value will do
+            none, least = np.zeros(0, dtype=np.intp), max(0.0, float(np.ceil(form.lower[j])))
+            value = least if form.integer[j] else float(np.clip(0.0, form.lower[j], form.upper[j]))
+            yield _Definition(int(j), none, np.zeros(0), min(value, float(form.upper[j])), -1)
         sizes = np.diff(form.A.indptr)
         may_define = self._may_define() | (sizes == 2)
         for i in np.flatnonzero((form.row_lower == form.row_upper) & (sizes >= 2)).tolist():

@@ -19,6 +19,10 @@ Columns with proportional entries in all rows and in the objective: the sum of t
 A quantity that a modeller splits in two, counts by binaries, or has twice (two equal items) then is one
 column. Values of the sum have a way back to values of the two.
 
+Rows with fewer entries once a multiple of an equation is subtracted:
+
+    a'x = 1,  (2 a + b)'x <= 4          becomes      b'x <= 2
+
 Sides of rows that other rows imply: the sum of two constraints adds nothing.
 
     a'x <= 1,  b'x <= 2,  (a + b)'x <= 4        the last row is left out
@@ -41,7 +45,7 @@ from scipy.optimize import nnls
 from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR
-from dovetail.core.sparse import row_of_entries
+from dovetail.core.sparse import entries_of, row_of_entries
 
 ROUNDED = 8.0 * UNIT
 """Relative: numbers that differ by less are the same number, multiplied and divided by a factor."""
@@ -238,6 +242,10 @@ def _sum_is_exact(wide: float, ratio: float, whole: BoolArray) -> bool:
 MOST_PAIRS = 1_000_000
 """Largest number of pairs of entries in one column: beyond that, comparing rows takes longer than the first
 descent (0.1 s)."""
+PIVOT = 0.01
+"""Relative to the largest entry of an equation: a smaller coefficient neither defines a column nor decides
+which multiple is subtracted, because rounding would be amplified. HiGHS uses the same value
+(`presolve_pivot_threshold`)."""
 SAME = 1e-12
 """Relative: a sum that differs from a row by less equals the row."""
 
@@ -257,6 +265,37 @@ def implied_sides(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> tupl
         gone[:, i] = implied
         ends[implied, i] = math.inf
     return gone[0], gone[1]
+
+
+def sparser_rows(A: sp.csr_array, equal: BoolArray) -> list[tuple[int, int, float]]:
+    """Rows, equations and factors: row minus factor times equation has fewer entries, and most entries of
+    the equation cancel. No row is changed twice, or changed and used."""
+    if (np.bincount(A.indices, minlength=A.shape[1]).astype(float) ** 2).sum() > MOST_PAIRS:
+        return []
+    sizes, equations = np.diff(A.indptr), np.flatnonzero(equal)
+    pattern = sp.csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    common = sp.csr_array(pattern[equations] @ pattern.T)
+    which, rows = equations[row_of_entries(common)], common.indices
+    near = (2.0 * common.data > sizes[which]) & (which != rows)
+    found, changed, used = list[tuple[int, int, float]](), set[int](), set[int]()
+    for e, i in sorted(zip(which[near].tolist(), rows[near].tolist(), strict=True)):
+        if i in changed or i in used or e in changed:
+            continue
+        columns, a = entries_of(A, e)
+        others, b = entries_of(A, i)
+        both, here, there = np.intersect1d(columns, others, return_indices=True)
+        ratios = b[there] / a[here]
+        firm = np.abs(a[here]) >= PIVOT * np.abs(a).max()
+        if not firm.any():
+            continue
+        gone = np.abs(ratios[:, None] - ratios[firm]) <= SAME * np.abs(ratios[firm])
+        best = int(np.argmax(gone.sum(axis=0)))
+        most = int(gone[:, best].sum())
+        if most > columns.size - both.size and 2 * most > columns.size:
+            found.append((i, e, float(ratios[firm][best])))
+            changed.add(i)
+            used.add(e)
+    return found
 
 
 def _implied(others: tuple[FloatArray, FloatArray], row: FloatArray, end: float) -> bool:

@@ -120,6 +120,20 @@ class Draft:
         data = np.broadcast_to(np.asarray(values, dtype=float), count)
         return sp.csr_array((data, (np.arange(count), columns)), shape=(count, self.cost.size))
 
+    def use_instead(self, old: IntArray, new: IntArray) -> None:
+        """Let rows and costs use other columns in the place of these."""
+        place, moved = np.arange(self.cost.size), sp.coo_array(self.A)
+        place[old] = new
+        self.A = sp.csr_array((moved.data, (moved.coords[0], place[moved.coords[1]])), shape=self.A.shape)
+        self.cost[new], self.cost[old] = self.cost[old], 0.0
+
+    def equate(
+        self, columns: IntArray, others: IntArray, units: FloatArray | float, sides: FloatArray
+    ) -> None:
+        """Add the rows column = unit other + side."""
+        row = sp.csr_array(self.entries(columns) - self.entries(others, units))
+        self.add_rows(row, sides, sides)
+
     def drop_rows(self, dropped: BoolArray) -> None:
         """Remove rows."""
         self.A = sp.csr_array(self.A[~dropped])
@@ -270,15 +284,10 @@ def columns_in_halves(draft: Draft, rng: Rng) -> bool:
     chosen = np.flatnonzero(half & ~draft.read)
     inputs = np.flatnonzero(half & draft.read)
     if inputs.size:  # rows use the halves, and one row defines the predictor's input
-        first = draft.add_columns(draft.lower[inputs], draft.upper[inputs], draft.cost[inputs])
+        first = draft.add_columns(draft.lower[inputs], draft.upper[inputs])
         draft.integer[first] = draft.integer[inputs]
-        draft.cost[inputs] = 0.0
-        place = np.arange(draft.cost.size)
-        place[inputs] = first
-        moved = sp.coo_array(draft.A)
-        draft.A = sp.csr_array((moved.data, (moved.coords[0], place[moved.coords[1]])), shape=draft.A.shape)
-        same = sp.csr_array(draft.entries(inputs) - draft.entries(first))
-        draft.add_rows(same, np.zeros(inputs.size), np.zeros(inputs.size))
+        draft.use_instead(inputs, first)
+        draft.equate(inputs, first, 1.0, np.zeros(inputs.size))
         chosen = np.append(chosen, first)
     for x in chosen:
         whole, low, high = bool(draft.integer[x]), draft.lower[x], draft.upper[x]
@@ -292,6 +301,61 @@ def columns_in_halves(draft: Draft, rng: Rng) -> bool:
         more = (unit * draft.A.data[at], (rows, np.full(rows.size, other)))
         draft.A = sp.csr_array(draft.A + sp.csr_array(more, shape=draft.A.shape))
     return bool(chosen.size)
+
+
+def columns_turned(draft: Draft, rng: Rng) -> bool:
+    """Columns counted from their other end, x = c - x'; inputs by a row."""
+    turned = ~draft.written & (rng.random(draft.cost.size) < 0.6)
+    inputs, own = np.flatnonzero(turned & draft.read), np.flatnonzero(turned & ~draft.read)
+    copies = draft.add_columns(draft.lower[inputs], draft.upper[inputs])
+    draft.integer[copies], draft.integer[inputs] = draft.integer[inputs], False
+    draft.use_instead(inputs, copies)
+    draft.equate(inputs, copies, 1.0, np.zeros(inputs.size))
+    own = np.append(own, copies)
+    low, high = draft.lower[own], draft.upper[own]
+    sign, end = np.ones(draft.cost.size), np.zeros(draft.cost.size)
+    sign[own] = -1.0
+    end[own] = np.where(np.isfinite(low), low, 0.0) + np.where(np.isfinite(high), high, 5.0)
+    shift = draft.A @ end
+    draft.row_lower, draft.row_upper = draft.row_lower - shift, draft.row_upper - shift
+    draft.offset += float(draft.cost @ end)
+    draft.cost, draft.A = draft.cost * sign, sp.csr_array(draft.A @ sp.diags_array(sign))
+    draft.lower[own], draft.upper[own] = end[own] - high, end[own] - low
+    return bool(own.size)
+
+
+def running_sums(draft: Draft, rng: Rng) -> bool:
+    """Rows of four or more entries over a chain of sums, as an inventory."""
+    long = np.flatnonzero(np.diff(draft.A.indptr) >= 4)
+    for i in long:
+        entries = slice(draft.A.indptr[i], draft.A.indptr[i + 1])
+        columns, a = draft.A.indices[entries].copy(), draft.A.data[entries].copy()
+        sums = draft.add_columns(np.full(a.size, -np.inf), np.full(a.size, np.inf))
+        before = sp.diags_array(np.ones(a.size - 1), offsets=-1, shape=(a.size, a.size)) @ draft.entries(sums)
+        rows = sp.csr_array(draft.entries(sums) - before - draft.entries(columns, a))
+        keep = sp.diags_array(np.where(np.arange(draft.A.shape[0]) == i, 0.0, 1.0))
+        last = sp.csr_array(([1.0], ([i], [sums[-1]])), shape=draft.A.shape)
+        draft.A = sp.csr_array(keep @ draft.A + last)
+        draft.A.eliminate_zeros()
+        draft.add_rows(rows, np.zeros(a.size), np.zeros(a.size))
+    return bool(long.size)
+
+
+def equations_combined(draft: Draft, rng: Rng) -> bool:
+    """Multiples of equations added to other rows."""
+    equal = np.flatnonzero(draft.row_lower == draft.row_upper)
+    others = np.flatnonzero(draft.row_lower != draft.row_upper)
+    if not equal.size:
+        return False
+    added = sp.lil_array((draft.A.shape[0], draft.A.shape[0]))
+    rows, used = np.append(equal[1:], others), np.append(equal[:-1], rng.choice(equal, others.size))
+    for i, e in zip(rows, used, strict=True):
+        added[i, e] = float(rng.choice([-2.0, 0.5, 1.0]))
+    shift = added @ np.where(np.isfinite(draft.row_lower), draft.row_lower, 0.0)
+    draft.A = sp.csr_array(draft.A + sp.csr_array(added) @ draft.A)
+    draft.A.eliminate_zeros()
+    draft.row_lower, draft.row_upper = draft.row_lower + shift, draft.row_upper + shift
+    return True
 
 
 def redundant_rows(draft: Draft, rng: Rng) -> bool:
@@ -340,8 +404,7 @@ def inputs_through_columns(draft: Draft, rng: Rng) -> bool:
     inputs = inputs[~draft.written[inputs]]
     lower, upper = draft.lower[inputs], draft.upper[inputs]
     copies = draft.add_columns(lower, upper)
-    same = sp.csr_array(draft.entries(inputs) - draft.entries(copies))
-    draft.add_rows(same, np.zeros(inputs.size), np.zeros(inputs.size))
+    draft.equate(inputs, copies, 1.0, np.zeros(inputs.size))
     place = np.arange(draft.cost.size)
     place[inputs] = copies
     for tie in draft.ties:
@@ -360,15 +423,9 @@ def _through(draft: Draft, columns: IntArray, rng: Rng) -> bool:
     copies = draft.add_columns(
         np.where(at_copy, draft.lower[columns], -np.inf),
         np.where(at_copy, draft.upper[columns], np.inf),
-        draft.cost[columns],
     )
-    place = np.arange(draft.cost.size)
-    place[columns] = copies
-    moved = sp.coo_array(draft.A)
-    draft.A = sp.csr_array((moved.data, (moved.coords[0], place[moved.coords[1]])), shape=draft.A.shape)
-    same = sp.csr_array(draft.entries(columns) - draft.entries(copies))
-    draft.add_rows(same, np.zeros(columns.size), np.zeros(columns.size))
-    draft.cost[columns] = 0.0
+    draft.use_instead(columns, copies)
+    draft.equate(columns, copies, 1.0, np.zeros(columns.size))
     bare = columns[at_copy]
     draft.lower[bare], draft.upper[bare] = -np.inf, np.inf
     return True
@@ -481,6 +538,14 @@ def objective_through_a_column(draft: Draft, rng: Rng) -> bool:
     draft.add_columns(np.array([-np.inf]), np.array([np.inf]))
     draft.add_rows(row, np.zeros(1), np.zeros(1))
     draft.cost = np.append(np.zeros(draft.cost.size - 1), 1.0)
+    return True
+
+
+def objective_bounded(draft: Draft, rng: Rng) -> bool:
+    """Minimise z with z >= the objective."""
+    if not objective_through_a_column(draft, rng):
+        return False
+    (draft.row_lower if draft.maximises else draft.row_upper)[-1] = -np.inf if draft.maximises else np.inf
     return True
 
 
@@ -707,6 +772,93 @@ def inputs_in_other_units(draft: Draft, rng: Rng) -> bool:
     return True
 
 
+def _of_each_network(draft: Draft) -> list[tuple[list[Tie], list[tuple[FloatArray, FloatArray]]]]:
+    """Plain ReLU networks in double precision: all their samples, and their layers."""
+    groups: dict[int, list[Tie]] = {}
+    for tie in draft.ties:
+        if _in_double(tie) and layers_of(tie) is not None:
+            groups.setdefault(id(tie.predictor), []).append(tie)
+    return [(ties, layers) for ties in groups.values() if (layers := layers_of(ties[0])) is not None]
+
+
+def _layer_of_rows(draft: Draft, into: IntArray, out: IntArray, layer: tuple[FloatArray, FloatArray]) -> None:
+    """out = weight into + bias as rows, sample by sample."""
+    weight, bias = layer
+    for read, write in zip(into, out, strict=True):
+        rows = sp.csr_array(draft.entries(write) - sp.csr_array(weight) @ draft.entries(read))
+        draft.add_rows(rows, bias, bias)
+
+
+def inputs_standardised(draft: Draft, rng: Rng) -> bool:
+    """The networks read u = (x - m) / s."""
+    networks = _of_each_network(draft)
+    for ties, layers in networks:
+        (weight, bias), d = layers[0], layers[0][0].shape[1]
+        middle, unit = np.asarray(rng.normal(size=d)), rng.choice([0.3, 2.0, 7.0], d)
+        net = sequential([(weight * unit, bias + weight @ middle), *layers[1:]])
+        for tie in ties:
+            free = np.full(tie.inputs.size, np.inf)
+            columns, tie.predictor = draft.add_columns(-free, free).reshape(tie.inputs.shape), net
+            for x, u in zip(tie.inputs, columns, strict=True):
+                draft.equate(x, u, unit, middle)
+            tie.inputs = columns
+    return bool(networks)
+
+
+def first_layer_in_rows(draft: Draft, rng: Rng) -> bool:
+    """The first linear layer is rows, and the network begins with a ReLU."""
+    networks = [one for one in _of_each_network(draft) if len(one[1]) > 1]
+    for ties, layers in networks:
+        net = nn.Sequential(nn.ReLU(), *sequential(layers[1:]))
+        for tie in ties:
+            free = np.full((len(tie.inputs), len(layers[0][1])), np.inf)
+            columns = draft.add_columns(-free.ravel(), free.ravel()).reshape(free.shape)
+            _layer_of_rows(draft, tie.inputs, columns, layers[0])
+            tie.inputs, tie.predictor = columns, net
+    return bool(networks)
+
+
+def last_layer_in_rows(draft: Draft, rng: Rng) -> bool:
+    """The last linear layer is rows, and the network ends with a ReLU."""
+    networks = [one for one in _of_each_network(draft) if len(one[1]) > 1 and not one[0][0].classifies]
+    for ties, layers in networks:
+        net = sequential(layers[:-1], last_relu=True)
+        for tie in ties:
+            free = np.full((len(tie.inputs), layers[-1][0].shape[1]), np.inf)
+            columns = draft.add_columns(-free.ravel(), free.ravel()).reshape(free.shape)
+            _layer_of_rows(draft, columns, tie.outputs, layers[-1])
+            tie.outputs, tie.predictor = columns, net
+    return bool(networks)
+
+
+def unused_inputs_and_outputs(draft: Draft, rng: Rng) -> bool:
+    """One more input without a weight, one more output that nothing reads."""
+    networks = [one for one in _of_each_network(draft) if not one[0][0].classifies]
+    for ties, layers in networks:
+        weight, bias = layers[0]
+        layers[0] = np.hstack([weight, np.zeros((len(bias), 1))]), bias
+        weight, bias = layers[-1]
+        layers[-1] = np.vstack([weight, rng.normal(size=(1, weight.shape[1]))]), np.append(bias, 0.5)
+        net = sequential(layers)
+        for tie in ties:
+            ones = np.ones(len(tie.inputs))
+            tie.inputs = np.column_stack([tie.inputs, draft.add_columns(0.0 * ones, ones)])
+            tie.outputs = np.column_stack([tie.outputs, draft.add_columns(-np.inf * ones, np.inf * ones)])
+            tie.predictor = net
+    return bool(networks)
+
+
+def predictors_twice(draft: Draft, rng: Rng) -> bool:
+    """The objective has outputs of its own, by a second call with the same inputs."""
+    again = [tie for tie in draft.ties if not tie.classifies and draft.cost[tie.outputs].any()]
+    for tie in again:
+        outputs, free = tie.outputs.ravel(), np.full(tie.outputs.size, np.inf)
+        copies = draft.add_columns(-free, free, draft.cost[outputs])
+        draft.cost[outputs] = 0.0
+        draft.ties.append(replace(tie, outputs=copies.reshape(tie.outputs.shape)))
+    return bool(again)
+
+
 def networks_cut(draft: Draft, rng: Rng) -> bool:
     """A network of several layers as two networks, one behind the other, with columns between them."""
     ties: list[Tie] = []
@@ -843,11 +995,12 @@ RULES: dict[str, Rule] = {
     for rule in (
         negated, permuted, bounds_as_rows, equations_as_inequalities, rows_in_other_units,
         columns_in_other_units, integers_as_binaries, integers_by_steps, integers_by_digits,
-        columns_in_halves, redundant_rows, constants_in_a_column, outputs_through_columns,
-        inputs_through_columns,
-        absolute_values_split, absolute_values_joined, objective_through_a_column, slacks, as_template,
-        samples_apart, samples_together, inputs_in_other_units, networks_cut,
-        networks_joined, as_onnx, as_scikit_learn, as_keras,
+        columns_in_halves, columns_turned, running_sums, equations_combined, redundant_rows,
+        constants_in_a_column, outputs_through_columns, inputs_through_columns, absolute_values_split,
+        absolute_values_joined, objective_through_a_column, objective_bounded, slacks, as_template,
+        samples_apart, samples_together, inputs_in_other_units, inputs_standardised, first_layer_in_rows,
+        last_layer_in_rows, unused_inputs_and_outputs, predictors_twice, networks_cut, networks_joined,
+        as_onnx, as_scikit_learn, as_keras,
     )
 }  # fmt: skip
 """All rules by name."""
