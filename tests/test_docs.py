@@ -18,7 +18,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *GUI
 """The pages of the gallery are made by running programs: tests/test_gallery.py looks at them."""
 LONG = {"predictors.md", "quadratic.md", "scale.md", "trees.md"}
 """Pages whose programs take seconds; those of the README, the tour and the guides are run every time."""
-NAMES = [name for name in dt.__all__ if name != "__version__"]
+NAMES = sorted(dt._PUBLIC)
 
 
 def programs(page):

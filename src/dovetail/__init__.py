@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 from dovetail.core.words import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
+from dovetail.paper import PARTS
 from dovetail.version import __version__
 
 _PUBLIC = {
-    "Score": "dovetail.predictors.domains",
+    "Box": "dovetail.predictors.domains",
+    "Hull": "dovetail.predictors.domains",
     "Near": "dovetail.predictors.domains",
     "Region": "dovetail.core.domain",
-    "Hull": "dovetail.predictors.domains",
-    "Box": "dovetail.predictors.domains",
-    "BalancedPenalty": "dovetail.coupling.penalty",
+    "Score": "dovetail.predictors.domains",
     "Block": "dovetail.core.block",
     "BlockPrices": "dovetail.methods.component_prices.prices",
     "CVaR": "dovetail.predictors.risk",
@@ -40,15 +40,12 @@ _PUBLIC = {
     "Family": "dovetail.core.family_arrays",
     "FamilyRow": "dovetail.core.family_arrays",
     "FileLimits": "dovetail.core.files",
-    "FixedPenalty": "dovetail.coupling.penalty",
     "Function": "dovetail.predictors.function",
-    "IncreasingPenalty": "dovetail.coupling.penalty",
     "MeanDeviation": "dovetail.predictors.risk",
     "MeanSpread": "dovetail.predictors.risk",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
-    "Multipliers": "dovetail.run.result",
     "OptionError": "dovetail.core.errors",
     "ParetoFront": "dovetail.sweeping.pareto",
     "PredictorConstr": "dovetail.modelling.predictor_constr",
@@ -87,9 +84,19 @@ _PUBLIC = {
     "sweep": "dovetail.sweeping.sweep",
 }
 """The places of the public names that are in no table of parts."""
-_PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
+_PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names() | PARTS
 
-__all__ = ["__version__", *sorted(_PUBLIC)]
+_NOT_AT_THE_TOP = frozenset(PARTS) | {
+    "BlockPrices", "IntegerLocalSearch", "Neighbourhood", "SequentialLinear",  # single parts of auto
+    "register_engine", "register_method", "register_predictor",  # extension points
+    "Block", "Certificate", "Conflict", "ConstraintTable", "Event", "Family", "FamilyRow", "ParetoFront",
+    "PredictorConstr", "ShardedResult", "SweepResult", "Template", "Trace", "Violation", "WhatIf",  # returned
+    "EngineError", "MissingDependencyError", "ModelError", "OptionError", "PredictorError",
+    "UnsupportedError", "FileLimits", "categories_of", "read_certificate",
+}  # fmt: skip
+"""Names that work and that `dir(dovetail)` leaves out: a user of the default method does not need them."""
+
+__all__ = ["__version__", *sorted({*_PUBLIC} - _NOT_AT_THE_TOP)]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
 import_module("dovetail.solving.solve")  # a light import: the first solve sets its signal handlers early

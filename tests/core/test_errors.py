@@ -24,4 +24,4 @@ def test_each_is_of_the_family_and_like_a_built_in(error, like):
 
 def test_all_of_them_are_public():
     own = {name for name, thing in vars(errors).items() if isinstance(thing, type)}
-    assert own <= set(dt.__all__)
+    assert own <= set(dt._PUBLIC)

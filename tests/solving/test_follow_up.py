@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from dataclasses import replace
 
 import linopy
 import numpy as np
@@ -40,6 +41,11 @@ def test_table(result):
     assert frame.binding.tolist() == [True, True, False]
     assert frame.slack.tolist() == pytest.approx([0.0, 0.0, 2.0])
     assert frame.price_from.tolist() == ["linearised", "linearised", "not binding"]
+
+
+def test_prices_of_a_solution_that_is_not_proved_are_local(result):
+    open_end = replace(result, status=dt.Status.FEASIBLE)
+    assert open_end.constraints.price_from.tolist() == ["local", "local", "not binding"]
 
 
 def test_without_pandas(result, monkeypatch):
@@ -135,7 +141,7 @@ def test_linopy_takes_the_prices():
 
 def test_page_has_the_hardest_first(result):
     held = held_back(result)
-    assert held.sentence.startswith("2 of 3 constraints are at a limit.")
+    assert held.sentence.startswith("2 of 3 inequalities are at a limit.")
     assert [(name, cells[2].text) for name, cells in held.table.rows] == [
         ("budget", "\u22121"),
         ("hours", "\u22120.5"),

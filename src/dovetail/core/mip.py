@@ -88,6 +88,7 @@ class Mip:
     offset: float = 0.0
     names: Sequence[str] | None = None
     row_names: Sequence[str] | None = None
+    objective_name: str = ""
 
     def __init__(
         self,
@@ -102,8 +103,10 @@ class Mip:
         offset: float = 0.0,
         names: Sequence[str] | None = None,
         row_names: Sequence[str] | None = None,
+        objective_name: str = "",
     ) -> None:
         put = object.__setattr__
+        put(self, "objective_name", str(objective_name))
         put(self, "cost", vector("cost", cost, None))
         columns = self.cost.size
         put(self, "A", _matrix(A, columns))

@@ -217,6 +217,7 @@ class _PyomoRows:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     """Columns for absolute values and their arguments, which are no variables of the model."""
     functions: list[FunctionTerm] = field(default_factory=list)
+    objective_name: str = ""
     shown: dict[int, str] = field(default_factory=dict)
     """Names of these columns: their expressions."""
 
@@ -318,6 +319,7 @@ class _PyomoRows:
             )
         if not active:
             return _Objective()
+        self.objective_name = active[0].name
         line = self._expanded(f"objective {active[0].name}", active[0].expr)
         self._add_quadratic(None, line)
         return _Objective(
@@ -414,6 +416,7 @@ def _mip(columns: _Columns, lines: _PyomoRows, objective: _Objective | None) -> 
         offset=objective.offset,
         names=distinct([lines.shown.get(j) or variable.name for j, variable in enumerate(variables)]),
         row_names=distinct(lines.names),
+        objective_name=lines.objective_name,
     )
 
 

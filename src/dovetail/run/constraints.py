@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from dovetail.run.trace import frame
 
 Result = Any
 """A `dovetail.Result`, whose module imports this one."""
-LINEARISED, DECOMPOSED, SLACK = "linearised", "decomposition", "not binding"
+LINEARISED, DECOMPOSED, SLACK, LOCAL = "linearised", "decomposition", "not binding", "local"
 """Where a price comes from: the LP of the linearised predictors, the prices that proved the bound, or the
 fact that the constraint is at no limit."""
 MOST_IN_FILE = 20_000
@@ -42,7 +42,7 @@ class Constraint:
     price: float | None
     """By how much the objective changes per unit of the limit; None if that is not known."""
     price_from: str
-    """"linearised", "decomposition" or "not binding"; empty without a price."""
+    """"linearised", "local", "decomposition" or "not binding"; empty without a price."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,11 @@ class ConstraintTable(Sequence[Constraint]):
         """The known prices by name."""
         known = np.flatnonzero(~np.isnan(self.price)).tolist()
         return {self.names[i]: float(self.price[i]) for i in known}
+
+    def as_local(self) -> ConstraintTable:
+        """The table of a solution that is not proved optimal: a better one may have other prices."""
+        local = tuple(LOCAL if each == LINEARISED else each for each in self.price_from)
+        return replace(self, price_from=local)
 
     def columns(self) -> dict[str, Any]:
         """The table by columns."""

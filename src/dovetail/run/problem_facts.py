@@ -90,6 +90,8 @@ class ProblemFacts:
     outputs: tuple[IntArray, ...]
     """Columns that blocks write."""
     blocks: tuple[BlockFacts, ...]
+    objective: str = ""
+    """The name of the objective: the model's, or that of its only variable."""
 
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
@@ -98,7 +100,7 @@ class ProblemFacts:
         program = problem.stated
         inputs, outputs = (tuple(getattr(b, name) for b in problem.blocks) for name in ("inputs", "outputs"))
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        return cls(program.sense, program.n_rows, program, inputs, outputs, blocks)
+        return cls(program.sense, program.n_rows, program, inputs, outputs, blocks, _objective_name(program))
 
     @property
     def lower(self) -> FloatArray:
@@ -140,6 +142,7 @@ class ProblemFacts:
             "upper": _runs(self.upper),
             **{name: _runs(getattr(self, name).astype(np.int64)) for name in FLAGS},
             "blocks": sayable(self.blocks),
+            "objective": self.objective,
         }
 
     @classmethod
@@ -159,7 +162,17 @@ class ProblemFacts:
             raise ValueError(f"sense is {sense!r}")
         inputs, outputs = ((np.flatnonzero(flags[name]),) for name in ("read", "written"))
         limits = Limits(lower, upper, flags["integer"])
-        return cls(sense, int(record["n_rows"]), limits, inputs, outputs, blocks)
+        name = read("objective", record.get("objective", ""), str)
+        return cls(sense, int(record["n_rows"]), limits, inputs, outputs, blocks, name)
+
+
+def _objective_name(program: StatedProgram) -> str:
+    """The name of the objective; empty for large problems and if nothing has a name."""
+    if program.waiting or program.host is None:
+        return ""
+    costs = np.flatnonzero(program.host.cost)
+    only = program.host.names is not None and costs.size == 1
+    return program.host.objective_name or (program.host.column_name(int(costs[0])) if only else "")
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:

@@ -377,7 +377,7 @@ class Result:
         if self._point is not None and self.follow_up is not None:
             table = self.follow_up.constraints()
             if table is not None:
-                return table
+                return table if self.status is Status.OPTIMAL else table.as_local()
         nothing = np.empty(0)
         return ConstraintTable((), nothing, nothing, nothing, nothing, (), nothing)
 

@@ -73,9 +73,10 @@ def headline(result: Any, course: Course) -> Headline:
 
 
 def _objective(result: Any) -> Tile:
-    sense = {"min": "objective, minimised", "max": "objective, maximised"}
-    words = sense.get("" if result.facts is None else result.facts.sense, "objective")
-    return Tile(number(result.objective), words)
+    facts = result.facts
+    name = "objective" if facts is None or not facts.objective else visible(facts.objective)
+    sense = {"min": ", minimised", "max": ", maximised"}
+    return Tile(number(result.objective), name + sense.get("" if facts is None else facts.sense, ""))
 
 
 def _bound(result: Any) -> Tile:
@@ -245,11 +246,13 @@ def held_back(result: Result) -> HeldBack | None:
     table = None if result.x is None else result.constraint_table
     if table is None or len(table) == 0:
         return None
-    binding = np.flatnonzero(table.binding)
+    binding = np.flatnonzero(table.binding & (table.lower < table.upper))
+    equal = int(np.count_nonzero(table.lower == table.upper))
     rows = list(dict.fromkeys([*table.hardest.tolist(), *binding.tolist()]))
-    unknown = int(np.count_nonzero(np.isnan(table.price[binding])))
-    words = f"{binding.size:,} of {several(len(table), 'constraint')} {'is' if binding.size == 1 else 'are'}"
-    words += " at a limit."
+    unknown = int(np.count_nonzero(np.isnan(table.price[rows])))
+    words = f"{binding.size:,} of {several(len(table) - equal, 'inequality', 'inequalities')} "
+    words += f"{'is' if binding.size == 1 else 'are'} at a limit"
+    words += f", beside {several(equal, 'equation')}." if equal else "."
     if rows:
         words += " The price is the change of the objective per unit of the limit"
         words += f"; {unknown:,} have none." if unknown else "."
@@ -263,7 +266,8 @@ def held_back(result: Result) -> HeldBack | None:
 def _held_line(row: Any) -> tuple[str, list[decision.Cell]]:
     limits = number(row.lower) if row.lower == row.upper else f"{number(row.lower)} to {number(row.upper)}"
     price = number(None) if row.price is None else change(row.price)
-    cells = number(row.activity), limits, price, row.price_from or "no price"
+    at = row.lower if abs(row.activity - row.lower) <= abs(row.activity - row.upper) else row.upper
+    cells = number(at if row.binding else row.activity), limits, price, row.price_from or "no price"
     return visible(row.name), [decision.Cell(cell) for cell in cells]
 
 
