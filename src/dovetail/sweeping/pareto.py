@@ -40,9 +40,11 @@ LITTLE = 1e-3
 """Weight of the other objectives, relative to the ranges: of two solutions with the same first objective the
 one that is better in the others is found."""
 SAME = 1e-6
-"""Relative to the range of an objective: values that count as equal, and room of limits for rounding."""
+"""Relative to the range of an objective, or to its size: room of limits for rounding."""
 Limits = list[float | None]
 """A limit for each objective, in minimisation form."""
+MERGED = 1e-4
+"""Relative to the range of an objective: points nearer than the default gap of the solves are one point."""
 OWN = "objective"
 """The model's own objective, unless a variable has this name."""
 USAGE = 'give two or three, for example {"cost": "min", "yield": "max"}'
@@ -269,7 +271,7 @@ class ParetoFront(Sequence[Result]):
         order = np.lexsort(points.T[::-1])
         kept: list[int] = []
         for i in order:
-            better = [k for k in kept if np.all(points[k] <= points[i] + 2.0 * SAME * np.maximum(span, 1e-9))]
+            better = [k for k in kept if np.all(points[k] <= points[i] + MERGED * np.maximum(span, 1e-9))]
             if not better:
                 kept.append(int(i))
         kept = [i for i in kept if not any(_dominates(points[k], points[i]) for k in kept if k != i)]
