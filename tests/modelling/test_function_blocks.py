@@ -33,6 +33,17 @@ def test_the_best_of_a_grid_is_no_better(case):
     assert pyo.value(model.goal) == pytest.approx(result.objective, abs=1e-5)
 
 
+def test_the_table_has_the_constraints_of_the_model_only():
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0.0, 3.0))
+    model.row = pyo.Constraint(expr=pyo.exp(0.5 * model.x + 0.5) + model.x <= 4.0)
+    model.goal = pyo.Objective(expr=model.x, sense=pyo.maximize)
+    table = dt.solve(model, log=False).constraint_table
+    slope = 0.5 * np.exp(0.5 * model.x.value + 0.5) + 1.0
+    assert [row.name for row in table] == ["row"]
+    assert table["row"].price == pytest.approx(1.0 / slope, rel=1e-3)
+
+
 def test_one_block_for_each_function():
     model = pyo.ConcreteModel()
     model.x = pyo.Var(range(3), bounds=(1.0, 2.0))

@@ -85,7 +85,7 @@ class Conflict:
         return f"these contradict each other: {named}{inputs}{size}"
 
     def __str__(self) -> str:
-        return ", ".join(self._named())
+        return ", ".join(self._named()) + ("" if self.minimal else " (perhaps not all of these)")
 
     def _named(self) -> list[str]:
         """The parts, and the samples of each predictor together."""

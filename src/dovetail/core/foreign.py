@@ -171,6 +171,8 @@ class Reading:
     """The quadratic terms of objective and rows; the `Mip` has the linear ones."""
     functions: tuple[FunctionTerm, ...] = ()
     """The functions in objective and rows."""
+    helper_rows: tuple[int, ...] = ()
+    """Rows that the model does not have: they define the arguments of functions and absolute values."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:

@@ -86,7 +86,7 @@ class PyomoModel(ForeignModel):
         keys = tuple(map(Identity, columns.variables))
         return Reading(
             special.program(), keys, tuple(special.indicators), quadratics=tuple(lines.quadratics),
-            functions=tuple(lines.functions),
+            functions=tuple(lines.functions), helper_rows=tuple(lines.helpers),
         )  # fmt: skip
 
     def unpack(self, given: Any) -> ObjectArray:
@@ -217,6 +217,8 @@ class _PyomoRows:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     """Columns for absolute values and their arguments, which are no variables of the model."""
     functions: list[FunctionTerm] = field(default_factory=list)
+    helpers: list[int] = field(default_factory=list)
+    """Rows for the arguments of functions and absolute values."""
     objective_name: str = ""
     shown: dict[int, str] = field(default_factory=dict)
     """Names of these columns: their expressions."""
@@ -299,7 +301,9 @@ class _PyomoRows:
             return expression
         inside = self._made(compute_bounds_on_expr(expression), expression)
         row = f"{what}: {self.shown[self.columns.place(inside)]}"
-        self._add(row, self._expanded(what, expression - inside), 0.0, 0.0)
+        line = self._expanded(what, expression - inside)
+        self.helpers.append(len(self.names))
+        self._add(row, line, 0.0, 0.0)
         return inside
 
     def _made(self, bounds: Any, meaning: Any) -> Any:

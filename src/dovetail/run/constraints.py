@@ -125,6 +125,13 @@ class ConstraintTable(Sequence[Constraint]):
         known = np.flatnonzero(~np.isnan(self.price)).tolist()
         return {self.names[i]: float(self.price[i]) for i in known}
 
+    def without(self, rows: Sequence[int]) -> ConstraintTable:
+        """The table without some rows."""
+        kept = np.delete(np.arange(len(self)), list(rows))
+        numbers = (self.activity[kept], self.lower[kept], self.upper[kept], self.price[kept])
+        names, sources = ([part[i] for i in kept.tolist()] for part in (self.names, self.price_from))
+        return ConstraintTable(names, *numbers, tuple(sources), self.size[kept])
+
     def as_local(self) -> ConstraintTable:
         """The table of a solution that is not proved optimal: a better one may have other prices."""
         local = tuple(LOCAL if each == LINEARISED else each for each in self.price_from)

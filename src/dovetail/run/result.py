@@ -377,6 +377,8 @@ class Result:
         if self._point is not None and self.follow_up is not None:
             table = self.follow_up.constraints()
             if table is not None:
+                if self.origin is not None and self.origin.reading.helper_rows:
+                    table = table.without(self.origin.reading.helper_rows)
                 return table if self.status is Status.OPTIMAL else table.as_local()
         nothing = np.empty(0)
         return ConstraintTable((), nothing, nothing, nothing, nothing, (), nothing)
