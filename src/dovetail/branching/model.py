@@ -12,7 +12,7 @@ from dovetail.branching.networks import NetworkSamples
 from dovetail.branching.tree_ensembles import NO_TREES, TreeSamples
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
-from dovetail.networks.graph import Elementwise
+from dovetail.networks.graph import Elementwise, Enclosed
 
 MOST_ENTRIES = 400_000
 """Largest number of entries of a box's LP: beyond that one LP takes seconds."""
@@ -37,8 +37,9 @@ class Model:
 
     @property
     def solvable(self) -> bool:
-        """Whether the LP of a box is small enough to be solved for many boxes."""
-        return self.entries <= MOST_ENTRIES
+        """Whether a box has an LP, with a line for every value, small enough to be solved for many boxes."""
+        steps = (step for one in self.networks for step in one.graph.steps)
+        return self.entries <= MOST_ENTRIES and not any(isinstance(s.operation, Enclosed) for s in steps)
 
     @cached_property
     def relus(self) -> BoolArray:

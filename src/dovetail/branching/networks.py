@@ -21,7 +21,7 @@ from dovetail.branching.effort import count_intervals, count_ranges
 from dovetail.branching.input_sets import InputSets
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.networks.functions import FUNCTIONS
-from dovetail.networks.graph import Affine, Elementwise, Graph
+from dovetail.networks.graph import Affine, Elementwise, Enclosed, Graph
 
 CELLS = 2**23
 """Largest number of entries of a tensor of one pass (64 MB)."""
@@ -58,6 +58,8 @@ class NetworkSamples:
                 found.append(np.sum(parts, axis=0) + step.operation.bias)
             elif isinstance(step.operation, Elementwise):
                 found.append(FUNCTIONS[step.operation.kind].value(read[0]))
+            elif isinstance(step.operation, Enclosed):
+                found.append(step.operation.values(read[0]))
             else:
                 found.append(read[0] * read[1])
         return found

@@ -25,7 +25,7 @@ from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.networks.evaluation import StackedGraphs, shape_of
 from dovetail.networks.functions import LAYERS
-from dovetail.networks.graph import Elementwise, Graph
+from dovetail.networks.graph import Elementwise, Enclosed, Graph
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values
 from dovetail.run.work import Stopwatch
@@ -258,7 +258,8 @@ def _graph(problem: Problem, block: Block) -> Graph | None:
     except UnsupportedError:
         return None
     kinds = {step.operation.kind for step in graph.steps if isinstance(step.operation, Elementwise)}
-    return graph if kinds <= set(LAYERS) else None
+    whole = any(isinstance(step.operation, Enclosed) for step in graph.steps)
+    return graph if kinds <= set(LAYERS) and not whole else None
 
 
 class _GraphEvaluation:

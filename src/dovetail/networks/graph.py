@@ -7,7 +7,9 @@ composed of these kinds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -46,11 +48,31 @@ class Product:
     """Two vectors multiplied entry by entry."""
 
 
+class Enclosing(NamedTuple):
+    """below_slopes u + below_offset <= v <= above_slopes u + above_offset, over N boxes of u."""
+
+    below_slopes: Any
+    """(N, size, inputs)."""
+    below_offset: Any
+    """(N, size)."""
+    above_slopes: Any
+    above_offset: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosed:
+    """A function of a whole vector that knows its lines over boxes."""
+
+    values: Callable[[FloatArray], FloatArray]
+    lines: Callable[[Any, Any], Enclosing]
+    """Between two (N, inputs) bounds, by tensors of torch."""
+
+
 @dataclass(frozen=True, eq=False)
 class GraphStep:
     """One step; its sources are the inputs (0) and earlier steps (1, 2, ... in their order)."""
 
-    operation: Affine | Elementwise | Product
+    operation: Affine | Elementwise | Product | Enclosed
     sources: tuple[int, ...]
     size: int
     """Length of the resulting vector."""
@@ -157,6 +179,10 @@ class GraphBuilder:
             if kind is not None:
                 return self._new_base(GraphStep(Elementwise(kind), (read,), len(one.constant)))
         return self._new_base(GraphStep(Product(), (left, right), len(one.constant)))
+
+    def enclosed(self, function: Enclosed, of: Expressions, size: int) -> Expressions:
+        """A function of a whole vector as new base numbers."""
+        return self._new_base(GraphStep(function, (self.affine(of),), size))
 
     def _functions_between(self, first: int, last: int) -> tuple[str, ...] | None:
         """The functions that lead from one vector to another; None if other operations are involved."""

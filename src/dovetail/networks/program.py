@@ -83,25 +83,28 @@ class Program:
         return low, high
 
     def errors(
-        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
+        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray, given: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """For each output, with inputs between (n, d) bounds: its bounds, and the largest error of the
         network.
 
-        Equal bounds give the error at a point. Infinity if no bound is known: if a sum is too long for the
+        `given`: the errors of the inputs, by default of their conversion. Equal bounds give the error at a
+        point. Infinity if no bound is known: if a sum is too long for the
         format, or numbers exceed its range.
         """
+        if given is None:
+            given = arithmetic.cast(lower, upper)
         some = list(pieces(len(lower), 3 * self.count, times=AT_ONCE)) or [slice(0, 0)]
-        found = [self._errors(arithmetic, lower[part], upper[part]) for part in some]
+        found = [self._errors(arithmetic, lower[part], upper[part], given[part]) for part in some]
         low, high, error = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return low, high, error
 
     def _errors(
-        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
+        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray, given: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         low, high = self.ranges(lower, upper)
         error = np.empty(low.shape)
-        error[:, : self.inputs] = arithmetic.cast(lower, upper)
+        error[:, : self.inputs] = given
         with np.errstate(all="ignore"):  # NaN counts as unknown
             for one, start, end in self._operations_with_places():
                 require_time()

@@ -17,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dovetail as dt
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.predictors.scikit_learn.deviation import MeanAndDeviation
 from tests.conftest import FULL
 
@@ -86,6 +88,57 @@ def problem_of(process, risk, sense="max", features=3):
     return problem
 
 
+WHOLE = (
+    RBF([1.0, 2.0]) + WhiteKernel(0.1),
+    Matern(nu=1.5) + WhiteKernel(0.01),
+    ConstantKernel(2.0) * Matern([1.0, 2.0], nu=2.5) + WhiteKernel(1e-3),
+    RationalQuadratic(1.0, 0.7) + WhiteKernel(0.1) + ConstantKernel(0.3),
+    ConstantKernel(3.0) * RBF(2.0),
+)
+"""Sums of terms of distances have planes as a whole."""
+
+
+def small(kernel, size=40):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (size, 2))
+    process = GaussianProcessRegressor(kernel, alpha=1e-6, normalize_y=True, optimizer=None)
+    return process.fit(X, np.sin(2.0 * X[:, 0]) * X[:, 1])
+
+
+@pytest.mark.parametrize("kernel", [*WHOLE, Matern(nu=0.5) + WhiteKernel(0.1)], ids=str)
+@pytest.mark.parametrize("width", [1e-9, 1e-3, 0.05, 0.5, 3.0])
+def test_no_sample_is_outside_the_planes_of_its_box(kernel, width):
+    predictor, rng = MeanAndDeviation(small(kernel)), np.random.default_rng(1)
+    program = predictor.describe(np.zeros((2, 2))).program(2)
+    whole = len(program.operations) == 1
+    assert whole == ("nu=0.5" not in str(kernel))
+    planes = NetworkPlanes(program.graph())
+    centre, reach = rng.uniform(-2.0, 2.0, (30, 2)), width * rng.uniform(0.1, 1.0, (30, 2))
+    low, high = centre - reach, centre + reach
+    domain = Boxes(torch.tensor(low), torch.tensor(high))
+    one = torch.cat([torch.eye(2), -torch.eye(2)]).double()
+    found = planes.planes(one, planes.ranges(domain))
+    _, _, slack = program.errors(program.arithmetic, low, high)
+    for k in range(1000 if FULL else 20):  # 10^6 samples of each kernel at full volume
+        at = centre + reach * (rng.choice([-1.0, 1.0], (30, 2)) if k % 2 else rng.uniform(-1.0, 1.0, (30, 2)))
+        said = predictor.predict(at)
+        lines = np.einsum("bsd,bd->bs", found.slopes.numpy(), at) + found.offset.numpy()
+        assert np.all(np.hstack([said, -said]) >= lines - np.hstack([slack, slack]))
+    if whole and width == 1e-3:  # of second order
+        ends = found.offset.numpy() + np.einsum("bsd,bd->bs", found.slopes.numpy(), centre)
+        assert np.max(-(ends[:, 0] + ends[:, 2])) < 1e-2
+
+
+@pytest.mark.parametrize("risk", [None, dt.MeanSpread(2.0, bad="low")], ids=str)
+def test_it_is_proved_and_no_sample_beats_the_bound(risk):
+    process = small(WHOLE[0])
+    problem = problem_of(process, risk, features=2)
+    result = dt.solve(problem, gap=1e-3, log=False)
+    values = problem.blocks[0].predictor.predict(np.random.default_rng(2).uniform(-2.0, 2.0, (50_000, 2)))
+    assert result.status == "optimal"
+    assert result.bound >= np.max(values) and result.objective >= np.max(values) - 1e-3
+
+
 def test_kernels_without_a_formula_are_refused():
     X = np.random.default_rng(0).uniform(size=(9, 3))
     for kernel, words in (
@@ -98,5 +151,6 @@ def test_kernels_without_a_formula_are_refused():
             problem_of(process, None)
     with pytest.raises(dt.PredictorError, match="not trained yet"):
         problem_of(GaussianProcessRegressor(), dt.MeanSpread(1.0, bad="low"))
+    process = GaussianProcessRegressor(RBF(), alpha=1.0, optimizer=None).fit(X, X[:, 0])
     with pytest.raises(dt.PredictorError, match="normal distribution has no"):
         dt.Worst(bad="low").of(process)

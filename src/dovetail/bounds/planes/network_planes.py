@@ -34,7 +34,7 @@ from dovetail.bounds.planes.kernels import EVERY, Carrying, LoadedAffine, throug
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range, rule_of
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
-from dovetail.networks.graph import Affine, Elementwise, Graph, Product
+from dovetail.networks.graph import Affine, Elementwise, Enclosed, Enclosing, Graph, Product
 from dovetail.networks.step_rounding import StepRounding
 
 NUMBERS, DEVICE_NUMBERS = 2**19, 2**26
@@ -163,7 +163,7 @@ class NetworkPlanes:
                 self._affine[place] = self._loaded(step.operation, place)
             elif isinstance(step.operation, Elementwise):
                 rule_of(step.operation.kind)
-            elif not isinstance(step.operation, Product):
+            elif not isinstance(step.operation, (Product, Enclosed)):
                 raise UnsupportedError(f"there are no planes for {step.operation}")
         self._largest = math.inf if deployed is None else 0.5 * deployed.largest
         if kind is not torch.float64:
@@ -203,7 +203,8 @@ class NetworkPlanes:
 
     def _has_one_reader(self, place: int) -> bool:
         """Whether exactly one step reads it, a nonlinear one."""
-        return sum(place in step.sources for step in self.graph.steps) == 1 and bool(self._readers[place])
+        readers = self._readers[place] - {Enclosed.__name__}
+        return sum(place in step.sources for step in self.graph.steps) == 1 and bool(readers)
 
     def of_kind(self, kind: torch.dtype) -> NetworkPlanes:
         """The same network with another precision of backward passes."""
@@ -264,6 +265,14 @@ class NetworkPlanes:
             return low - self._deployed_rounding(place), high + self._deployed_rounding(place)
         if isinstance(step.operation, Product):
             return product_range(*between)
+        if isinstance(step.operation, Enclosed):
+            lines, (low, high) = self._enclosing(place, ranges), between[0]
+            middle, half = 0.5 * (low + high), 0.5 * (high - low) * (1.0 + 4.0 * self._gamma)
+            below, above = lines.below_slopes, lines.above_slopes
+            return (
+                dots(below, middle) - dots(below.abs(), half) + lines.below_offset,
+                dots(above, middle) + dots(above.abs(), half) + lines.above_offset,
+            )
         loaded = self._affine[place]
         middle, half = loaded.bias, self._affine_rounding(place, ranges)
         for (low, high), weight, size in zip(between, loaded.weights, loaded.sizes, strict=True):
@@ -399,7 +408,13 @@ class NetworkPlanes:
     def _through_nonlinear(
         self, here: int, A: Tensor, ranges: Ranges, choices: Choices, sets: Tensor | slice
     ) -> tuple[list[Tensor], Tensor]:
-        step, carrying = self.graph.steps[here - 1], self._carrying(here, ranges)
+        step = self.graph.steps[here - 1]
+        if isinstance(step.operation, Enclosed):
+            lines = self._enclosing(here, ranges)
+            positive, negative = A.clamp(min=0.0), A.clamp(max=0.0)
+            moved = dots(positive, lines.below_offset[sets]) + dots(negative, lines.above_offset[sets])
+            return [positive @ lines.below_slopes[sets] + negative @ lines.above_slopes[sets]], moved
+        carrying = self._carrying(here, ranges)
         if len(step.sources) == 1 and step.sources[0] not in choices.slopes:
             found, moved = through_lines(A, carrying, sets)
             return [found], moved
@@ -416,6 +431,29 @@ class NetworkPlanes:
                     moved = moved + ((A - negative) * steeper) @ self._affine[source].bias.to(A)
             carried.append(torch.addcmul(A * below, negative, gap))
         return carried, moved
+
+    def _enclosing(self, here: int, ranges: Ranges) -> Enclosing:
+        """The lines of a function of a whole vector between its ranges, moved outward by rounding."""
+        step = self.graph.steps[here - 1]
+        assert isinstance(step.operation, Enclosed)
+        (source,) = step.sources
+        seen = ranges.lower[source], ranges.upper[source]
+        kept = ranges._kept.get(("lines", here))
+        if kept is None or not _is_same_tensor(kept[0], seen):
+            found = step.operation.lines(*seen)
+            steepest = torch.maximum(found.below_slopes.abs(), found.above_slopes.abs())
+            size = dots(steepest, ranges.size(source)) + found.below_offset.abs() + found.above_offset.abs()
+            noise = self._gamma * size + self._deployed_rounding(here)
+            parts = (
+                found.below_slopes,
+                found.below_offset - noise,
+                found.above_slopes,
+                found.above_offset + noise,
+            )
+            kept = (seen, Enclosing(*(part.to(self._kind) for part in parts)))
+            ranges._kept["lines", here] = kept
+        assert isinstance(kept[1], Enclosing)
+        return kept[1]
 
     def _carrying(self, here: int, ranges: Ranges) -> Carrying:
         """The lines of a nonlinear step between its ranges."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,20 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.errors import PredictorError
+from dovetail.networks.kernel_expansion import (
+    CONSTANT,
+    GAUSS,
+    MATERN32,
+    MATERN52,
+    KernelExpansion,
+    KernelLines,
+    Profile,
+    Term,
+    rational,
+)
+from dovetail.networks.program import Recording
 from dovetail.predictors.torch.operations import named, solved
+from dovetail.predictors.torch.traced import Traced, as_traced
 
 Value = Tensor | float
 
@@ -135,14 +149,73 @@ class GaussianProcess(nn.Module):
 
     def forward(self, U: Tensor) -> Tensor:
         """One row per sample."""
-        K = between(self._kernel, U, self.X) + torch.zeros(
-            len(U), len(self.X), dtype=U.dtype, device=U.device
-        )
+        if isinstance(U, Traced) and self._lines is not None:
+            return self._as_one_operation(U, self._lines)
+        return self._formula(U)
+
+    def _formula(self, U: Tensor) -> Tensor:
+        K = between(self._kernel, U, self.X)
+        if not isinstance(K, Tensor):
+            K = U @ (0.0 * self.X.T) + K
         mean = self.spread * (K @ self.alpha) + self.centre
         if not self._deviation:
             return mean
         variance = alone(self._kernel, U) - torch.square(solved(self._lower, K)).sum(dim=1, keepdim=True)
         return torch.cat([mean, named("root", variance) * self.spread], dim=1)
+
+    def _as_one_operation(self, U: Traced, lines: KernelLines) -> Tensor:
+        """The formula as a program of its own inside an operation that has planes as a whole."""
+        inner = Recording(U.shape[1])
+        row = Traced(torch.arange(U.shape[1])[None], inner, U.dtype, U.device)
+        made = as_traced(self._formula(row), row)
+        operation = KernelExpansion(U.flat.copy(), inner.program(made.flat.copy()), lines)
+        return U.new(U.recording.add(operation, U.flat), made.shape)
+
+    @property
+    def _lines(self) -> KernelLines | None:
+        """Planes of the whole; None for kernels that have none, and where rounding hides the noise."""
+        terms = [*_terms(self._kernel, 1.0, self.X.shape[1])]
+        if not all(isinstance(term, (Term, float)) for term in terms):
+            return None
+        noise = sum(term for term in terms if isinstance(term, float))
+        arrays = (getattr(self, name).numpy() for name in ("X", "alpha", "spread", "centre"))
+        lines = KernelLines(tuple(t for t in terms if isinstance(t, Term)), *arrays)
+        if not self._deviation:
+            return lines
+        K, _ = lines.kernel(self.X)
+        rest = np.linalg.eigvalsh(self._lower @ self._lower.T - K.numpy())
+        certain = rest[0] > 1e-12 * len(K) * lines.size
+        return replace(lines, lower=self._lower, noise=noise) if certain else None
+
+
+def _terms(kernel: Any, factor: float, features: int) -> Iterator[Term | float | None]:
+    """A kernel as a sum of terms of distances and noise; None for parts that are neither."""
+    name, scale = type(kernel).__name__, np.ones(features)
+    if name == "Sum":
+        yield from _terms(kernel.k1, factor, features)
+        yield from _terms(kernel.k2, factor, features)
+    elif name == "Product":
+        parts = kernel.k1, kernel.k2
+        constant = next((one for one in parts if type(one).__name__ == "ConstantKernel"), None)
+        other = parts[0] if constant is parts[1] else parts[1]
+        yield from [None] if constant is None else _terms(other, factor * constant.constant_value, features)
+    elif name == "WhiteKernel":
+        yield float(factor * kernel.noise_level)
+    elif name == "ConstantKernel":
+        yield Term(float(factor * kernel.constant_value), CONSTANT, scale)
+    else:
+        profile = _profile(kernel)
+        scale = scale * getattr(kernel, "length_scale", 1.0)
+        yield None if profile is None else Term(float(factor), profile, scale)
+
+
+def _profile(kernel: Any) -> Profile | None:
+    name = type(kernel).__name__
+    if name == "RationalQuadratic":
+        return rational(float(kernel.alpha))
+    if name == "Matern":
+        return {1.5: MATERN32, 2.5: MATERN52, np.inf: GAUSS}.get(kernel.nu)
+    return GAUSS if name == "RBF" else None
 
 
 def gaussian_process(estimator: Any) -> Iterator[nn.Module]:
