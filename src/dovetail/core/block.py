@@ -149,7 +149,7 @@ class TrainingData:
         """(m, d) training inputs, an array or a frame. A column of text in a frame has no range."""
         columns = getattr(data, "columns", None)
         text = np.zeros(features, dtype=bool)
-        if columns is not None and data.shape[1] == features and hasattr(data, "isetitem"):
+        if hasattr(data, "isetitem") and data.shape[1] == features:  # a frame of pandas
             text = np.array([_is_text(data.iloc[:, k]) for k in range(features)])
             data = data.copy()
             for k in np.flatnonzero(text).tolist():
