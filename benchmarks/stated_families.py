@@ -1,4 +1,4 @@
-"""Families of stated blocks with other structure than water; few of them also one by one.
+"""Families of stated blocks with other structure than water.
 
     python -m benchmarks.stated_families --sizes 100 1000 10000 100000
     python -m benchmarks.stated_families --families customers ladder --sizes 2000 --written
@@ -28,18 +28,11 @@ import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
 from dovetail.decomposition import TemplatePricing
-from dovetail.methods.component_prices.prices import CertifiedPrices
-from dovetail.run.context import Method
 from dovetail_study.experiment import ResultTable
 
 SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0
 """Seconds; template pricing ends by itself."""
-COLUMN_LIMIT = 60.0
-"""Seconds of such prices, which go on as long as they may."""
-MOST_COLUMNS = 1_000
-"""Blocks beyond which single components, one LP over all of them, is not asked."""
-
 
 CHANNEL_COST = np.array([0.3, 0.8, 2.0])
 """Of a mail, a call and a visit."""
@@ -217,7 +210,6 @@ class Asked:
 
     family: str
     n: int
-    method: str
     written: bool
     """Out as a program, or a template."""
 
@@ -243,9 +235,7 @@ def answered(asked: Asked) -> Answer:
     problem = FAMILIES[asked.family](asked.n)
     problem = written(problem) if asked.written else problem
     building, begin = time.process_time() - begin, time.process_time()
-    columns = asked.method == "components one by one"
-    method: Method = CertifiedPrices() if columns else TemplatePricing()
-    result = dt.solve(problem, method, time_limit=COLUMN_LIMIT if columns else LIMIT, gap=1e-6, log=False)
+    result = dt.solve(problem, TemplatePricing(), time_limit=LIMIT, gap=1e-6, log=False)
     solving = time.process_time() - begin
     unit = 1 if sys.platform == "darwin" else 1024
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
@@ -271,7 +261,6 @@ def run(
         [
             "family",
             "n",
-            "method",
             "objective",
             "columns allow",
             "below it by",
@@ -283,12 +272,11 @@ def run(
     )
     for family in families:
         for n in sizes:
-            for method in ("template pricing", *(["components one by one"] if n <= MOST_COLUMNS else [])):
-                (a,) = each(answered, [Asked(family, n, method, written)], 1)
-                below = f"{100.0 * (a.limit - a.objective) / abs(a.limit):.3f} %"
-                numbers = [f"{a.objective:,.2f}", f"{a.limit:,.2f}", below, a.bound]
-                seconds = [f"{number:.2f}" for number in (a.building, a.solving, a.memory)]
-                table.rows.append([family, f"{n:,}", method, *numbers, *seconds])
+            (a,) = each(answered, [Asked(family, n, written)], 1)
+            below = f"{100.0 * (a.limit - a.objective) / abs(a.limit):.3f} %"
+            numbers = [f"{a.objective:,.2f}", f"{a.limit:,.2f}", below, a.bound]
+            seconds = [f"{number:.2f}" for number in (a.building, a.solving, a.memory)]
+            table.rows.append([family, f"{n:,}", *numbers, *seconds])
     table.reading = "*Columns allow*: no choice of the columns found is beyond it; others may be."
     return table
 

@@ -101,6 +101,7 @@ HOUSE_LP = {
     "methods/cell_descent/descent.py",
     "branching/network_cells.py",
     "decomposition/choice.py",
+    "decomposition/share.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 

@@ -10,7 +10,7 @@ from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.proof import COST_ROW, CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.structure.structure import Structure
 from tests.certificates.reference import graphs_of, network, problem_of
@@ -22,7 +22,7 @@ from tests.methods.component_prices.test_certified_prices import small_water
 @pytest.fixture(scope="module", params=range(3 if FULL else 1))
 def proved(request):
     problem = small_water(request.param, n=6)
-    result = dt.solve(problem, method=CertifiedPrices(), log=False)
+    result = dt.solve(problem, method=BlockPrices(), log=False)
     assert result.bound_source == "prices"
     return problem, result
 

@@ -44,8 +44,9 @@ def settings(name):
 
 
 class TestAuto(MethodSuite):
-    method, brief, _ = settings("auto")
-    endless = dt.Auto(template_pricing=False)  # it proves 200 samples in a moment
+    _, brief, _ = settings("auto")
+    method = dt.Auto(block_prices=False)  # they prove the samples of the suite in three rows of the trace
+    endless = dt.Auto(block_prices=False, exact=False)
 
 
 class TestDualDecomposition(MethodSuite):

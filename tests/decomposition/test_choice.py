@@ -5,12 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-import dovetail as dt
 from dovetail.decomposition.choice import Choice, Columns, SharedColumns, forgiven
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
-from tests.contexts import breach
-from tests.methods.component_prices.workshop import opened, workshops
 
 
 def brute_force(columns):
@@ -37,13 +34,13 @@ def random_columns(rng):
     return Columns(count, limit, scale, shared, owner, np.round(rng.normal(size=size), 2), use)
 
 
-def chosen_of(columns, first=None, at=None):
+def chosen_of(columns, first=None):
     """A choice by the LP, swaps and the MIP, from the first column of each block unless told otherwise."""
     groups = [np.flatnonzero(columns.owner == c) for c in range(columns.count)]
     first = [group[0] for group in groups] if first is None else first
     flags = np.isin(np.arange(columns.size), first)
     highest = 100.0 * np.abs(columns.cost).max() / columns.scale
-    choice = Choice(columns, flags, highest, forgiven(columns.limit), at=at)
+    choice = Choice(columns, flags, highest, forgiven(columns.limit))
     choice.relax(np.zeros(len(columns.limit)), Budget(10.0))
     swapped = choice.missed(), choice.value
     choice.decide(Budget(10.0), 0.0)
@@ -83,16 +80,3 @@ def test_without_limits_every_block_takes_its_cheapest():
         columns.limit[:] = 1e3
         best = sum(columns.cost[columns.owner == c].min() for c in range(columns.count))
         assert chosen_of(columns).value == pytest.approx(best)
-
-
-def test_shared_columns_are_chosen_too():
-    made = opened(workshops(n=3, seed=1, spare=True), seed=1, points=15)
-    pool = made.pool
-    choice = chosen_of(pool, at=np.zeros(1))
-    z = made.problem.predict(np.zeros(made.problem.mip.n_columns))
-    z[made.parts.shared] = choice.at
-    z = pool.point(choice.chosen, z)
-    assert breach(made.problem.mip, z) <= 1e-6
-    assert made.scaled.host.cost @ z == pytest.approx(choice.value)
-    mip = pool.as_mip()
-    assert dt.solve(dt.Problem(mip), log=False).objective == pytest.approx(choice.value, abs=1e-6)

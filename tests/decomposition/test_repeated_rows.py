@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.decomposition import TemplatePricing, descent_rows, plan
+from dovetail.decomposition import TemplatePricing, descent_rows
 from dovetail.decomposition.block_data import BlockData, is_repeated, of, repeated, stored
 from dovetail.decomposition.descent_rows import Batch, DescentRows, DescentState
 from dovetail.decomposition.plan import plan_of
@@ -125,7 +125,6 @@ def test_a_shard_is_its_blocks_one_by_one(family, monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, BLOCKS])
 def test_samples_with_several_conditions_each(n, monkeypatch):
     """The whole method: the batches of these samples shrink to one row whose next step is taken back."""
-    monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
     problem = judged(n, seed=4)
     result = dt.solve(problem, TemplatePricing(rounds=3), log=False)
     assert dt.check(problem, result.x).within()
@@ -134,7 +133,6 @@ def test_samples_with_several_conditions_each(n, monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_few_blocks_against_enumeration(n, monkeypatch):
-    monkeypatch.setattr(plan, "FEWEST_BLOCKS", 1)
     problem = offers(n, sides=(-np.inf, 1.0))
     result = dt.solve(problem, TemplatePricing(rounds=3), log=False)
     assert dt.check(problem, result.x).within()

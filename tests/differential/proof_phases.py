@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.methods.branching import Branching
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 
-PHASES: tuple[Method, ...] = (Branching(), CertifiedPrices(), ExactMip())
+PHASES: tuple[Method, ...] = (Branching(), BlockPrices(), ExactMip())
 
 
 FIRST_SHARE = 0.5

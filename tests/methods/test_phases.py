@@ -14,8 +14,7 @@ from dovetail.methods.phases import (
 )
 
 NOTHING = {
-    "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False,
-    "exact_blocks": 0, "unstable": 10**6, "branched": False,
+    "blocks": 0, "integers": 0, "choices": 0, "unstable": 10**6, "branched": False,
     "tree_samples": 0, "tree_components": 0, "curves": 0,
 }  # fmt: skip
 
@@ -35,10 +34,7 @@ def names_of(**facts):
         ({}, ["descents", *LAST]),
         ({"unstable": 10, "integers": 5}, ["descents", "exact MIP", *LAST]),
         ({"integers": 5, "choices": 5}, ["descents", "integer search", *LAST]),
-        (
-            {"integers": 9, "components": 9, "priced": True, "unstable": 200},
-            ["descents", "exact MIP", "block prices", *LAST],
-        ),
+        ({"blocks": 5, "unstable": 200}, ["block prices", "descents", "exact MIP", *LAST]),
         ({"integers": MANY_INTEGERS + 1, "branched": True}, ["relaxation", "branching"]),
         ({"unstable": 10, "branched": True}, ["descents", "branching", "exact MIP", *LAST]),
         ({"tree_samples": 50, "branched": True}, ["cell descent", "branching"]),
@@ -49,22 +45,7 @@ def names_of(**facts):
         ({"tree_samples": 1}, ["cell descent"]),  # exact=False
         ({"curves": 3}, ["descents", "quadratic MIP", *LAST]),
         ({"trees_beside_others": True, "curves": 3, "branched": True}, ["descents", "branching", *LAST]),
-        (
-            {"integers": 9, "components": 9, "priced": True},
-            ["descents", "block prices", *LAST],
-        ),
-        (
-            {"components": 5, "exact_blocks": 5, "unstable": 200},
-            ["descents", "exact MIP", "block prices", *LAST],
-        ),
-        (
-            {"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True, "branched": True},
-            MANY,
-        ),
-        (
-            {"blocks": 400, "components": 400, "priced": True},
-            ["template pricing", "descents", *LAST],
-        ),
+        ({"blocks": MANY_BLOCKS + 1, "branched": True}, MANY),
     ],
 )
 def test_which_parts_apply(facts, names):

@@ -38,13 +38,3 @@ def test_a_bound_is_shared_and_proves():
     inner.incumbent.raise_bound(Bound(context.incumbent.objective))
     assert context.incumbent.bound == inner.incumbent.bound
     assert context.incumbent.proved and inner.incumbent.proved
-
-
-def test_points_on_the_way_are_kept_as_the_original_s():
-    context, rewritten, inner = lifted(Tables())
-    x = next(points(context.problem))
-    inner.archive.add(rewritten.lift(x))
-    assert context.archive.points == []
-    context.archive.keeps = True
-    inner.archive.add(rewritten.lift(x))
-    assert np.array_equal(context.archive.points, [x])

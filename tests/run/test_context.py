@@ -6,7 +6,6 @@ Points on the way: kept only on request, in the columns of the problem that want
 import numpy as np
 import pytest
 
-from dovetail.run.context import Archive
 from tests.contexts import context_of
 from tests.small import knapsack
 
@@ -49,23 +48,3 @@ def test_a_part_has_its_share_and_the_same_flag():
     assert part.budget.left <= 0.25 * context.budget.left + 1e-6 or np.isinf(context.budget.left)
     part.budget.stop("interrupt")
     assert context.budget.over == "interrupt"
-
-
-def test_points_are_kept_only_on_request():
-    archive = Archive()
-    archive.add(np.zeros(2))
-    assert archive.points == []
-    archive.keeps = True
-    archive.add(np.ones(2))
-    assert np.array_equal(archive.points, [[1.0, 1.0]])
-
-
-def test_through_two_problems():
-    archive = Archive()
-    inner = archive.restricted(lambda z: z[:3]).restricted(lambda z: z[:4])
-    assert not inner.keeps
-    archive.keeps = True
-    assert inner.keeps
-    inner.add(np.arange(5.0))
-    assert np.array_equal(archive.points, [[0.0, 1.0, 2.0]])
-    assert inner.points == []

@@ -25,7 +25,8 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
-from dovetail.decomposition.share import CoreColumns, Slopes
+from dovetail.decomposition.shard import Slopes
+from dovetail.decomposition.share import CoreColumns, shortest_steps
 from dovetail.decomposition.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import LinearProgram
@@ -68,6 +69,14 @@ class SharedColumns:
         """No shared columns, for (R,) rows."""
         nothing = np.zeros(0)
         return cls(nothing, sp.csr_array((rows, 0)), nothing, nothing, nothing.astype(bool))
+
+    @classmethod
+    def of(cls, mip: Mip, which: BoolArray, use: sp.csr_array) -> SharedColumns:
+        """Some columns of a program in minimisation form, with the (R, columns) use of all."""
+        return cls(
+            mip.cost[which], sp.csr_array(use[:, which]), mip.lower[which], mip.upper[which],
+            mip.integer[which],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,16 +156,14 @@ class Columns:
         value, missed = float(true_cost @ x), float(x[own : own + rows].sum())
         return status, Relaxation(value, x[: self.size], x[self.size : own], prices, on_cost, least, missed)
 
-    def whole(
-        self, budget: Budget, start: tuple[FloatArray, FloatArray], worth: float
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """A MIP over columns and shared ones, started from known ones, which ignores gains below `worth`."""
-        rows, own = len(self.limit), self.size + self.shared.cost.size
+    def whole(self, budget: Budget, start: FloatArray, worth: float) -> FloatArray | None:
+        """A MIP over columns, started from known ones, which ignores gains below `worth`."""
+        rows = len(self.limit)
         live = self._loaded(np.zeros(rows), whole=True)
-        live.set_objective(np.concatenate([self.cost, self.shared.cost, np.zeros(rows + 1)]), 0.0)
-        live.set_start(np.concatenate([*start, np.zeros(rows + 1)]))
+        live.set_objective(np.concatenate([self.cost, np.zeros(rows + 1)]), 0.0)
+        live.set_start(np.concatenate([start, np.zeros(rows + 1)]))
         _, x, _ = live.run(budget, GAP, room=worth)
-        return None if x is None else (x[: self.size], x[self.size : own])
+        return None if x is None else x[: self.size]
 
     def _loaded(
         self, most_missed: FloatArray, *, whole: bool = False, level_at: float | None = None
@@ -255,6 +262,17 @@ def choose(
     return True
 
 
+def lp_prices(
+    shares: Shares, prices: FloatArray, limit: FloatArray, highest: FloatArray, budget: Budget
+) -> FloatArray | None:
+    """The prices of the LP over all columns; None without a column for each block, or time."""
+    if shares.begin(prices, lasting=False) is None:
+        return None
+    near = _Near(shares.core(sum(shares.counts)), limit)
+    found = near.columns.relaxed(budget, highest)[1] if near.columns.size else None
+    return None if found is None else found.prices
+
+
 class _Near:
     """Columns of the blocks nearest to indifference, concatenated, and the one that each block has."""
 
@@ -279,7 +297,7 @@ class _Near:
 
 
 class Choice:
-    """One column for each block, and values of the shared ones."""
+    """One column for each block."""
 
     def __init__(
         self,
@@ -288,13 +306,10 @@ class Choice:
         highest: FloatArray,
         forgiven: FloatArray,
         room: float | FloatArray = 0.0,
-        at: FloatArray | None = None,
     ) -> None:
-        """Begins with the `first` column of each block, and the shared ones `at` some values. Rows may be
-        violated by (R,) `forgiven`; columns need to satisfy an equation only within `room`, if small steps
-        correct the rest."""
+        """Begins with the `first` column of each block. Rows may be violated by (R,) `forgiven`; columns need
+        to satisfy an equation only within `room`, if small steps correct the rest."""
         self.columns, self._highest, self._forgiven = columns, highest, forgiven
-        self.at = columns.shared.lower if at is None else at
         self.chosen = self._of_blocks(first)
         reach = np.abs(columns.use).max(axis=0, initial=0.0)
         self._band = np.where(self._equations, np.minimum(reach, room), 0.0)
@@ -319,7 +334,7 @@ class Choice:
     def _beyond(self, use: FloatArray) -> FloatArray:
         """The penalty of (..., R) uses beyond the limits, at the highest prices."""
         columns = self.columns
-        over = use - (columns.limit - columns.shared.use @ self.at) - self._band
+        over = use - columns.limit - self._band
         return np.asarray(np.where(over > self._forgiven, over, 0.0) @ self._highest)
 
     def missed(self) -> float:
@@ -329,29 +344,28 @@ class Choice:
     @property
     def value(self) -> float:
         """The cost of the choice."""
-        columns = self.columns
-        return float(columns.cost[self.chosen].sum() + columns.shared.cost @ self.at)
+        return float(self.columns.cost[self.chosen].sum())
 
-    def _take(self, chosen: IntArray, at: FloatArray) -> None:
+    def _take(self, chosen: IntArray) -> None:
         """Accept another choice if it violates less, or costs no more."""
-        before, standing = (self.chosen, self.at), (self.missed(), self.value)
-        self.chosen, self.at = chosen, at
+        before, standing = self.chosen, (self.missed(), self.value)
+        self.chosen = chosen
         if (self.missed(), self.value) > standing:
-            self.chosen, self.at = before
+            self.chosen = before
 
     def relax(self, prices: FloatArray, budget: Budget) -> None:
         """Solve the LP and make its fractions whole by swaps."""
-        columns, integer, before = self.columns, self.columns.shared.integer, (self.chosen, self.at)
+        columns, before = self.columns, self.chosen
         status, found = columns.relaxed(budget, self._highest)
         if found is not None:
             self._weight = found.weight
             order, rank = columns.ranked(-found.weight)
-            self.chosen, self.at = order[rank == 0], np.where(integer, np.round(found.shared), found.shared)
+            self.chosen = order[rank == 0]
         if found is not None and status is MipStatus.OPTIMAL:
             prices, self._relaxed = found.prices, found.value
         self._reduced = columns.cost + columns.use @ prices
         self._swap()
-        self._take(*before)
+        self._take(before)
 
     def _swap(self) -> None:
         """Exchange columns of single blocks, first to satisfy the rows at least cost, then to reduce the
@@ -399,11 +413,11 @@ class Choice:
         owner = np.searchsorted(blocks, columns.owner[mine])
         scale = np.maximum(np.abs(columns.use[mine]).max(axis=0, initial=0.0), 1e-9)
         part = Columns(len(blocks), left, scale, columns.shared, owner, columns.cost[mine], columns.use[mine])
-        found = part.whole(budget, ((~others[mine]).astype(float), self.at), worth)
+        found = part.whole(budget, (~others[mine]).astype(float), worth)
         if found is not None:
-            chosen, taken = self.chosen.copy(), mine[found[0] > 0.5]
+            chosen, taken = self.chosen.copy(), mine[found > 0.5]
             chosen[columns.owner[taken]] = taken
-            self._take(chosen, found[1])
+            self._take(chosen)
 
 
 def forgiven(limit: FloatArray) -> FloatArray:
@@ -427,44 +441,7 @@ def polish(shares: Shares, limit: FloatArray, highest: FloatArray, budget: Budge
     for _ in range(POLISHES):
         if not np.any(use > limit + forgiven(limit)):
             return
-        steps = _steps(shares.slopes(POLISHED, reach), limit - use, highest, budget)
+        steps = shortest_steps(shares.slopes(POLISHED, reach), limit - use, highest, budget)
         if steps is None:
             return
         use = shares.step(steps)
-
-
-def _steps(
-    parts: list[Slopes], left: FloatArray, highest: FloatArray, budget: Budget
-) -> list[tuple[IntArray, FloatArray]] | None:
-    """The shortest steps within the remaining limits, which may be violated at the highest prices."""
-    length, lower, upper = (
-        np.concatenate([getattr(part, name).ravel() for part in parts])
-        for name in ("length", "lower", "upper")
-    )
-    if not len(length):
-        return None
-    use = np.concatenate([part.use.transpose(1, 0, 2).reshape(len(left), -1) for part in parts], axis=1)
-    own = sp.block_diag([one for part in parts for one in part.on_moves], format="csr")
-    least = np.concatenate([np.minimum(part.least.ravel(), 0.0) for part in parts])
-    rows, size = len(left), len(length)
-    scale = np.maximum(np.abs(use).max(axis=1), 1e-9)
-    of_rows = sp.csr_array(use / scale[:, None])
-    missed = sp.block_array([[-sp.eye_array(rows)], [sp.csr_array((len(least), rows))]])
-    both = sp.vstack([of_rows, sp.csr_array(own)]) if len(least) else of_rows
-    program = LinearProgram(
-        sp.csr_array(sp.hstack([both, -both, missed if len(least) else -sp.eye_array(rows)])),
-        np.concatenate([np.full(rows, -np.inf), least]),
-        np.concatenate([left / scale, np.full(len(least), np.inf)]),
-        np.zeros(2 * size + rows), np.concatenate([upper, -lower, np.full(rows, np.inf)]),
-        np.zeros(2 * size + rows, dtype=bool),
-    )  # fmt: skip
-    live = LoadedHighs(program, threads=1)
-    live.set_objective(np.concatenate([length, length, highest * scale]), 0.0)
-    _, x, _ = live.run(budget, GAP)
-    if x is None:
-        return None
-    found, first, steps = [], 0, x[:size] - x[size : 2 * size]
-    for part in parts:
-        found.append((part.block, steps[first : first + part.length.size].reshape(part.length.shape)))
-        first += part.length.size
-    return found

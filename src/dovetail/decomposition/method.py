@@ -13,9 +13,12 @@ so that the dual's value is an estimate and no bound; a handful of blocks is bet
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import torch
 
 from dovetail.core.arrays import FloatArray
@@ -32,6 +35,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
+NO_BLOCKS = "no blocks that share constraints"
 QUICK, QUICK_PART = 1.0, 0.1
 """Seconds, and fraction of the time: if the first round ends sooner, no early solution is needed."""
 
@@ -55,68 +59,52 @@ class TemplatePricing:
         """Prices from a sample, then rounds over all blocks, then the choice."""
         plan = context.once(template_plan)
         if plan is None:
-            return MethodOutcome(StopReason.STALLED, 0, "no equal blocks (up to their data)")
-        outcome, prices = _solved(context, plan, self)
-        context.keep(template_prices, prices)
-        return outcome
+            return MethodOutcome(StopReason.STALLED, 0, NO_BLOCKS)
+        with priced_blocks(context, plan, self) as pricing:
+            return pricing.solve()
 
 
-@dataclass(frozen=True, eq=False)
-class TemplatePrices:
-    """The prices and columns at the end of a run, for a proof (`PriceSource`)."""
-
-    at: FloatArray
-    known: FloatArray
-    """(C,) the cost of the cheapest column of each component at these prices."""
-
-    def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """The prices on the coupling sides; no round is added."""
-        return self.at
-
-    def known_costs(self, prices: FloatArray) -> FloatArray:
-        """The costs of the cheapest columns, only for the last prices, because columns may have been
-        removed."""
-        assert prices is self.at
-        return self.known
-
-    def add(self, z: FloatArray) -> int:
-        """Points found by a proof come too late to change the prices."""
-        return 0
-
-
-def template_prices(context: SolveContext) -> TemplatePrices | None:
-    """The prices of the last run of a solve, or of a complete run (see `SolveContext.once`)."""
-    plan = context.once(template_plan)
-    return None if plan is None else _solved(context, plan, TemplatePricing())[1]
-
-
-def _solved(
+@contextmanager
+def priced_blocks(
     context: SolveContext, plan: TemplatePlan, options: TemplatePricing
-) -> tuple[MethodOutcome, TemplatePrices | None]:
+) -> Iterator[BlockPricing]:
+    """The columns and prices of a solve, with workers that are ended afterwards."""
     with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
-        run = _Pricing(context, plan, options, shares)
-        outcome = run.solve()
-        if not plan.as_components:
-            return outcome, None
-        return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
+        yield BlockPricing(context, plan, options, shares)
 
 
-class _Pricing:
-    """The rounds of one problem, and their messages."""
+class BlockPricing:
+    """Columns of all blocks, prices at which they are in balance, choices among them, and messages."""
 
     def __init__(
         self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: PointShares
     ) -> None:
         self._context, self._plan, self._options, self._shares = context, plan, options, shares
+        self.branched = False
+        """Whether branching over boxes has proved some or all blocks to the tolerance."""
         self._said = ""
         """The message about the bound."""
         totals = [program.count for program in plan.programs]
         self._rounds = Rounds(shares, plan.sides, totals, context.budget, context.stopwatch, context.seed)
 
-    @property
-    def prices(self) -> FloatArray:
-        """The last prices."""
+    def prices(self, rounds: int) -> FloatArray:
+        """(R,) prices on the coupling sides after at most so many further rounds, and a choice."""
+        found = self._context.incumbent.x
+        if found is not None:
+            self.add([found])
+        self._rounds.more(rounds)
+        self._offer(last=True)
         return self._rounds.prices
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) the cost of the cheapest column of each component at the prices."""
+        return self._shares.least_costs(prices)
+
+    def add(self, points: Sequence[FloatArray]) -> int:
+        """Add the blocks of some points, and descents from them, as columns; how many blocks gain."""
+        prices, before = self._rounds.prices, self.known_costs(self._rounds.prices)
+        self._shares.add(points, prices, self._rounds.unit)
+        return int(np.count_nonzero(self.known_costs(prices) < before))
 
     def solve(self) -> MethodOutcome:
         """Run all rounds; rows of the trace are rounds over all blocks."""
@@ -130,13 +118,13 @@ class _Pricing:
                 self._offer(last=done.number > 0 or done.over is None)
             bound = self._bound() if done.last else None
             if bound is not None:
+                self.branched = bound.closed == bound.blocks
                 if bound.better:
                     self._offer(last=True)
                 self._tell(bound)
             outcome = progress.record(done.value + program.sign * self._plan.constant)
             if outcome is not None:
                 break
-        self._hand_on()
         limit = program.sign * done.value + self._plan.constant
         work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
         said = f"template pricing: {work}; no choice of the "
@@ -182,12 +170,3 @@ class _Pricing:
 
     def _chosen(self, *, last: bool) -> FloatArray | None:
         return self._shares.point() if self._rounds.choose(last=last) else None
-
-    def _hand_on(self) -> None:
-        """Points for other methods to start from: the k-th column of every block, or the first if it has
-        fewer."""
-        archive = self._context.archive
-        if not archive.keeps:
-            return
-        for place in range(self._shares.places):
-            archive.add(self._shares.nth_point(place))

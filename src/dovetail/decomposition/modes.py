@@ -174,11 +174,6 @@ def modes_of(program: MoveProgram, digits: list[Digit]) -> FloatArray | None:
     return modes if 0 < len(modes) <= MOST_MODES else None
 
 
-def has_few_points(program: MoveProgram) -> bool:
-    """Whether a block has integers only, with few combinations."""
-    return bool(program.whole.all()) and modes_of(program, digits_of(program)) is not None
-
-
 def _allowed(program: MoveProgram, modes: FloatArray) -> BoolArray:
     """(M,) whether a block can have a mode by the conditions on integers alone."""
     lower, on_moves, on_outputs = map(one_row, (program.lower, program.on_moves, program.on_outputs))

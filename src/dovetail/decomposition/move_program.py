@@ -23,6 +23,8 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.structure.components import CouplingSides
 
+NONE = -1
+"""Stands for a missing left column of a coordinate."""
 FEW_ROWS = 64
 """Number of rows examined before all are."""
 
@@ -60,6 +62,10 @@ class MoveProgram:
     upper: FloatArray
     whole: BoolArray
     """(k,) integer coordinates."""
+    right: IntArray
+    """(k,) the local column of a positive move."""
+    left: IntArray
+    """(k,) the local column of a negative move, NONE if it is the same."""
     output_columns: IntArray
     """(q,) local."""
     cost: FloatArray
@@ -110,6 +116,12 @@ class MoveProgram:
         size = self.cost_size.copy()
         np.add.at(size, self.use_part, self.use_size * prices[self.use_side])
         return size
+
+    def moves_of(self, columns: FloatArray) -> FloatArray:
+        """(N, S, k) moves of points with (N, S, c) local columns."""
+        above = columns - np.stack(np.broadcast_arrays(*self.rest), axis=-1)[:, None]
+        below = np.where(self.left == NONE, 0.0, above[:, :, self.left])
+        return np.asarray(above[:, :, self.right] - below)
 
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of the blocks from `first` to `last` (exclusive)."""

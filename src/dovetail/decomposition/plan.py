@@ -16,8 +16,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray, columns_of_one
 from dovetail.core.pieces import piece_of, pieces
 from dovetail.core.stated_program import ColumnPart, StatedProgram
-from dovetail.decomposition.modes import has_few_points
 from dovetail.decomposition.move_program import (
+    NONE,
     MoveProgram,
     NetworkReading,
     PartGain,
@@ -28,16 +28,11 @@ from dovetail.structure.components import CouplingSides
 from dovetail.structure.structure import Structure, structure_of
 from dovetail.structure.templates import FIXED, Strided, TemplateArrays, Templates
 
-FEWEST_BLOCKS = 50
-"""With fewer blocks other methods are quick, and the duality gap is not small; unless blocks have few points,
-all of which are compared (price ladders of 3, 8 and 30 stores: gaps of 0, 0 and 0.0003 % after 0.7, 0.9 and 1
-CPU s; without 0, 0.16 and 50 % after 1.4, 7 and 7 CPU s)."""
 MOST_TEMPLATES = 8
-"""Largest number of templates, each of which is priced by calls of its own."""
+"""Largest number of templates, each of which is priced by calls of its own. (24 unlike plants of the zoo's
+dispatch: 0.65 after 20 CPU s without such calls, 0.52 with them.)"""
 MANY = 100_000
 """Number of blocks that measure how inputs differ; of more, evenly chosen ones."""
-NONE = -1
-"""Stands for a missing left column of a coordinate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +74,10 @@ def plan_of(structure: Structure) -> TemplatePlan | None:
         return None
     if len(found.arrays) > MOST_TEMPLATES or found.sides.count == 0:
         return None
-    few, programs = found.count < FEWEST_BLOCKS, list[MoveProgram]()
+    programs = list[MoveProgram]()
     for template in found.arrays:
-        program = move_program(template, found.sides, integer=few)
-        if program is None or program.coordinates == 0 or (few and not has_few_points(program)):
+        program = move_program(template, found.sides)
+        if program is None or program.coordinates == 0:
             return None
         programs.append(program)
     return TemplatePlan(**vars(found), programs=tuple(programs), program=structure.problem.stated)
@@ -110,16 +105,12 @@ class _AbsoluteValue:
     falls: FloatArray
 
 
-def move_program(
-    template: TemplateArrays, sides: CouplingSides, *, integer: bool = False
-) -> MoveProgram | None:
-    """The program of a template; None for chained networks and, if all coordinates have to be integer, for
-    others."""
+def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
+    """The program of a template; None for chained networks."""
     written = {int(j) for network in template.networks for j in network.outputs}
     if any(int(j) in written for network in template.networks for j in network.inputs):
         return None
-    assembly = _Assembly(template, sides)
-    return None if integer and not assembly.integer else assembly.program()
+    return _Assembly(template, sides).program()
 
 
 class _Assembly:
@@ -261,11 +252,6 @@ class _Assembly:
             return None
         return side / scale, -self._entry[row, x] / scale
 
-    @property
-    def integer(self) -> bool:
-        """Whether all coordinates are integer."""
-        return bool(self._template.integer[self._right].all())
-
     def program(self) -> MoveProgram:
         """The program."""
         template = self._template
@@ -274,7 +260,8 @@ class _Assembly:
         cost, cost_size = self._cost()
         use, side, part, use_size = self._use()
         return MoveProgram(
-            lower, upper, template.integer[self._right], self._outputs, cost, use, side, part, self._sides,
+            lower, upper, template.integer[self._right], self._right, self._left, self._outputs, cost, use,
+            side, part, self._sides,
             *self._conditions(), networks, tuple(self._rest), tuple(chain(*self._gains)), cost_size, use_size,
             _scale(lower, upper, networks),
         )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.decomposition.choice import choose
+from dovetail.decomposition.choice import choose, lp_prices
 from dovetail.decomposition.prices import SMOOTHING, Smoothed, Sum, best_prices, highest
 from dovetail.decomposition.proof import RELATIVE
 from dovetail.decomposition.share import BlockSample, ShareProof, Which
@@ -197,6 +197,26 @@ class Rounds:
             if last:
                 return
 
+    def more(self, most: int) -> None:
+        """At most so many further rounds over all blocks, until two in a row gain little. Prices are those of
+        the LP over all columns if blocks are few."""
+        self._search = self._budget.part((1.0 - CHOICE_SHARE) * self._budget.left)
+        value, quiet = self._value(), 0
+        for number in range(most):
+            if quiet == 2 or self._search.over:
+                break
+            self._price("all", NOISE[number % 2], self._limit)
+            before, value = value, self._value()
+            quiet = quiet + 1 if abs(before - value) < GAINED * self._size(value) else 0
+
+    def _lp_prices(self) -> FloatArray | None:
+        return lp_prices(self._shares, self.prices, self._limit, highest(self._usual_prices), self._budget)
+
+    @property
+    def unit(self) -> float:
+        """The cost of a typical column."""
+        return self._unit
+
     def bound(self) -> DualBound | None:
         """The bound at the last prices: proved for all blocks if there is time, otherwise an estimate from
         random blocks; None if branching does not end. Better points become columns; after a proof of all
@@ -359,7 +379,9 @@ class Rounds:
         self._shares.renew_at(which, *asked)
 
     def _find_prices(self, of_blocks: Sum, limit: FloatArray, smoothing: Sequence[float] = SMOOTHING) -> None:
-        best = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
+        best = self._lp_prices() if self.count < FEWEST_SAMPLED else None
+        if best is None:
+            best = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
         self.prices = self._sides.apart(best)
 
     def undisturbed(self, work: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ number of blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -360,19 +360,21 @@ class Shard:
         found = self._proof.prove(mine, at, known, tolerance, most, budget)
         better = found.better.nonzero().ravel()
         if len(better):
-            self._add(mine[better], found.moves[better], at, unit)
+            self.add(mine[better], found.moves[better, None], at, unit)
         return known, found
 
-    def _add(self, which: Tensor, moves: Tensor, prices: Tensor, unit: float) -> None:
-        """Descents from promising points, added as columns."""
-        at, moves = prices.to(self.data.dtype), moves.to(self.data.dtype)
-        radius = torch.full((len(which),), WARM_RADIUS, device=self.data.device)
+    def add(self, which: Tensor, moves: Tensor, prices: Tensor, unit: float) -> None:
+        """Descents from (n, S, k) promising points, added as columns."""
+        (n, starts, k), at = moves.shape, prices.to(self.data.dtype)
+        every, moves = which.repeat_interleave(starts), moves.to(self.data.dtype).reshape(n * starts, k)
+        radius = torch.full((n * starts,), WARM_RADIUS, device=self.data.device)
+        costs = self.data.part_costs(every, at)
         for target in self._targets:
-            one = self._oracle.descend(
-                which, moves, radius, self.data.part_costs(which, at), target, LITTLE * unit
+            one = self._oracle.descend(every, moves, radius, costs, target, LITTLE * unit)
+            found = torch.isfinite(one.cost).view(n, starts)
+            self.pool.merge(
+                which, one.moves.view(n, starts, k), one.outputs.view(n, starts, -1), found, at[None], unit
             )
-            found = torch.isfinite(one.cost)[:, None]
-            self.pool.merge(which, one.moves[:, None], one.outputs[:, None], found, at[None], unit)
 
     def _screened(self, which: Tensor, target: Target, costs: list[Tensor]) -> tuple[Tensor, Sequence[int]]:
         """(n, S, k) promising points, and the costs with which each begins."""
@@ -457,12 +459,6 @@ class Shard:
         """Numbers of all blocks."""
         return torch.arange(self.count, device=self.data.device)
 
-    def nth(self, place: int) -> Tensor:
-        """(N,) the k-th column of each block, or the first if it has fewer."""
-        if place >= self.pool.cost.shape[1]:
-            return torch.zeros_like(self.everyone)
-        return torch.where(torch.isfinite(self.pool.cost[:, place]), place, 0)
-
     def column(self, which: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
         """Moves, within their limits, and claimed outputs of one column of each block, in float64."""
         return self.data.within(which, self.pool.moves[which, place]), self.pool.outputs[
@@ -494,6 +490,59 @@ class Shard:
         each = torch.eye(q, dtype=self.data.dtype, device=self.data.device)
         rows = [pull(one.expand(len(which), -1), None).double() for one in each]
         return torch.stack(rows, dim=1) if rows else moves.new_zeros((len(which), 0, k))
+
+    def outputs(self, which: Tensor, moves: Tensor) -> Tensor:
+        """(n, q) the predictors' outputs at (n, k) moves."""
+        return self.owners.confirmed(which, moves, None)[1]
+
+    def slopes(self, which: Tensor, moves: Tensor, outputs: Tensor, reach: float) -> Slopes:
+        """The effect of steps of at most `reach` typical moves from (n, k) moves with these outputs."""
+        data, k = self.data, self.data.coordinates
+        pull = self.pulls(which, moves)
+        right = moves >= 0.0
+        on_moves, on_outputs, least = (of(array, which) for array in data.true_conditions)
+        parts = data.true_uses_of_parts(which)
+        own = torch.where(right[:, None, :], parts[..., :k], -parts[..., k : 2 * k])
+        use = own + parts[..., 2 * k : -1] @ pull
+        met = (on_moves @ moves[:, :, None] + on_outputs @ outputs[:, :, None])[:, :, 0]
+        lower, upper = (of(limit, which) for limit in data.true_limits)
+        if np.isfinite(reach):
+            lower = torch.where(right, lower.clamp(min=0.0), lower)
+            upper = torch.where(right, upper, upper.clamp(max=0.0))
+        size = torch.where(data.whole, 0.0, reach * data.scale.double())
+        length = (self.stake / data.scale).expand(len(which), k)
+        back, forth = torch.maximum(lower - moves, -size), torch.minimum(upper - moves, size)
+        for ladder in self.ladders:
+            down, up = ladder.between(which, moves)
+            back[:, ladder.column] = torch.maximum(back[:, ladder.column], down)
+            forth[:, ladder.column] = torch.minimum(forth[:, ladder.column], up)
+        by_steps = on_moves + on_outputs @ pull
+        found = (which, length, use, by_steps, least - met, back.clamp(max=0.0), forth.clamp(min=0.0))
+        return Slopes(*(array.cpu().numpy() for array in found))
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Some blocks at their current points, to first order: use and conditions per move."""
+
+    block: IntArray
+    length: FloatArray
+    """(n, k) the cost of a step's length: a typical move costs as much as the typical possible gain of a
+    block."""
+    use: FloatArray
+    """(n, R, k)."""
+    on_moves: FloatArray
+    """(n, C, k) on_moves step >= least."""
+    least: FloatArray
+    """(n, C)."""
+    lower: FloatArray
+    """(n, k) lower limits of steps."""
+    upper: FloatArray
+
+    @property
+    def without_rows(self) -> Slopes:
+        """The same without coupling rows."""
+        return replace(self, use=self.use[:, :0])
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:

@@ -1,28 +1,31 @@
 """A share of the blocks: a shard, and the choice among its columns.
 
-Arguments and results are small, whatever the number of blocks, except for the answer itself (`chosen`,
-`nth`) and `least_costs`, because a share may be in another process.
+Arguments and results are small, whatever the number of blocks, except for points (`add`, `chosen`)
+and `least_costs`, because a share may be in another process.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import HAIR
-from dovetail.decomposition.block_data import of
 from dovetail.decomposition.move_program import MoveProgram
 from dovetail.decomposition.pool import BlockColumns
 from dovetail.decomposition.prices import Smoothed, exact_value, smoothed
-from dovetail.decomposition.shard import PricingOptions, Shard
+from dovetail.decomposition.shard import PricingOptions, Shard, Slopes
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import LinearProgram
 from dovetail.run.budget import Budget
 from dovetail.run.guard import arrived
 from dovetail.structure.templates import Places
@@ -51,8 +54,6 @@ class UsualSizes:
     stake: float
     use: FloatArray
     """(R,)."""
-    places: int
-    """Largest number of columns of a block."""
     steerable: BoolArray
     """(R,) sides that small steps can change."""
 
@@ -114,25 +115,6 @@ class CoreColumns:
     """(R,)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """Some blocks at their current points, to first order: use and conditions per move."""
-
-    block: IntArray
-    length: FloatArray
-    """(n, k) the cost of a step's length: a typical move costs as much as the typical possible gain of a
-    block."""
-    use: FloatArray
-    """(n, R, k)."""
-    on_moves: FloatArray
-    """(n, C, k) on_moves step >= least."""
-    least: FloatArray
-    """(n, C)."""
-    lower: FloatArray
-    """(n, k) lower limits of steps."""
-    upper: FloatArray
-
-
 @dataclass(frozen=True)
 class ShareProof:
     """The proof of some blocks of a share."""
@@ -161,9 +143,7 @@ class Share:
     def usual(self) -> UsualSizes:
         """Usual sizes, for the first prices."""
         shard = self._shard
-        return UsualSizes(
-            shard.count, shard.stake, shard.usual_use, int(shard.pool.cost.shape[1]), shard.steerable
-        )
+        return UsualSizes(shard.count, shard.stake, shard.usual_use, shard.steerable)
 
     def price(
         self, which: Which, anchors: FloatArray, noise: float, unit: float, seed: int, budget: Budget,
@@ -215,6 +195,19 @@ class Share:
             self._where.template, len(blocks), math.fsum(bounds.lower.tolist()), float(more.sum()),
             float((more**2).sum()), int(bounds.closed.sum()), bounds.boxes,
         )  # fmt: skip
+
+    def add(self, columns: FloatArray, prices: FloatArray, unit: float) -> None:
+        """Descents from the (n, S, c) local columns of points, added as columns of the pool."""
+        self._sampled_columns = None
+        shard, (n, count, _) = self._shard, columns.shape
+        which = shard.everyone.repeat_interleave(count)
+        moves = torch.as_tensor(shard.program.moves_of(columns), device=which.device).flatten(0, 1)
+        moves = shard.data.within(which, moves)
+        slopes = shard.slopes(which, moves, shard.outputs(which, moves), np.inf)
+        steps = shortest_steps([slopes.without_rows], np.zeros(0), np.zeros(0), Budget())
+        moves = moves if steps is None else moves + torch.as_tensor(steps[0][1], device=which.device)
+        at = torch.as_tensor(prices, device=which.device)
+        shard.add(shard.everyone, moves.view(n, count, -1), at, unit)
 
     def begin(self, prices: FloatArray, lasting: bool = True) -> tuple[FloatArray, bool]:
         """Choose the cheapest columns at the prices: their use, and whether every block has a valid one. In
@@ -313,32 +306,13 @@ class Share:
     def slopes(self, most: int, reach: float) -> Slopes:
         """Of `most` random blocks with continuous coordinates: the effect of steps of at most `reach`
         typical moves. Nothing for blocks with classes, which a step may change."""
-        shard, data, k = self._shard, self._shard.data, self._shard.data.coordinates
+        shard = self._shard
         usable = ~self._frozen & bool(shard.steerable.any())
         mine = usable.nonzero().ravel()
         chance = torch.Generator().manual_seed(0)
         mine = mine[torch.randperm(len(mine), generator=chance)[:most].to(mine.device)].sort().values
-        moves = self._moves[mine]
-        pull = shard.pulls(mine, moves)
-        right = moves >= 0.0
-        on_moves, on_outputs, least = (of(array, mine) for array in data.true_conditions)
-        parts = data.true_uses_of_parts(mine)
-        own = torch.where(right[:, None, :], parts[..., :k], -parts[..., k : 2 * k])
-        use = own + parts[..., 2 * k : -1] @ pull
-        met = (on_moves @ moves[:, :, None] + on_outputs @ self._outputs[mine][:, :, None])[:, :, 0]
-        lower, upper = (of(limit, mine) for limit in data.true_limits)
-        lower = torch.where(right, lower.clamp(min=0.0), lower)
-        upper = torch.where(right, upper, upper.clamp(max=0.0))
-        size = reach * data.scale.double() * ~data.whole
-        length = (shard.stake / data.scale).expand(len(mine), k)
-        back, forth = torch.maximum(lower - moves, -size), torch.minimum(upper - moves, size)
-        for ladder in shard.ladders:
-            down, up = ladder.between(mine, moves)
-            back[:, ladder.column] = torch.maximum(back[:, ladder.column], down)
-            forth[:, ladder.column] = torch.minimum(forth[:, ladder.column], up)
-        by_steps = on_moves + on_outputs @ pull
-        found = (mine, length, use, by_steps, least - met, back.clamp(max=0.0), forth.clamp(min=0.0))
-        return Slopes(*(array.cpu().numpy() for array in found))
+        found = shard.slopes(mine, self._moves[mine], self._outputs[mine], reach)
+        return replace(found, least=np.minimum(found.least, 0.0))
 
     def step(self, blocks: IntArray, steps: FloatArray) -> FloatArray:
         """Move some blocks; those that violate a condition stay, permanently. The use of all afterwards."""
@@ -364,10 +338,44 @@ class Share:
         """How pricing runs on a GPU; "" on a CPU."""
         return self._shard.in_words
 
-    def nth(self, place: int) -> Column:
-        """The k-th column of every block, or the first if it has fewer."""
-        moves, outputs = self._shard.column(self._shard.everyone, self._shard.nth(place))
-        return moves.cpu().numpy(), outputs.cpu().numpy()
+
+def shortest_steps(
+    parts: Sequence[Slopes], left: FloatArray, highest: FloatArray, budget: Budget
+) -> list[tuple[IntArray, FloatArray]] | None:
+    """The shortest steps within the remaining limits, which may be violated at the highest prices."""
+    length, lower, upper = (
+        np.concatenate([getattr(part, name).ravel() for part in parts])
+        for name in ("length", "lower", "upper")
+    )
+    if not len(length):
+        return None
+    use = np.concatenate(
+        [part.use.transpose(1, 0, 2).reshape(len(left), part.length.size) for part in parts], axis=1
+    )
+    own = sp.block_diag([one for part in parts for one in part.on_moves], format="csr")
+    least = np.concatenate([part.least.ravel() for part in parts])
+    rows, size = len(left), len(length)
+    scale = np.maximum(np.abs(use).max(axis=1, initial=0.0), 1e-9)
+    of_rows = sp.csr_array(use / scale[:, None])
+    missed = sp.block_array([[-sp.eye_array(rows)], [sp.csr_array((len(least), rows))]])
+    both = sp.vstack([of_rows, sp.csr_array(own)]) if len(least) else of_rows
+    program = LinearProgram(
+        sp.csr_array(sp.hstack([both, -both, missed if len(least) else -sp.eye_array(rows)])),
+        np.concatenate([np.full(rows, -np.inf), least]),
+        np.concatenate([left / scale, np.full(len(least), np.inf)]),
+        np.zeros(2 * size + rows), np.concatenate([upper, -lower, np.full(rows, np.inf)]),
+        np.zeros(2 * size + rows, dtype=bool),
+    )  # fmt: skip
+    live = LoadedHighs(program, threads=1)
+    live.set_objective(np.concatenate([length, length, highest * scale]), 0.0)
+    _, x, _ = live.run(budget, 0.0)
+    if x is None:
+        return None
+    found, first, steps = [], 0, x[:size] - x[size : 2 * size]
+    for part in parts:
+        found.append((part.block, steps[first : first + part.length.size].reshape(part.length.shape)))
+        first += part.length.size
+    return found
 
 
 def make_share(

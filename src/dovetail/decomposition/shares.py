@@ -7,6 +7,7 @@ and one per pair of sides. The answer itself travels once per choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -18,14 +19,13 @@ from dovetail.core.block import Block
 from dovetail.decomposition.owners import columns_of
 from dovetail.decomposition.plan import TemplatePlan
 from dovetail.decomposition.prices import Smoothed
-from dovetail.decomposition.shard import PricingOptions, usual_spread
+from dovetail.decomposition.shard import PricingOptions, Slopes, usual_spread
 from dovetail.decomposition.share import (
     BlockSample,
     Column,
     CoreColumns,
     Range,
     ShareProof,
-    Slopes,
     UsualSizes,
     Which,
     make_share,
@@ -57,6 +57,8 @@ def recipes(
 ) -> list[list[Recipe]]:
     """The recipes of the shares of every worker, each on its `device`; the device of this process is
     `here`."""
+    # the LP over all columns has as many in its basis as there are blocks and coupling sides
+    options = replace(options, places=options.places - (-2 * plan.sides.count // plan.count))
     spreads = [usual_spread(program, blocks, here) for program in plan.programs]
 
     def recipe(r: Range) -> Recipe:
@@ -74,7 +76,6 @@ class Shares:
         self.workers, self._size, self._patience = workers, size, patience
         self._usual: list[UsualSizes] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
-        self.places = max(usual.places for usual in self._usual)
         self.steerable = np.any([usual.steerable for usual in self._usual], axis=0)
         """(R,) sides that small steps can change."""
 
@@ -180,6 +181,14 @@ class PointShares(Shares):
             known[self._plan.arrays[mine.template].component[mine.first : mine.last]] = costs
         return known
 
+    def add(self, points: Sequence[FloatArray], prices: FloatArray, unit: float) -> None:
+        """The blocks of some points, and descents from them, as columns."""
+        columns = [
+            np.stack([z[self._plan.arrays[mine.template].columns[mine.first : mine.last]] for z in points], 1)
+            for mine in self._where
+        ]
+        self._each("add", [(of_share, prices, unit) for of_share in columns])
+
     def point(self) -> FloatArray:
         """The choice as a point of the problem."""
         if self._device is None:
@@ -194,10 +203,6 @@ class PointShares(Shares):
     def in_words(self) -> str:
         """How shares are priced on GPUs; "" on CPUs."""
         return "; ".join(dict.fromkeys(filter(None, self._same("in_words"))))
-
-    def nth_point(self, place: int) -> FloatArray:
-        """A point with the k-th column of every block."""
-        return point_of(self._plan, self._where, self._same("nth", place))
 
 
 def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:

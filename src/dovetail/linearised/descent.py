@@ -20,7 +20,6 @@ concave kink (of a maximum; a convex one of a minimum) without any binary.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -81,8 +80,6 @@ class DescentOptions:
     tolerance: float = 1e-7
     """The smallest relative reduction that the model must predict."""
     hold_integers: bool = True
-    on_point: Callable[[FloatArray], object] | None = None
-    """Called with the best point of every step, taken or not, with the networks' outputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +195,6 @@ class Descent:
         feasible = self._feasible(completed, Z)
         merit = np.where(feasible, completed @ scaled.host.cost, l1_merit(scaled, Z, values, penalty))
         best = int(np.argmin(merit))
-        if self._options.on_point is not None:
-            self._options.on_point(completed[best])
         point = completed[best] if feasible[best] else Z[best]
         iterate = Iterate(point, float(merit[best]), bool(feasible[best]))
         if self._options.hold_integers and self._may_improve(completed[best]):

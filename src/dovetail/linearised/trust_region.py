@@ -75,9 +75,8 @@ class LinearStep:
 
 
 class TrustRegionSubproblem:
-    """The program of all steps of one problem: an LP with the integers fixed or relaxed, or a MILP. `rows`
-    are the rows of the problem that the program keeps; `bundle_size` is the largest number of cuts in a
-    step."""
+    """The program of all steps of one problem: an LP with the integers fixed or relaxed, or a MILP.
+    `bundle_size` is the largest number of cuts in a step."""
 
     def __init__(
         self,
@@ -85,16 +84,13 @@ class TrustRegionSubproblem:
         stopwatch: Stopwatch,
         *,
         integer: bool,
-        rows: BoolArray | None = None,
         bundle_size: int = 0,
         seed: int = 0,
         threads: int = 1,
     ) -> None:
         self._scaled, self._stopwatch = scaled, stopwatch
         host, networks = scaled.host, scaled.networks
-        A = host.A if rows is None else host.A[rows]
-        row_lower = host.row_lower if rows is None else host.row_lower[rows]
-        row_upper = host.row_upper if rows is None else host.row_upper[rows]
+        A, row_lower, row_upper = host.A, host.row_lower, host.row_upper
         self._regression = np.flatnonzero(~networks.classes)
         self._bundle_size = bundle_size if self._regression.size else 0
         r, c = self._regression.size, networks.conditions.count

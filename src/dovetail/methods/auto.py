@@ -33,7 +33,7 @@ from dovetail.reformulations.reformulated import Reformulated, context_of, refor
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, may_have_tree_rows
 from dovetail.run.budget import OutOfTime, StopReason
-from dovetail.run.context import Archive, MethodOutcome, SolveContext
+from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 from dovetail.run.monitor import SolvePart
 from dovetail.run.progress import worthwhile
@@ -214,8 +214,7 @@ class _Plan:
         self._options, self._notes = options, list[str]()
         self._doubt = ""
         """Why there may be no solution."""
-        self._archive = Archive()
-        self._context = replace(context, archive=self._archive)
+        self._context = context
         self._given = self._context if given is None or given is context else given
         """The problem before trees became rows."""
         self._written = written
@@ -242,7 +241,6 @@ class _Plan:
         """Parts in turns, until something is proved, the time is over, or all have ended. A part is selected
         and begun when `next_of` says that another may begin."""
         context = self._context
-        self._archive.keeps = True
         try:
             last = self._in_turns()
             for one in tuple(self._running):
@@ -277,7 +275,6 @@ class _Plan:
                 if not self._suits(phase):
                     continue
                 one = self._begun(phase)
-                self._archive.keeps = any(later.needs_points for later in waiting)
             outcome = self._turn(one)
             context.hear()
             if outcome is not None:
@@ -349,7 +346,7 @@ class _Plan:
 
     def _block_by_block(self) -> MethodOutcome:
         """Run all other parts after the one for many equal blocks has failed."""
-        return _Plan(replace(self._options, template_pricing=False), self._context).run()
+        return _Plan(replace(self._options, block_prices=False), self._context).run()
 
     def _may_begin(self, phase: Phase) -> bool:
         """Whether a part may begin: beside the MIP of the whole problem only searches, after its head start.

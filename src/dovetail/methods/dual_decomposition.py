@@ -182,7 +182,7 @@ class DualDecomposition:
             # 3. dual update: lambda(k)
             if self.dual_update:
                 augmented.update_multipliers(rho, self.largest_multiplier)
-            context.archive.multipliers = partial(augmented.multipliers, rho)
+            context.checkpoint.multipliers = partial(augmented.multipliers, rho)
 
             # 4. every candidate is offered; agreement?
             objective = context.incumbent.offer(answer.x, "x")

@@ -13,7 +13,6 @@ from dovetail.decomposition.plan import template_plan
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.cell_columns.method import tree_parts
-from dovetail.methods.component_prices.kinds import component_kinds
 from dovetail.methods.quadratic_mip import QuadraticPlan, quadratic_plan
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import expendable
@@ -48,7 +47,6 @@ class AutoOptions:
     exact: bool = True
     proof: int | None = None
     """The number of the only proof to run, among those that suit the problem; None: all."""
-    template_pricing: bool = True
     block_prices: bool = True
     integer_search: bool = True
     bundle: int = 8
@@ -64,7 +62,7 @@ class AutoOptions:
         if self.proof is not None:
             require_count("Auto: proof", self.proof, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
-        flags = "tables", "exact", "template_pricing", "block_prices", "integer_search"
+        flags = "tables", "exact", "block_prices", "integer_search"
         require_flags("Auto", self, *flags)
 
 
@@ -96,11 +94,6 @@ class Case(NamedTuple):
         return self.may.exact and not self.known.many
 
     @property
-    def coupled(self) -> bool:
-        """Whether components share rows."""
-        return self.structure.parts.coupled
-
-    @property
     def trees(self) -> TreeProblem | None:
         """The problem in cells, if all predictors are tree ensembles."""
         return self.structure.trees
@@ -110,13 +103,6 @@ class Case(NamedTuple):
         """Number of neurons of all networks that may change sign."""
         layers = self.structure.relu_layers if self.written_out else None
         return MOST_NEURONS + 1 if layers is None else layers.unstable
-
-    @property
-    def alike(self) -> int:
-        """Number of components, if they are of few kinds, each small enough for branch and bound; otherwise
-        0."""
-        kinds = self.plan(component_kinds, self.may.exact and self.may.block_prices and self.coupled)
-        return sum(kind.members for kind in kinds or ())
 
     @property
     def quadratic(self) -> QuadraticPlan | None:
@@ -169,8 +155,8 @@ class Facts:
         self.at = at
         vars(self).update(known)
 
-    blocks = Fact(0, lambda at: at.counted(template_plan, at.may.template_pricing))
-    """Number of equal blocks (up to their data) that share rows; 0 if there are none."""
+    blocks = Fact(0, lambda at: at.counted(template_plan, at.may.block_prices))
+    """Number of components that share rows; 0 if they cannot be priced."""
     integers = Fact(0, lambda at: int(np.count_nonzero(at.structure.free_integers)))
     """Number of integer columns that can move, classes among them."""
     choices = Fact(0, lambda at: at.known.integers - at.structure.classes if at.may.integer_search else 0)
@@ -178,15 +164,9 @@ class Facts:
     decided = Fact(False, lambda at: not Propagation(at.context.once(scaled_problem)).holds_inputs)
     """Whether integers and equations determine all inputs of predictors. Then local search over the integers
     is exact and begins before descents; otherwise it needs continuous inputs from them."""
-    components = Fact(1, lambda at: at.structure.parts.count)
-    priced = Fact(False, lambda at: at.may.block_prices and at.structure.classes > 0 and at.coupled)
-    """Classes in several components that share rows."""
     unstable = Fact(MOST_NEURONS + 1, lambda at: at.unstable)
     """Number of neurons that may change sign if all networks are written out; a number above the limit if
     they cannot be."""
-    exact_blocks = Fact(0, lambda at: at.alike)
-    """Number of components that share rows, of few kinds, each small enough for branch and bound; otherwise
-    0."""
     tree_samples = Fact(0, lambda at: len(at.trees.samples) if at.trees else 0)
     """Number of samples, if all predictors are tree ensembles; otherwise 0."""
     whole = Fact(False, lambda at: False)

@@ -47,8 +47,6 @@ class Phase:
     method: Callable[[AutoOptions], Method]
     why: str
     """The line of the log when the part begins, with facts to be filled in."""
-    needs_points: bool = False
-    """Whether the part begins with points that earlier parts visited."""
     needs_solution: bool = False
     """Whether the part begins only when a solution is known."""
     as_given: bool = False
@@ -93,12 +91,12 @@ PHASES = (
         proves=True,
     ),
     Phase(
-        "template pricing",
-        "50 or more equal blocks (up to their data), or fewer with integers only and few combinations",
+        "block prices",
+        "components that share constraints",
         lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
         lambda options: BlockPrices(),
-        "{blocks} blocks that are equal up to their data: all priced at once, then the least cost of each "
-        "block at these prices, proved",
+        "{blocks} blocks share constraints: columns and prices on these, and the least cost of each block at "
+        "the prices, proved",
         proves=True,
         prices=True,
     ),
@@ -173,17 +171,6 @@ PHASES = (
         lambda facts: not facts.whole and facts.unstable <= MOST_NEURONS,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough for a MIP with all neurons",
-        proves=True,
-    ),
-    Phase(
-        "block prices",
-        "components that share constraints, fewer than 50 of them equal: with class outputs, unless all "
-        "predictors are trees; or of few kinds, each small enough for branch and bound",
-        lambda facts: not facts.blocks and (facts.exact_blocks > 0 or (facts.priced and facts.slopes)),
-        lambda options: BlockPrices(),
-        "{components} components share constraints: columns and prices on these, and the least cost of each "
-        "component at the prices, proved",
-        needs_points=True,
         proves=True,
     ),
     Phase(

@@ -91,7 +91,7 @@ class Descents(Move):
         self._descent = MixedIntegerDescent(
             context,
             self._scaled,
-            DescentOptions(steps=options.steps, bundle_size=options.bundle, on_point=context.archive.add),
+            DescentOptions(steps=options.steps, bundle_size=options.bundle),
         )
         self._starts, self._optima = context.once(start_stream), context.once(local_optima)
         self._context = context

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
-from dovetail.run.context import SolveContext, Start
+from dovetail.run.context import CheckpointSource, SolveContext, Start
 from dovetail.run.incumbent import LiftedIncumbent
 from dovetail.structure.structure import structure_of
 
@@ -218,7 +218,7 @@ def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContex
         ),
         start=Start(None if x is None else there(x)),
         relaxed=None if relaxed is None else relaxed.problem,
-        archive=context.archive.restricted(back),
+        checkpoint=CheckpointSource(),
     )
     if reformulated.problem.blocks:
         made.keep(structure_of, replace(structure_of(made), known_box=reformulated.box))

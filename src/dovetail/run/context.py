@@ -24,42 +24,11 @@ from dovetail.run.work import Stopwatch
 T = TypeVar("T")
 
 
-Restrict = Callable[[FloatArray], FloatArray]
+@dataclass(eq=False)
+class CheckpointSource:
+    """What a method gives to the checkpoints of its solve."""
 
-
-class Archive:
-    """Points with the outputs of the networks, feasible or not.
-
-    Points are kept only while `keeps` is True, to save memory. A problem with more columns has a
-    `restricted` archive, which passes its points on to the original.
-    """
-
-    def __init__(self, original: Archive | None = None, restrict: Restrict = lambda z: z) -> None:
-        self._original, self._restrict, self._keeps = original, restrict, False
-        self.multipliers: Callable[[], Multipliers | None] = lambda: None
-        """The present multipliers of the method at work, for checkpoints."""
-        self.points: list[FloatArray] = []
-        """Empty for a restricted archive: its points belong to the original."""
-
-    @property
-    def keeps(self) -> bool:
-        """Whether points are kept now."""
-        return self._keeps if self._original is None else self._original.keeps
-
-    @keeps.setter
-    def keeps(self, wanted: bool) -> None:
-        self._keeps = wanted
-
-    def add(self, z: FloatArray) -> None:
-        """Keep a point, if points are kept now."""
-        if self._original is not None:
-            self._original.add(self._restrict(z))
-        elif self._keeps:
-            self.points.append(z)
-
-    def restricted(self, restrict: Restrict) -> Archive:
-        """The same archive for a problem with more columns."""
-        return Archive(self, restrict)
+    multipliers: Callable[[], Multipliers | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -101,8 +70,7 @@ class SolveContext:
     """Fetch the solutions and bounds of concurrent solves; called between two parts of a method."""
     relaxed: Problem | None = None
     """The problem that bounds are proved for, over the same columns, if it differs (see `Reformulated`)."""
-    archive: Archive = field(default_factory=Archive)
-    """Points visited by methods, for methods that begin with them."""
+    checkpoint: CheckpointSource = field(default_factory=CheckpointSource)
     _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
     _whole: SolveContext | None = field(default=None, repr=False)
     """The parent context, of whose time this one has a share."""

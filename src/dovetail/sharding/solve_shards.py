@@ -33,7 +33,7 @@ from dovetail.core.stated_program import CouplingRows
 from dovetail.core.words import several
 from dovetail.decomposition import TemplatePricing
 from dovetail.decomposition.hiring import workers_of
-from dovetail.decomposition.plan import FEWEST_BLOCKS, TemplatePlan, plan_of
+from dovetail.decomposition.plan import TemplatePlan, plan_of
 from dovetail.decomposition.rounds import Rounds
 from dovetail.decomposition.shard import PricingOptions, usual_spread
 from dovetail.decomposition.share import Range, Share, make_share
@@ -160,9 +160,9 @@ class OwnShare:
         plan = plan_of(Structure(self._problem))
         if plan is None or len(plan.programs) != 1:
             raise ModelError(
-                f"{self._source.name}: its blocks cannot be priced all at once; there must be at least "
-                f"{FEWEST_BLOCKS} of them, constraints over all blocks, and networks over whole families, "
-                "none of which reads another's outputs."
+                f"{self._source.name}: its blocks cannot be priced all at once; there must be constraints "
+                "over all blocks, and networks over whole families, none of which reads another's "
+                "outputs."
             )
         return plan
 

@@ -316,7 +316,7 @@ class Job:
         )  # fmt: skip
         return CheckpointWriter(
             file, first, self.incumbent, problem.stated, context.monitor,
-            lambda: context.archive.multipliers(), bounded=covers_all(problem) and not self.host.ray,
+            lambda: context.checkpoint.multipliers(), bounded=covers_all(problem) and not self.host.ray,
         )  # fmt: skip
 
     def _with_host_analysis(self) -> Job:

@@ -19,7 +19,7 @@ import numpy as np
 
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count, require_methods, require_number, time_limit_of
-from dovetail.decomposition.plan import FEWEST_BLOCKS, template_plan
+from dovetail.decomposition.plan import template_plan
 from dovetail.methods import METHODS
 from dovetail.run.bound import DEFAULT_GAP, GapLimit
 from dovetail.run.checkpoint import Checkpoint, CheckpointFile, SavedOptions
@@ -58,8 +58,8 @@ def require_blocks_for(context: SolveContext) -> None:
         return
     if context.once(template_plan) is None:
         raise OptionError(
-            f"cluster is given, and this problem cannot be distributed: it needs at least {FEWEST_BLOCKS} "
-            "equal samples (up to their data) that share constraints. Leave cluster= out."
+            "cluster is given, and this problem cannot be distributed: it needs samples "
+            "that share constraints. Leave cluster= out."
         )
     context.monitor.say(f"  cluster: {context.cluster.description}")
 

@@ -9,10 +9,8 @@ import dovetail as dt
 from dovetail.bounds.dual_value import next_step, objective_step
 from dovetail.branching.sign_search import SignSearch
 from dovetail.methods.component_prices import prices as method
-from dovetail.methods.component_prices.columns import ComponentColumns
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
-from dovetail.methods.component_prices.kinds import component_kinds
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.run.budget import Budget
 from dovetail.structure import structure as structure_file
@@ -21,7 +19,6 @@ from dovetail_study.problems.training import Training
 from dovetail_study.problems.water import formulate
 from tests.conftest import FULL
 from tests.contexts import context_of
-from tests.methods.component_prices.test_kinds import coupled
 
 TRAINED = Training(1.0, 0.5, 1.0, 1)
 
@@ -43,7 +40,7 @@ def test_the_bound_holds_and_is_better_than_the_host_s(seed):
     exact = context_of(problem)
     ExactMip().solve(exact)
     context = context_of(problem)
-    outcome = CertifiedPrices(batch=64).solve(context)
+    outcome = BlockPrices(batch=64).solve(context)
     assert context.incumbent.bound <= -exact.incumbent.objective + 1e-9, outcome.message
     assert context.incumbent.bound >= -4.0 - 1e-9  # what the host knows by itself
 
@@ -55,7 +52,7 @@ def test_smooth_networks_have_bounds_too():
     with torch.no_grad():
         net[2].bias -= net(torch.as_tensor(samples)).max() + 0.6
     context = context_of(formulate(samples, net, TRAINED).problem)
-    outcome = CertifiedPrices(batch=256).solve(context)
+    outcome = BlockPrices(batch=256).solve(context)
     assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
 
 
@@ -66,7 +63,7 @@ def test_what_rounding_leaves_open_is_said(much, monkeypatch):
     context = context_of(small_water(0, 2, torch.float32))
     slack = max(group.slack.max() for group in CoupledProblem.of(Structure(context.problem)).groups)
     assert 1e-7 < slack < 1e-2
-    assert ("own rounding" in CertifiedPrices(batch=64).solve(context).message) == (slack > much)
+    assert ("own rounding" in BlockPrices(batch=64).solve(context).message) == (slack > much)
 
 
 @pytest.mark.parametrize("seed", range(3 if FULL else 1))
@@ -105,13 +102,13 @@ def test_where_it_does_not_apply_it_says_so():
     problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
     problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
     context = context_of(problem, 5.0)
-    assert "no constraints connect" in CertifiedPrices().solve(context).message
+    assert "no blocks that share" in BlockPrices().solve(context).message
 
 
 def test_too_many_components_for_the_time_are_left_alone(monkeypatch):
     monkeypatch.setattr(method, "BEGINNING_SECONDS", 1.0)
     monkeypatch.setattr(method, "coupled_problem", None)  # nobody asks
-    assert "too many" in CertifiedPrices().solve(context_of(small_water(0, n=12), 5.0)).message
+    assert "too many" in BlockPrices().solve(context_of(small_water(0, n=12), 5.0)).message
 
 
 def test_steps_of_objectives():
@@ -125,20 +122,3 @@ def test_steps_of_objectives():
     assert objective_step(mixed, mixed.integer) == 0.0 and next_step(mixed, 0.0, 0.7) == 0.7
     halves = dt.Mip(cost=[0.75, -0.5], integer=[True, True], upper=9.0)
     assert objective_step(halves, halves.integer) == 0.25
-
-
-def test_prices_have_the_time_of_those_who_ask():
-    """The columns are those of a phase whose time is over."""
-    context = context_of(small_water(0))
-    context.once(ComponentColumns).context = context.turn(0.0)
-    assert " pass" in CertifiedPrices(batch=64).solve(context).message
-
-
-def test_a_column_of_a_component_is_one_of_all_that_are_like_it():
-    problem = coupled(0, integer=False)
-    context = context_of(problem)
-    run = context.once(ComponentColumns)
-    run.add(problem.predict(np.linspace(0.1, 1.2, 12)))
-    pool, alike = run.pool, context.once(component_kinds)[0]
-    costs = [set(np.round(pool.cost[pool.owner == c], 9)) for c in alike.owners]
-    assert alike.members == 3 and len(costs[0]) >= 3 and costs[0] == costs[1] == costs[2]

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.decomposition.shard import Shard
 from dovetail.methods.component_prices import prices as method
 from dovetail.methods.component_prices.kinds import ComponentKind, KindProof, component_kinds
-from dovetail.methods.component_prices.prices import CertifiedPrices
+from dovetail.methods.component_prices.prices import BlockPrices
 from dovetail.methods.component_prices.shared_rows import SharedRows
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.run.budget import Budget
@@ -67,10 +68,9 @@ def truth(problem):
 
 def bounded(problem, seconds=20.0):
     context = context_of(problem, seconds)
-    context.archive.keeps = True
     SequentialLinear(starts=3).solve(context)
     assert context.once(component_kinds)
-    CertifiedPrices().solve(context)
+    BlockPrices().solve(context)
     return context.incumbent
 
 
@@ -118,6 +118,7 @@ def test_trees_take_over_where_signs_leave_integers_out():
 
 def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
     monkeypatch.setattr(method, "FEW_NEURONS", -1)
+    monkeypatch.setattr(Shard, "prove", lambda *arguments: None)
     seen = []
 
     def twelve_rounds(event):
@@ -125,7 +126,7 @@ def test_what_signs_leave_out_is_said_where_no_tree_takes_over(monkeypatch):
         if len(seen) == 12:
             event.stop()
 
-    result = dt.solve(distances(), CertifiedPrices(), callback=twelve_rounds, log=False)
+    result = dt.solve(distances(), BlockPrices(), callback=twelve_rounds, log=False)
     assert result.status != "optimal" and result.bound <= 1.0
     said = "the sets of the blocks ignore the integrality of 1 column, which the points found violate"
     assert said in result.message
@@ -176,7 +177,7 @@ def test_a_problem_of_one_piece_has_no_prices():
     problem.add_predictor(random_mlp(2, width=3, layers=1, seed=0), [0, 1], [2])
     context = context_of(problem)
     assert not context.once(component_kinds)
-    assert "no constraints connect" in CertifiedPrices().solve(context).message
+    assert "no blocks that share" in BlockPrices().solve(context).message
 
 
 def test_points_that_trees_meet_lower_their_goal():

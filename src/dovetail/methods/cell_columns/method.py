@@ -27,10 +27,9 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
 from dovetail.core.words import several
-from dovetail.decomposition.choice import Columns, Relaxation
+from dovetail.decomposition.choice import Columns, Relaxation, SharedColumns
 from dovetail.methods.cell_columns.frontier import Frontier, TreeComponent, tree_components
 from dovetail.methods.cell_descent.method import cell_search
-from dovetail.methods.component_prices.pool import shared_columns
 from dovetail.mip.answers import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
@@ -199,7 +198,7 @@ class _BoxColumns:
         if any(len(use) == 0 for use in uses):
             return None
         owner, use = np.repeat(np.arange(len(uses)), [len(use) for use in uses]), np.concatenate(uses)
-        shared = shared_columns(self._host, self._parts, self._coupling[0])
+        shared = SharedColumns.of(self._host, self._parts.shared, self._coupling[0])
         return Columns(len(uses), self._coupling[1], self._scale, shared, owner, use[:, 0], use[:, 1:])
 
     @property

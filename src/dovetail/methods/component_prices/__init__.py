@@ -1,1 +1,1 @@
-"""Components that share rows: columns, prices on these rows, and the costs of components at these prices."""
+"""Components that share rows: bounds by the costs of components at prices."""

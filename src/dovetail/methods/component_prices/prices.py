@@ -1,23 +1,23 @@
 """Prices on the rows that components share, and a proof at them: a bound.
 
     repeat
-        prices       of template pricing, where components are many and alike, else of column generation
+        columns      of all components, prices on the rows, and a choice (`decomposition`)
         proof        every component's least cost at these prices  ->  a bound (`shared_rows.py`)
-        cheaper points that were met on the way  ->  columns
+        cheapest points that the proof has met  ->  columns
 
 Idea: a MIP engine cannot solve the whole problem with many networks, but a bound for a single network with
 its own rows is proved quickly; prices are found without proofs, and one proof at good prices is better than
 many at bad prices. Weakness: the gain of convex combinations over whole columns is lost in the bound.
 
-Provers (*oracles*): if components are samples of networks over closed-form sets, branching over signs of
-neurons, all components in a batch (`signs.py`); if they are of few kinds, and those sets leave out important
-constraints, branch and bound of each kind as a problem of its own (`kinds.py`).
+Provers: batched branching over boxes of moves (`decomposition/proof.py`), if it ends; if components are
+samples of networks over closed-form sets, branching over signs of neurons, all components in a batch
+(`signs.py`); if they are of few kinds, and those sets leave out important constraints, branch and bound of
+each kind as a problem of its own (`kinds.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -25,9 +25,8 @@ from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.core.arrays import FloatArray
 from dovetail.core.words import several
 from dovetail.decomposition import TemplatePricing
-from dovetail.decomposition.method import template_prices
+from dovetail.decomposition.method import NO_BLOCKS, BlockPricing, priced_blocks
 from dovetail.decomposition.plan import template_plan
-from dovetail.methods.component_prices.columns import ComponentColumns
 from dovetail.methods.component_prices.coupled_problem import CoupledProblem
 from dovetail.methods.component_prices.kinds import MORE, KindProof, component_kinds
 from dovetail.methods.component_prices.shared_rows import SharedRows
@@ -62,29 +61,12 @@ closes that gap."""
 REPORTED = 0.05
 """Fraction of the remaining gap: a gain of this size gets a row of the trace."""
 ROUNDS, FIRST_NODES, GROWTH = 4, 1024, 4
-"""Rounds of columns before the first proof, its nodes, and their growth from one update of the prices to the
-next."""
+"""Rounds of columns before each proof, the nodes of the first proof, and their growth from one update of the
+prices to the next."""
 MOST_CERTIFIED = 20_000
 """With more blocks computing the sets of their moves takes more than a minute. At 10,000 samples of
 water (2x16) the proof raises the bound from the trivial 10,000 to 4,019 in a minute."""
 NAME = "certified prices"
-
-
-class PriceSource(Protocol):
-    """Columns of all components, and prices at which they are in balance."""
-
-    def prices(self, context: SolveContext, rounds: int) -> FloatArray | None:
-        """(R,) prices on the coupling rows, upper sides first, then lower ones, after at most this number of
-        further rounds of columns; None if there are none."""
-        ...
-
-    def known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) the cost of the cheapest column of each component at these prices."""
-        ...
-
-    def add(self, z: FloatArray) -> int:
-        """Add the components of a point that a proof has found as columns; returns the number of new ones."""
-        ...
 
 
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
@@ -92,42 +74,6 @@ def coupled_problem(context: SolveContext) -> CoupledProblem | None:
     structure = context.once(structure_of)
     few = structure.proved_parts.count <= MOST_CERTIFIED
     return CoupledProblem.of(structure, context.device or "cpu") if few else None
-
-
-@dataclass(frozen=True)
-class CertifiedPrices:
-    """Columns and prices of components, choices among the columns, and a bound at the prices."""
-
-    batch: int = 1024
-    """Nodes bounded at a time, on the CPU."""
-
-    name = "certified-prices"
-
-    def solve(self, context: SolveContext) -> MethodOutcome:
-        """Passes of prices and proofs until the time is over or they do not improve the bound."""
-        structure = context.once(structure_of)
-        if BEGINNING_SECONDS * structure.samples > BEGINNING_SHARE * context.budget.left:
-            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: too many components for the time")
-        if not structure.proved_parts.coupled:
-            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: no constraints connect components")
-        coupled = context.once(coupled_problem)
-        source = context.once(template_prices) or context.once(ComponentColumns)
-        run = _Run(context, coupled, source, self.batch)
-        rows, count = run.rows.sides.count, run.rows.parts.count
-        context.monitor.say(f"  proof: prices on {rows} constraints, {count} components")
-        ended = ""
-        while not ended:
-            ended = context.over or run.once()
-        best = context.problem.mip.sign * run.best
-        run.end()
-        found = f"{several(run.passes, 'pass', 'passes')}, {several(run.nodes, 'node')}, bound {best:.6g}"
-        found += "" if coupled is None else _rounding(coupled)
-        if run.left_out:
-            found += f", {several(run.left_out, 'component')} not refined for lack of memory"
-        said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
-        said = said if run.passes else f"{NAME}: {ended}"
-        reason = context.over or StopReason.STALLED
-        return MethodOutcome(reason, run.passes, said)
 
 
 @dataclass(frozen=True)
@@ -149,23 +95,49 @@ class BlockPrices:
     """
 
     pricing: TemplatePricing = field(default_factory=TemplatePricing)
+    batch: int = 1024
+    """Nodes bounded at a time, on the CPU."""
 
     name = "block-prices"
     uses_cluster = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """The proof, if there is time and blocks are not too many. With an estimate of the bound the proof of
-        a block is known to end, and to take too long for all."""
+        """Columns, and then passes of prices and proofs until the time is over or they do not improve the
+        bound. If branching over boxes ends, it has proved all blocks, or would take too long for all."""
         plan = context.once(template_plan)
         if plan is None:
-            return CertifiedPrices().solve(context)
-        outcome = self.pricing.solve(context)
-        if context.over or plan.count > MOST_CERTIFIED or context.incumbent.estimate is not None:
-            return outcome
-        with expendable(NAME):
-            proof = CertifiedPrices().solve(context)
-            return replace(proof, message="; ".join(filter(None, [outcome.message, proof.message])))
+            return MethodOutcome(StopReason.STALLED, 0, NO_BLOCKS)
+        with priced_blocks(context, plan, self.pricing) as pricing:
+            outcome = pricing.solve()
+            few = plan.count <= MOST_CERTIFIED and plan.as_components
+            if context.over or not few or pricing.branched:
+                return outcome
+            with expendable(NAME):
+                proof = self._proved(context, pricing)
+                return replace(proof, message="; ".join(filter(None, [outcome.message, proof.message])))
         return outcome
+
+    def _proved(self, context: SolveContext, pricing: BlockPricing) -> MethodOutcome:
+        """The passes."""
+        structure = context.once(structure_of)
+        if BEGINNING_SECONDS * structure.samples > BEGINNING_SHARE * context.budget.left:
+            return MethodOutcome(StopReason.STALLED, 0, f"{NAME}: too many components for the time")
+        coupled = context.once(coupled_problem)
+        run = _Run(context, coupled, pricing, self.batch)
+        rows, count = run.rows.sides.count, run.rows.parts.count
+        context.monitor.say(f"  proof: prices on {rows} constraints, {count} components")
+        ended = ""
+        while not ended:
+            ended = context.over or run.once()
+        best = context.problem.mip.sign * run.best
+        run.end()
+        found = f"{several(run.passes, 'pass', 'passes')}, {several(run.nodes, 'node')}, bound {best:.6g}"
+        found += "" if coupled is None else _rounding(coupled)
+        if run.left_out:
+            found += f", {several(run.left_out, 'component')} not refined for lack of memory"
+        said = "; ".join(filter(None, [f"{NAME}: {found} ({ended})", used_kernels()]))
+        said = said if run.passes else f"{NAME}: {ended}"
+        return MethodOutcome(context.over or StopReason.STALLED, run.passes, said)
 
 
 def _rounding(coupled: CoupledProblem) -> str:
@@ -179,7 +151,7 @@ class _Run:
     """Passes over one problem."""
 
     def __init__(
-        self, context: SolveContext, coupled: CoupledProblem | None, source: PriceSource, batch: int
+        self, context: SolveContext, coupled: CoupledProblem | None, source: BlockPricing, batch: int
     ) -> None:
         self._context, self._source = context, source
         self._signs = None if coupled is None else SignOracle(context, coupled, batch)
@@ -205,7 +177,7 @@ class _Run:
         most, before = max(FIRST_NODES, (GROWTH - 1) * (self.nodes + proof.nodes)), self.best
         ended = proof.run(self._tolerance(proof.reachable), context.budget, _Watch(self, proof).enough, most)
         self.raise_bound(proof.lower)
-        added = self._source.add(proof.point())
+        added = self._source.add([proof.point()])
         self._violated = proof.violated or self._violated
         self._gained |= self.best > before
         if ended == MORE:
@@ -244,11 +216,9 @@ class _Run:
     def _priced(self) -> str:
         """Find new prices, unless the current proof can still reach the same bound; returns why there are
         none, or ""."""
-        context, going = self._context, self._proof
-        prices = self._source.prices(context, ROUNDS * GROWTH ** min(self._asked, 9))
+        going = self._proof
+        prices = self._source.prices(ROUNDS)
         self._asked += 1
-        if prices is None or prices.size != self._prices.size:
-            return "" if going else "there are no prices"
         if not self._provable:
             same, self._prices = self._asked > 1 and np.array_equal(prices, self._prices), prices
             return "no further columns, and least costs cannot be proved" if same else ""
