@@ -30,7 +30,7 @@ Formula = Callable[[Any, Any], Any]
 NUMPY = SimpleNamespace(
     sigmoid=special.expit, erf=special.erf, erfc=special.erfc, atan=np.arctan, asinh=np.arcsinh,
     tanh=np.tanh, cosh=np.cosh, exp=np.exp, expm1=np.expm1, log=np.log, logaddexp=np.logaddexp, sqrt=np.sqrt,
-    square=np.square, where=np.where, clip=np.clip, zeros_like=np.zeros_like,
+    square=np.square, abs=np.abs, where=np.where, clip=np.clip, zeros_like=np.zeros_like,
 )  # fmt: skip
 """The operations that formulas use from a library, by torch's names."""
 
@@ -194,6 +194,11 @@ _ALL = (
         "atan", lambda t, z: t.atan(z), lambda t, z: 1.0 / (1.0 + z * z), (0.0,),
         stationary=lambda t, s, piece: _either_side(t.sqrt((1.0 / s - 1.0).clamp(min=0.0)), piece),
         least=-0.5 * math.pi, most=0.5 * math.pi, rises=True,
+    ),
+    ScalarFunction(
+        "softsign", lambda t, z: z / (1.0 + t.abs(z)), lambda t, z: 1.0 / (1.0 + t.abs(z)) ** 2, (0.0,),
+        stationary=lambda t, s, piece: _either_side((1.0 / t.sqrt(s) - 1.0).clamp(min=0.0), piece),
+        least=-1.0, most=1.0, rises=True, layer="Softsign",
     ),
     ScalarFunction(
         "asinh", lambda t, z: t.asinh(z), lambda t, z: 1.0 / t.sqrt(1.0 + z * z), (0.0,),

@@ -280,6 +280,7 @@ BENDS: dict[str, Bend] = {
     "tanh": lambda low, high: np.full_like(low, 0.77),
     "softplus": lambda low, high: np.full_like(low, 0.2501),
     "silu": lambda low, high: np.full_like(low, 0.5001),
+    "softsign": lambda low, high: np.full_like(low, 2.0),
     "mish": lambda low, high: np.full_like(low, 0.6443),
     "gelu": lambda low, high: np.full_like(low, 0.7980),
     "gelu_tanh": lambda low, high: np.full_like(low, 0.81),
