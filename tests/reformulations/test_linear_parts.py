@@ -71,7 +71,7 @@ def defined(**changes: Any) -> Problem:
         "integer": [True, True, False, False, False],
     }
     problem = dt.Problem(dt.Mip(**{**given, **changes}))
-    problem.add_predictor(network(2, 1), [2, 3], [4])
+    problem.add_predictor(nn.Sequential(nn.ReLU(), *network(2, 1)), [2, 3], [4])
     return problem
 
 
@@ -96,7 +96,7 @@ def test_an_input_with_a_cost_is_still_read() -> None:
     assert 2 in whole.problem.blocks[0].inputs or whole.problem.mip.n_columns > 3
 
 
-def test_inputs_made_of_more_columns_than_there_are_inputs_stay() -> None:
+def test_sums_of_columns_stay_before_a_network_with_a_first_layer() -> None:
     A = np.array([[-1.0, -2.0, 1.0, 1.0, 0.0]])
     mip = dt.Mip(
         [0.0] * 4 + [1.0], A, [0.0], [0.0], [0.0] * 3 + [-9.0, -np.inf], [1.0] * 3 + [9.0, np.inf],
