@@ -119,7 +119,7 @@ def test_no_sample_is_outside_the_planes_of_its_box(kernel, width):
     one = torch.cat([torch.eye(2), -torch.eye(2)]).double()
     found = planes.planes(one, planes.ranges(domain))
     _, _, slack = program.errors(program.arithmetic, low, high)
-    for k in range(1000 if FULL else 20):  # 10^6 samples of each kernel at full volume
+    for k in range(1000 if FULL else 20):  # 150,000 samples of each kernel at full volume
         at = centre + reach * (rng.choice([-1.0, 1.0], (30, 2)) if k % 2 else rng.uniform(-1.0, 1.0, (30, 2)))
         said = predictor.predict(at)
         lines = np.einsum("bsd,bd->bs", found.slopes.numpy(), at) + found.offset.numpy()
