@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
-from dovetail.branching import shrinking
+from dovetail.bounds.batch_lps import InteriorPoint, LinearPrograms, Proved, proved
+from dovetail.bounds.planes.domain import gamma
 from dovetail.branching.effort import of_plane_box, of_plane_step
 from dovetail.branching.frontier import Frontier, Parts
 from dovetail.branching.model import Model
@@ -49,6 +49,12 @@ LEAF = 0.05
 took as many boxes with 1)."""
 FIRST_STEPS, LAST_STEPS = 6, 9
 """Steps of the interior-point method: most boxes are divided whatever the last digits of their bound."""
+PAD = 1e-11
+"""Relative to the terms of a computation: bounds by rows are relaxed by this."""
+WHOLE = 1e-6
+"""An integer's new bound within this distance of a whole number keeps this number; larger than rounding."""
+TINY = 1e-12
+"""Relative to a row: smaller entries are not divided by."""
 CEILING = 1e-9
 """Relative to all costs: a margin above the rounding of sums of thousands of products."""
 
@@ -180,9 +186,14 @@ class PlaneBoxes:
     def _shrunk(self, batch: _Batch) -> _Batch:
         """Tighten by single rows; empty boxes are dropped."""
         programs = batch.relaxed.programs
+        ceiling = torch.full_like(programs.row_upper[:, :1], self._target - programs.offset)
+        single = _SingleRows(programs.rows, programs.row_lower, programs.row_upper, self._rows.integer)
+        cost = programs.cost.expand(len(programs.rows), 1, -1)
+        of_cost = _SingleRows(cost, torch.full_like(ceiling, -torch.inf), ceiling, self._rows.integer)
         for _ in range(PASSES):
             require_time()
-            programs = programs.within(*shrinking.by_rows(programs, self._rows.integer, self._target))
+            lower, upper = single.tightened(programs.lower, programs.upper)
+            programs = programs.within(*of_cost.tightened(lower, upper))
         kept = ~(programs.lower > programs.upper).any(1) & ~(batch.bound >= self._target)
         relaxed = batch.relaxed.within(programs.lower, programs.upper)
         return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
@@ -232,6 +243,42 @@ class PlaneBoxes:
             if enough or bool((score.amax(1) <= 0.0).any()):
                 break
         self.add(lower, upper, bound)
+
+
+class _SingleRows:
+    """Boxes tightened by single rows: only points that a row excludes are lost."""
+
+    def __init__(self, rows: Tensor, row_lower: Tensor, row_upper: Tensor, integer: Tensor) -> None:
+        """(N, m, n) rows with (N, m) limits."""
+        self._positive, self._negative = rows.clamp(min=0.0), rows.clamp(max=0.0)
+        self._size, self._rises = rows.abs(), rows > 0.0
+        self._usable = self._size > TINY * self._size.amax(2, keepdim=True)
+        self._inverse = 1.0 / torch.where(self._usable, rows, 1.0)
+        self._lower, self._upper, self._integer = row_lower, row_upper, integer
+
+    def tightened(self, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, n) boxes within these; empty ones have crossed bounds."""
+        reach = torch.maximum(lower.abs(), upper.abs())
+        noise, unit = _product(self._size, reach), gamma(lower.shape[1] + 4)
+        # how far a row's least and greatest values are from its limits, which a column's part may use up
+        above = self._upper - _product(self._positive, lower) - _product(self._negative, upper)
+        below = self._lower - _product(self._positive, upper) - _product(self._negative, lower)
+        above = (above + unit * (noise + self._upper.abs())).nan_to_num(torch.inf, torch.inf, -torch.inf)
+        below = (below - unit * (noise + self._lower.abs())).nan_to_num(-torch.inf, torch.inf, -torch.inf)
+        above, below = above[:, :, None], below[:, :, None]
+        up = torch.where(self._rises, above, below) * self._inverse
+        down = torch.where(self._rises, below, above) * self._inverse
+        highest = lower + torch.where(self._usable, up, torch.inf).amin(1)
+        lowest = upper + torch.where(self._usable, down, -torch.inf).amax(1)
+        pad = PAD * (1.0 + reach)
+        lowest = torch.where(self._integer, torch.ceil(lowest - pad - WHOLE), lowest - pad)
+        highest = torch.where(self._integer, torch.floor(highest + pad + WHOLE), highest + pad)
+        return torch.fmax(lower, lowest), torch.fmin(upper, highest)
+
+
+def _product(rows: Tensor, x: Tensor) -> Tensor:
+    """(N, m) products of (N, m, n) and (N, n)."""
+    return torch.bmm(rows, x[:, :, None])[:, :, 0]
 
 
 def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -466,13 +466,24 @@ class NetworkPlanes:
         assert isinstance(kept[1], Carrying)
         return kept[1]
 
-    def _relaxed(self, here: int, ranges: Ranges) -> Carrying:
+    def affine(self, place: int) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The weights of an affine step by source, and its constants."""
+        return self._affine[place].weights, self._affine[place].bias
+
+    def lines(self, ranges: Ranges) -> dict[int, Relaxation]:
+        """The lines of all nonlinear steps between their ranges, by place."""
+        places = range(1, len(self.graph.steps) + 1)
+        return {here: self._lines(here, ranges) for here in places if here not in self._affine}
+
+    def _lines(self, here: int, ranges: Ranges) -> Relaxation:
         step = self.graph.steps[here - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
-            found: Relaxation = rule_of(step.operation.kind).lines(*between[0])
-        else:
-            found = multiplied(*between)
+            return rule_of(step.operation.kind).lines(*between[0])
+        return multiplied(*between)
+
+    def _relaxed(self, here: int, ranges: Ranges) -> Carrying:
+        step, found = self.graph.steps[here - 1], self._lines(here, ranges)
         noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())
         noise = noise + self._deployed_rounding(here)
         offset_below, offset_above = found.below_offset, found.above_offset
