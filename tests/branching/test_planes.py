@@ -9,7 +9,7 @@ import torch
 
 import dovetail as dt
 from dovetail.branching import planes
-from dovetail.branching.plane_boxes import split
+from dovetail.branching.plane_boxes import _SingleRows, split
 from dovetail.branching.planes import PlaneRows, first_box
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
@@ -257,3 +257,24 @@ def test_a_column_that_is_a_point_is_not_chosen_again(score):
     lower, upper, scores = split(lower, upper, scores, integer)
     assert upper[:, 1].tolist() == [0.5, 0.5, 1.0, 1.0]
     assert scores[:, 1].tolist() == [0.5] * 4
+
+
+def test_single_rows_lose_no_point():
+    """Points that satisfy all rows stay in the box, and most boxes become smaller."""
+    smaller = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1.0, 1.0, (200, 4))
+        whole = np.array([False, True, False, True])
+        x[:, whole] = np.round(2.0 * x[:, whole])
+        rows = rng.normal(size=(200, 5, 4)) * (rng.random((200, 5, 4)) < 0.6)
+        values = np.einsum("nmj,nj->nm", rows, x)
+        low = np.where(rng.random((200, 5)) < 0.5, values - 0.1, -np.inf)
+        high = np.where(rng.random((200, 5)) < 0.5, values + 0.1, np.inf)
+        low[0], high[0] = np.nan, np.nan  # no plane is known
+        loaded = (torch.as_tensor(part) for part in (rows, low, high, whole))
+        ends = torch.as_tensor(np.floor(x - 1.0)), torch.as_tensor(np.ceil(x + 1.0))
+        lower, upper = _SingleRows(*loaded).tightened(*ends)
+        assert bool(((lower.numpy() <= x + 1e-9) & (x <= upper.numpy() + 1e-9)).all())
+        smaller += int(((lower > ends[0]) | (upper < ends[1])).any(1).sum())
+    assert smaller > 500

@@ -67,11 +67,11 @@ def test_planes_in_float32(monkeypatch):
 
 def test_a_branch_left_out(monkeypatch):
     monkeypatch.setattr(Tree, "_planes_lead", lambda self, goal: self.planes is not None)
-    own = PlaneBoxes.add
+    own = PlaneBoxes._split
 
-    def half(self, lower, upper, bound):
-        kept = (len(bound) + 1) // 2
-        own(self, lower[:kept], upper[:kept], bound[:kept])
+    def half(self, boxes, score):
+        kept = torch.arange((len(boxes) + 1) // 2)
+        own(self, boxes.take(kept), score[kept])
 
-    monkeypatch.setattr(PlaneBoxes, "add", half)
+    monkeypatch.setattr(PlaneBoxes, "_split", half)
     assert heard().wrong

@@ -1,10 +1,9 @@
 """The open boxes that planes bound, many at a time: one of the two frontiers of a tree.
 
     repeat: take the open boxes of lowest bound, many at a time
-            planes below and above every output that costs; rows and planes shrink the box
-            multipliers of its LP say which slopes of ReLUs make the planes best; new planes shrink it again
-            what is left gets planes of the other outputs, too
-            multipliers of the new LP give a bound; reduced costs shrink the box; the rest is split in two
+            planes below and above every output; their slopes at ReLUs are the best for the multipliers of
+            the box that was divided; rows and planes shrink the box
+            multipliers of its LP give a bound, and serve its parts; the rest is split in two
 
 Idea: on a small box a network is nearly linear, and a box of five columns needs few splits to be small. Width
 and depth hardly matter, and smooth activations are as good as ReLUs. Weakness: the number of boxes grows with
@@ -21,13 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.bounds.batch_lps import InteriorPoint, LinearPrograms, Proved, proved
+from dovetail.bounds.batch_lps import InteriorPoint, Proved, proved
 from dovetail.bounds.planes.domain import gamma
 from dovetail.branching.effort import of_plane_box, of_plane_step
 from dovetail.branching.frontier import Frontier, Parts
 from dovetail.branching.model import Model
 from dovetail.branching.pace import Pace
-from dovetail.branching.planes import PlaneRows, Relaxed, first_box
+from dovetail.branching.planes import PlaneRows, Prices, Relaxed, first_box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
 from dovetail.run import work
@@ -66,6 +65,10 @@ class _Boxes(Parts):
     lower: Tensor
     """(N, columns)."""
     upper: Tensor
+    rows: Tensor
+    """(N, host rows) the prices of the box that was divided into these; 0 at first."""
+    planes: Tensor
+    """(N, planes)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,8 @@ class PlaneBoxes:
         """`allowed`: the allowed gap."""
         self._device, self._allowed = device, allowed
         endless = torch.full((1,), -torch.inf, dtype=torch.float64, device=device)
-        self._open = Frontier(_Boxes(torch.zeros_like(endless), endless, rows.lower[None], rows.upper[None]))
+        box, none = (rows.lower[None], rows.upper[None]), endless[:, None].expand(1, 0)
+        self._open = Frontier(_Boxes(torch.zeros_like(endless), endless, *box, none, none))
         self.leaves = math.inf
         """The lowest bound of boxes that cannot be divided."""
         self.left: list[FloatArray] = []
@@ -121,6 +125,11 @@ class PlaneBoxes:
 
     def _load(self, rows: PlaneRows) -> None:
         self._rows, self._ceiling = rows, _ceiling(rows)
+        parts = self._open.parts
+        if (parts.rows.shape[1], parts.planes.shape[1]) != (len(rows.host_rows), rows.planes):
+            none = parts.lower.new_zeros(len(parts), 1)
+            known = none.expand(-1, len(rows.host_rows)), none.expand(-1, rows.planes)
+            self._open.parts = replace(parts, rows=known[0].clone(), planes=known[1].clone())
         most = BATCH if self._device == "cpu" else DEVICE_BATCH
         self._step, self._each = of_plane_step(rows.networks), of_plane_box(rows.cells, rows.entries)
         self._few = int(min(most, 1.0 + self._step / self._each))
@@ -148,7 +157,7 @@ class PlaneBoxes:
             return []
         effort, taken = self.effort, self._open.lowest(self._batch)
         try:
-            points = self._process(taken.lower, taken.upper, taken.bound)
+            points = self._process(taken)
         except BaseException:
             self._open.add(taken)
             raise
@@ -157,17 +166,12 @@ class PlaneBoxes:
         work.count(nodes=len(taken), effort=effort)
         return points
 
-    def add(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
-        """Add open boxes."""
-        self._open.add(_Boxes(torch.zeros_like(bound), bound, lower, upper))
-
-    def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> list[FloatArray]:
+    def _process(self, taken: _Boxes) -> list[FloatArray]:
         rows, target = self._rows, self._target
-        relaxed = rows.bare(lower, upper)
-        batch = _Batch(relaxed, bound, rows.open(relaxed.programs).any(1))
-        batch = self._shrunk(replace(batch, relaxed=rows.with_networks(relaxed)))
-        if rows.has_slopes and len(batch):
-            batch = self._shrunk(self._steeper(batch))
+        relaxed = rows.bare(taken.lower, taken.upper)
+        batch = _Batch(relaxed, taken.bound, rows.open(relaxed.programs).any(1))
+        known = Prices(taken.rows, taken.planes)
+        batch = self._shrunk(replace(batch, relaxed=rows.with_networks(relaxed, known)))
         if not len(batch):
             return []
         proof, points = self._solved(batch.relaxed)
@@ -179,8 +183,10 @@ class PlaneBoxes:
             self.leaves = min(self.leaves, float(bound[leaf].min()))
             self.left += _point(points, bound, leaf)
         kept &= ~leaf
-        programs = relaxed.programs
-        self._split(programs.lower[kept], programs.upper[kept], bound[kept], score[kept])
+        programs, prices = relaxed.programs, relaxed.prices(proof)
+        box = programs.lower, programs.upper
+        boxes = _Boxes(torch.zeros_like(bound), bound, *box, prices.rows, prices.planes)
+        self._split(boxes.take(kept), score[kept])
         return _point(points, bound, kept)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
@@ -198,18 +204,6 @@ class PlaneBoxes:
         relaxed = batch.relaxed.within(programs.lower, programs.upper)
         return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
 
-    def _steeper(self, batch: _Batch) -> _Batch:
-        """Choose slopes for the prices of a first LP, if that LP does not close the box."""
-        method = InteriorPoint(batch.relaxed.programs)
-        method.run(FIRST_STEPS)
-        proof = proved(batch.relaxed.programs, method.multipliers)
-        batch = replace(batch, bound=torch.maximum(batch.bound, proof.bound))
-        weak = torch.nonzero(batch.bound < self._target).ravel()
-        batch = batch.take(weak)
-        if not len(batch):
-            return batch
-        return replace(batch, relaxed=self._rows.steeper(batch.relaxed, proof.take(weak)))
-
     def _solved(self, relaxed: Relaxed) -> tuple[Proved, Tensor]:
         """Bounds and points of the LPs; only those that may decide something are solved well."""
         programs, target = relaxed.programs, self._target
@@ -226,23 +220,23 @@ class PlaneBoxes:
             proof = proved(programs, method.multipliers)
         return proof, method.points
 
-    def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor) -> None:
+    def _split(self, boxes: _Boxes, score: Tensor) -> None:
         """Divide twice, or until there are a few boxes. Most halves are open as well: divided once at first,
         ensemble 2 is at 9.9 % after 3 s by counts, and at 6.1."""
         times = 2
         shrunk = score.amax(1) <= 0.0  # single points have better planes than their boxes
-        self.add(lower[shrunk], upper[shrunk], bound[shrunk])
-        lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
-        while len(lower):
-            lower, upper, score = split(lower, upper, score, self._rows.integer)
-            bound = torch.cat([bound, bound])
+        self._open.add(boxes.take(shrunk))
+        boxes, score = boxes.take(~shrunk), score[~shrunk]
+        while len(boxes):
+            lower, upper, score = split(boxes.lower, boxes.upper, score, self._rows.integer)
             fine = ~(lower > upper).any(1)
-            lower, upper, bound, score = lower[fine], upper[fine], bound[fine], score[fine]
+            boxes = replace(boxes.joined(boxes), lower=lower, upper=upper).take(fine)
+            score = score[fine]
             times -= 1
-            enough = len(lower) + len(self) >= self._few and times <= 0
+            enough = len(boxes) + len(self) >= self._few and times <= 0
             if enough or bool((score.amax(1) <= 0.0).any()):
                 break
-        self.add(lower, upper, bound)
+        self._open.add(boxes)
 
 
 class _SingleRows:

@@ -12,8 +12,8 @@ the time, or a thousandth on a GPU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from dovetail.bounds.batch_lps import LinearPrograms, Proved
 from dovetail.bounds.planes.domain import Boxes, gamma
-from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
+from dovetail.bounds.planes.network_planes import NO_CHOICES, Choices, NetworkPlanes, Planes, Ranges
 from dovetail.bounds.planes.slope_ascent import ascended, open_places, usual
 from dovetail.branching.model import Model
 from dovetail.branching.networks import NetworkSamples
@@ -30,8 +30,8 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.structure.boxes import MOST_CELLS
 
 SLOPE_STEPS = 3
-"""Steps of the slope search. With 6 (1) function_3x16 took 3,265 (4,173) boxes instead of 3,441, doses 2
-2,445 (2,213) instead of 2,445, and recycle 2 after 9,200 boxes was at 1.81 (2.09) instead of 1.65."""
+"""Steps of the slope search. With 6 ensemble 2 took 18,157 boxes instead of 21,237 and function_3x16 3,761
+instead of 3,649, both as long; without slopes recycle 2 was at 2.28 after 17,400 boxes instead of 1.39."""
 PRICED = 1e-9
 """A plane has a price if it is at least this fraction of the largest one."""
 SMALLEST = 1e-100
@@ -113,14 +113,9 @@ class _Network:
         right = offset - self.slack
         return rows, right - ROUNDING * (offset.abs() + self.slack), offset
 
-    def least(self, rest: Tensor, box: Boxes, slopes: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
-        """The least value of `rest` (N, columns) plus planes of all samples over N boxes, and the inputs at
-        the minimiser, sample by sample."""
-        count = len(rest)
-        slopes = rest.index_add(1, self.inputs.ravel(), slopes.reshape(count, -1))
-        x = box.minimiser(slopes)
-        worth = (slopes * x).sum(1) + offset.reshape(count, -1).sum(1)
-        return worth.repeat_interleave(self.samples), self._of(self.inputs, x)
+    def read(self, points: Tensor) -> Tensor:
+        """(N samples, inputs) the inputs at (N, columns) points."""
+        return self._of(self.inputs, points)
 
     def given(self, points: Tensor) -> Tensor:
         """(N, samples, outputs) the network's values at points, up to rounding."""
@@ -178,11 +173,22 @@ class Relaxed:
         """(N, planes) the effect of an output on the cost: its plane's price, or its bound's."""
         return proof.multipliers[:, -len(self.column) :].abs() + proof.reduced[:, self.column].abs()
 
-    def prices(self, proof: Proved) -> Tensor:
-        """(N, planes) the effect of a plane on the cost: its own price, or its bound's. If a column's bound
-        comes from the plane, the LP does not need the plane itself."""
+    def prices(self, proof: Proved) -> Prices:
+        """The effect of a plane on the cost is its own price, or its bound's: if a column's bound comes from
+        the plane, the LP does not need the plane itself."""
+        host = proof.multipliers.shape[1] - len(self.column)
         of_bounds = (self.sign * proof.reduced[:, self.column]).clamp(min=0.0)
-        return proof.multipliers[:, -len(self.column) :].clamp(min=0.0) + of_bounds
+        return Prices(proof.multipliers[:, :host], proof.multipliers[:, host:].clamp(min=0.0) + of_bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What the rows and planes of N boxes cost."""
+
+    rows: Tensor
+    """(N, host rows)."""
+    planes: Tensor
+    """(N, planes), not negative."""
 
 
 class PlaneRows:
@@ -208,7 +214,7 @@ class PlaneRows:
         networks = self._networks = [_Network(one, model, device) for one in model.networks]
         self.cells = (host.lasting + sum(one.size for one in networks)) * host.columns
         """Number of entries in the rows of a box."""
-        self.networks = len(networks)
+        self.networks, self.planes = len(networks), sum(one.size for one in networks)
         self.entries = sum(one.samples * one.entries for one in model.networks)
         """Entries of all samples of the networks."""
         self.has_slopes = any(one.has_slopes for one in networks)
@@ -222,13 +228,47 @@ class PlaneRows:
         programs = LinearPrograms(self.cost, self.offset, rows, *sides, lower, upper)
         return Relaxed(programs, lower.new_empty(count, 0), (), none, lower.new_empty(0), none)
 
-    def with_networks(self, relaxed: Relaxed) -> Relaxed:
-        """With planes of all networks."""
+    def with_networks(self, relaxed: Relaxed, known: Prices | None = None) -> Relaxed:
+        """With planes of all networks. Lower slopes of ReLUs are optimised for known prices of all planes
+        together; planes without a price have the usual slopes."""
         p = relaxed.programs
-        for one in self._networks:
-            ranges = one.ranges(p.lower, p.upper)
-            relaxed = self._joined(relaxed, one, ranges, one.planes.planes(one.asked, ranges))
+        networks = [(one, one.ranges(p.lower, p.upper)) for one in self._networks]
+        choices = [NO_CHOICES] * len(networks)
+        if self.has_slopes and known is not None:
+            choices = self._steeper(p, networks, known)
+        for (one, ranges), chosen in zip(networks, choices, strict=True):
+            relaxed = self._joined(relaxed, one, ranges, one.planes.planes(one.asked, ranges, chosen))
         return relaxed
+
+    def _steeper(
+        self, p: LinearPrograms, networks: Sequence[tuple[_Network, Ranges]], known: Prices
+    ) -> list[Choices]:
+        """The lower slopes of each network."""
+        prices = known.planes
+        scale = prices.amax(1, keepdim=True).clamp(min=SMALLEST)
+        priced, prices = prices > PRICED * scale, prices / scale
+        sizes = [one.size for one, _ in networks]
+        rest = (p.cost - known.rows @ self.host_rows) / scale
+        asked = []
+        for (one, ranges), mine in zip(networks, torch.split(prices, sizes, 1), strict=True):
+            rest = rest.index_add(1, one.column, -mine * one.sign)
+            asked.append((one.planes, mine.reshape(-1, len(one.asked)) @ one.asked, ranges))
+        box = Boxes(p.lower, p.upper)
+
+        def least(planes: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
+            slopes, offset = rest, torch.zeros_like(rest[:, 0])
+            for (one, _), (part, own) in zip(networks, planes, strict=True):
+                slopes = slopes.index_add(1, one.inputs.ravel(), part.reshape(len(rest), -1))
+                offset = offset + own.reshape(len(rest), -1).sum(1)
+            x = box.minimiser(slopes)
+            return (slopes * x).sum(1) + offset, [one.read(x) for one, _ in networks]
+
+        found = []
+        steep = ascended(asked, least, SLOPE_STEPS)
+        for (one, ranges), which, slopes in zip(networks, torch.split(priced, sizes, 1), steep, strict=True):
+            where, before = which.reshape(-1, len(one.asked), 1), usual(one.planes.graph, ranges)
+            found.append(Choices({at: torch.where(where, slopes[at], before[at]) for at in slopes}))
+        return found
 
     def _joined(self, relaxed: Relaxed, one: _Network, ranges: Ranges, planes: Planes) -> Relaxed:
         p, before = relaxed.programs, len(relaxed.column)
@@ -247,33 +287,6 @@ class PlaneRows:
             torch.cat([relaxed.sign, one.sign]),
             torch.cat([relaxed.partner, one.partner + before]),
         )
-
-    def steeper(self, relaxed: Relaxed, proof: Proved) -> Relaxed:
-        """The same with lower slopes of ReLUs optimised for the multipliers of all planes together. Only
-        planes with a price are changed."""
-        p, prices = relaxed.programs, relaxed.prices(proof)
-        scale = prices.amax(1, keepdim=True).clamp(min=SMALLEST)
-        priced, prices = prices > PRICED * scale, prices / scale
-        host = proof.multipliers[:, None, : len(self.host_rows)] @ p.rows[:, : len(self.host_rows)]
-        reduced = (p.cost - host[:, 0]) / scale - (prices[:, None, :] @ relaxed.rows)[:, 0]
-        found, first = self.bare(p.lower, p.upper), 0
-        for one, ranges in relaxed.networks:
-            own = slice(first, first + one.size)
-            first += one.size
-            if not one.has_slopes:
-                found = self._joined(found, one, ranges, one.planes.planes(one.asked, ranges))
-                continue
-            mine = prices[:, own]
-            rest = reduced + (mine[:, None, :] @ relaxed.rows[:, own])[:, 0]
-            rest = rest.index_add(1, one.column, -mine * one.sign)
-            least = partial(one.least, rest, Boxes(p.lower, p.upper))
-            weights = mine.reshape(-1, len(one.asked)) @ one.asked
-            before = usual(one.planes.graph, ranges)
-            steep = ascended(one.planes, weights, ranges, least, SLOPE_STEPS)
-            which = priced[:, own].reshape(-1, len(one.asked), 1)
-            chosen = Choices({place: torch.where(which, steep[place], before[place]) for place in steep})
-            found = self._joined(found, one, ranges, one.planes.planes(one.asked, ranges, chosen))
-        return found
 
     def scores(self, relaxed: Relaxed, proof: Proved, points: Tensor) -> Tensor:
         """(N, columns) the possible gain of the relaxation by a split of each column; 0 for columns that are

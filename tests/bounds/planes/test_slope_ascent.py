@@ -43,13 +43,15 @@ def test_planes_are_better_and_stay_below():
     def worth(found):
         return box.minimum(found.slopes, found.offset)[:, 0]
 
-    def least(slopes, offset):
+    def least(found):
+        ((slopes, offset),) = found
         x = box.minimiser(slopes)
-        return (slopes * x).sum(1) + offset, x
+        return (slopes * x).sum(1) + offset, [x]
 
     before = worth(planes.planes(rows, ranges))
     assert torch.allclose(before, worth(planes.planes(rows, ranges, Choices(usual(planes.graph, ranges)))))
-    found = planes.planes(rows, ranges, Choices(ascended(planes, rows[:, 0], ranges, least, 6)))
+    (slopes,) = ascended([(planes, rows[:, 0], ranges)], least, 6)
+    found = planes.planes(rows, ranges, Choices(slopes))
     after = worth(found)
     assert torch.all(after >= before) and torch.any(after > before + 0.1)
     rng = np.random.default_rng(2)

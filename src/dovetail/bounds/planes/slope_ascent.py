@@ -11,7 +11,9 @@ numbers to choose, and the planes at them are computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -32,8 +34,12 @@ SMALLEST = 1e-12
 
 Slopes = dict[int, Tensor]
 """(N, 1, size) by place."""
-Least = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""The (N,) least values of planes with (N, d) slopes and (N,) offsets, and the (N, d) points there."""
+Sought = tuple[NetworkPlanes, Tensor, Ranges]
+"""A network, the (N, outputs) rows below which planes are sought, and its ranges. The N of each network is a
+multiple of the number of boxes."""
+Least = Callable[[Sequence[tuple[Tensor, Tensor]]], tuple[Tensor, list[Tensor]]]
+"""Of (N, d) slopes and (N,) offsets of the planes of each network: (boxes,) the least value of all of them
+together, and the (N, d) inputs of each network there."""
 RELU = Elementwise("relu")
 
 
@@ -47,34 +53,84 @@ def usual(graph: Graph, ranges: Ranges) -> Slopes:
     return {p: goes_on(ranges.lower[p], ranges.upper[p])[:, None] for p in open_places(graph)}
 
 
-def ascended(network: NetworkPlanes, rows: Tensor, ranges: Ranges, least: Least, steps: int) -> Slopes:
-    """The best slopes found for planes below `rows` (N, outputs)."""
-    start = usual(network.graph, ranges)
-    sizes = [part.shape[2] for part in start.values()]
-    x = torch.cat([part[:, 0] for part in start.values()], 1)
-    crossing = torch.cat([(ranges.lower[p] < 0.0) & (ranges.upper[p] > 0.0) for p in start], 1)
-    lines = network.lines(ranges)
-    best, best_x = torch.full_like(x[:, 0], -torch.inf), x
-    momentum, square = torch.zeros_like(x), torch.zeros_like(x)
+def ascended(sought: Sequence[Sought], least: Least, steps: int) -> list[Slopes]:
+    """The best slopes found for the planes of several networks together."""
+    start = [usual(planes.graph, ranges) for planes, _, ranges in sought]
+    sizes = [[part.shape[2] for part in one.values()] for one in start]
+    lines = [planes.lines(ranges) for planes, _, ranges in sought]
+    crossing = [
+        _joined(rows, [(ranges.lower[p] < 0.0) & (ranges.upper[p] > 0.0) for p in one])
+        for one, (_, rows, ranges) in zip(start, sought, strict=True)
+    ]
+    x = [
+        _joined(rows, [part[:, 0] for part in one.values()])
+        for one, (_, rows, _) in zip(start, sought, strict=True)
+    ]
+    best: Tensor | float = -math.inf
+    best_x = x
+    momentum = square = [torch.zeros_like(part) for part in x]
     for step in range(1, steps + 2):
         require_time()
-        slopes = dict(zip(start, torch.split(torch.where(crossing, x, torch.nan), sizes, 1), strict=True))
-        worth, derivatives = _evaluated(network, rows, lines, slopes, least)
-        gradient = torch.where(crossing, torch.cat([derivatives[p] for p in start], 1), 0.0)
-        best_x = torch.where((worth > best)[:, None], x, best_x)
-        best = torch.fmax(best, worth)
-        momentum = torch.lerp(gradient, momentum, FIRST)
-        square = torch.lerp(gradient * gradient, square, SECOND)
+        free = [
+            dict(zip(one, torch.split(torch.where(open_, part, torch.nan), size, 1), strict=True))
+            for one, open_, part, size in zip(start, crossing, x, sizes, strict=True)
+        ]
+        passes = [
+            _backwards(planes, rows, line, slopes)
+            for (planes, rows, _), line, slopes in zip(sought, lines, free, strict=True)
+        ]
+        worth, at = least([(one.slopes, one.offset) for one in passes])
+        gradient = [
+            torch.where(open_, _joined(part, [derivatives[p] for p in one]), 0.0)
+            for one, open_, part, derivatives in zip(
+                start,
+                crossing,
+                at,
+                (
+                    _derivatives(planes, point, line, one)
+                    for (planes, *_), point, line, one in zip(sought, at, lines, passes, strict=True)
+                ),
+                strict=True,
+            )
+        ]
+        better = worth > best
+        best_x = [
+            torch.where(better.repeat_interleave(len(now) // len(better))[:, None], now, before)
+            for now, before in zip(x, best_x, strict=True)
+        ]
+        best = torch.where(better, worth, best)
+        momentum = [torch.lerp(g, m, FIRST) for g, m in zip(gradient, momentum, strict=True)]
+        square = [torch.lerp(g * g, s, SECOND) for g, s in zip(gradient, square, strict=True)]
         rate = RATE * DECAYED ** ((step - 1) / steps) / (1.0 - FIRST**step)
-        size = (square / (1.0 - SECOND**step)).sqrt() + SMALLEST
-        x = (x + rate * momentum / size).clamp(0.0, 1.0)
-    return dict(zip(start, torch.split(best_x[:, None], sizes, 2), strict=True))
+        x = [
+            (part + rate * m / ((s / (1.0 - SECOND**step)).sqrt() + SMALLEST)).clamp(0.0, 1.0)
+            for part, m, s in zip(x, momentum, square, strict=True)
+        ]
+    return [
+        dict(zip(one, torch.split(part[:, None], size, 2), strict=True))
+        for one, part, size in zip(start, best_x, sizes, strict=True)
+    ]
 
 
-def _evaluated(
-    network: NetworkPlanes, rows: Tensor, lines: dict[int, Relaxation], slopes: Slopes, least: Least
-) -> tuple[Tensor, dict[int, Tensor]]:
-    """(N,) the least value of each plane, and its derivatives by slopes; slopes that are NaN are not free."""
+def _joined(like: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """(N, sum of sizes) vectors side by side; without any, (N, 0)."""
+    return torch.cat(list(parts), 1) if parts else like.new_zeros(len(like), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Passed:
+    """The planes of one network, without rounding."""
+
+    slopes: Tensor
+    offset: Tensor
+    used: dict[int, tuple[Tensor, list[Tensor], Tensor]]
+    """By place of a nonlinear step's result: the weight that reaches it, its line's slopes and height."""
+
+
+def _backwards(
+    network: NetworkPlanes, rows: Tensor, lines: dict[int, Relaxation], slopes: dict[int, Tensor]
+) -> _Passed:
+    """Planes below rows; slopes that are NaN are not free."""
     steps = network.graph.steps
     waiting, offset = {len(steps): rows}, rows.new_zeros(len(rows))
     used: dict[int, tuple[Tensor, list[Tensor], Tensor]] = {}
@@ -85,7 +141,8 @@ def _evaluated(
         sources = steps[here - 1].sources
         if here in lines:
             line, negative = lines[here], A < 0.0
-            bent = [torch.where(negative, a, b) for b, a in zip(line.below_slopes, line.above_slopes, strict=True)]
+            pairs = zip(line.below_slopes, line.above_slopes, strict=True)
+            bent = [torch.where(negative, above, below) for below, above in pairs]
             if steps[here - 1].operation == RELU:
                 free = slopes[sources[0]]
                 bent = [torch.where(negative | free.isnan(), bent[0], free)]
@@ -98,22 +155,28 @@ def _evaluated(
         for source, part in zip(sources, carried, strict=True):
             waiting[source] = waiting[source] + part if source in waiting else part
     at_inputs = waiting.get(0, rows.new_zeros(len(rows), network.graph.inputs))
-    worth, x = least(at_inputs, offset)
-    values, derivatives = [x], {place: torch.zeros_like(part) for place, part in slopes.items()}
-    for here, step in enumerate(steps, start=1):
-        if here in used:
-            A, bent, height = used[here]
-            total = height
+    return _Passed(at_inputs, offset, used)
+
+
+def _derivatives(
+    network: NetworkPlanes, x: Tensor, lines: dict[int, Relaxation], passed: _Passed
+) -> dict[int, Tensor]:
+    """The derivatives by the slopes, by place of the vectors that ReLUs read, at the inputs x."""
+    values, found = [x], dict[int, Tensor]()
+    for here, step in enumerate(network.graph.steps, start=1):
+        if here in passed.used:
+            A, bent, total = passed.used[here]
             for source, part in zip(step.sources, bent, strict=True):
                 total = total + part * values[source]
-            if step.operation == RELU:
-                (source,) = step.sources
-                derivatives[source] = derivatives[source] + A.clamp(min=0.0) * values[source]
-        elif here in lines:
-            total = lines[here].below_offset  # no weight reaches this step
+        elif here in lines:  # no weight reaches this step
+            A, total = torch.zeros_like(lines[here].below_offset), lines[here].below_offset
         else:
             weights, total = network.affine(here)
             for source, weight in zip(step.sources, weights, strict=True):
                 total = total + values[source] @ weight.T
+        if step.operation == RELU:
+            (source,) = step.sources
+            part = A.clamp(min=0.0) * values[source]
+            found[source] = found[source] + part if source in found else part
         values.append(total)
-    return worth, derivatives
+    return found
