@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.branching.plane_boxes import PlaneBoxes
+from dovetail.branching import plane_boxes
 from dovetail.branching.tree import Tree
 from dovetail.methods.branching import Branching
 from tests.conftest import volume
@@ -67,11 +67,12 @@ def test_planes_in_float32(monkeypatch):
 
 def test_a_branch_left_out(monkeypatch):
     monkeypatch.setattr(Tree, "_planes_lead", lambda self, goal: self.planes is not None)
-    own = PlaneBoxes._split
+    own = plane_boxes.split
 
-    def half(self, boxes, score):
-        kept = torch.arange((len(boxes) + 1) // 2)
-        own(self, boxes.take(kept), score[kept])
+    def half(*boxes):
+        lower, upper, score = own(*boxes)
+        upper[len(upper) // 2 :] = -torch.inf
+        return lower, upper, score
 
-    monkeypatch.setattr(PlaneBoxes, "_split", half)
+    monkeypatch.setattr(plane_boxes, "split", half)
     assert heard().wrong
