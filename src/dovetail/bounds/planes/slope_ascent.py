@@ -59,7 +59,7 @@ def ascended(sought: Sequence[Sought], least: Least, steps: int) -> list[Slopes]
     sizes = [[part.shape[2] for part in one.values()] for one in start]
     lines = [planes.lines(ranges) for planes, _, ranges in sought]
     crossing = [
-        _joined(rows, [(ranges.lower[p] < 0.0) & (ranges.upper[p] > 0.0) for p in one])
+        _joined(rows > 0.0, [(ranges.lower[p] < 0.0) & (ranges.upper[p] > 0.0) for p in one])
         for one, (_, rows, ranges) in zip(start, sought, strict=True)
     ]
     x = [
