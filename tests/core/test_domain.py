@@ -113,6 +113,15 @@ def test_removal_takes_the_domain_away():
     assert solved(problem).objective == pytest.approx(27.0, abs=1e-4)
 
 
+def test_with_many_samples_a_box_is_bounds_and_goes_again():
+    problem = plane(101)
+    add(problem, ["box", dt.Near(distance=1.0)], 101, data=SEEN)
+    assert problem.mip.n_rows == 101 and problem.mip.upper[:4].tolist() == [4.0] * 4
+    assert not dt.check(problem, problem.predict(np.full(problem.mip.n_columns, 4.1))).within()
+    problem.remove_predictor("sum")
+    assert problem.mip.n_rows == 0 and problem.mip.upper[:4].tolist() == [9.0] * 4
+
+
 def test_a_class_of_yours_is_a_domain():
     class Ball:
         def region(self, data, features, samples):
