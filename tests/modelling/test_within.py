@@ -18,7 +18,7 @@ PLAIN = LinearRegression().fit(SEEN.to_numpy(), 2.0 * SEEN["heat"] + SEEN["flow"
 BEST = {"box": 12.0, "hull": 8.0}
 
 
-@pytest.fixture(params=TOOLS, ids=str)
+@pytest.fixture(params=TOOLS, ids=["box", "hull", "near"])
 def kit(request):
     return request.param
 
@@ -91,7 +91,7 @@ def test_a_fixed_number_outside_is_a_conflict():
     assert result.status == "infeasible" and "yield within box" in str(result.conflict)
 
 
-@pytest.mark.parametrize("within", ["box", "hull", dt.Near(distance=0.1)], ids=str)
+@pytest.mark.parametrize("within", ["box", "hull", dt.Near(distance=0.1)], ids=["box", "hull", "near"])
 def test_categories_in_frames(within):
     """Their codes have a range and no distance; ages are limited by those of the data."""
     wood = ["oak", "ash", "oak", "fir", "ash", "fir"]
