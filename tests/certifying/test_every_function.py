@@ -57,7 +57,11 @@ def grid():
     return np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS if FULL else [*FUNCTIONS][-6:])  # the newest always
+NEWEST = [name for name in FUNCTIONS if name != "root"][-6:]
+"""Tested always. The root is steep at 0 and takes a minute."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS if FULL else NEWEST)
 def test_it_is_solved_proved_and_certified(name):
     net = Between(name).double()
     problem = problem_of(net)

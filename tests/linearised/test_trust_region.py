@@ -1,7 +1,5 @@
 """The subproblem: against linprog on a problem put together by hand, and against itself built afresh."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -287,22 +285,3 @@ def test_a_start_for_the_mip_is_a_point_of_it():
     with_start = step_at(program, scaled, z, start=z, gap=0.0)
     without = step_at(program_for(scaled, integer=True), scaled, z, gap=0.0)
     assert with_start.value == pytest.approx(without.value, abs=1e-6)
-
-
-def test_some_rows_only():
-    """Pricing leaves the coupling rows out: the step without them is at least as good."""
-    scaled = scaled_of(mixed())
-    penalty = scaled.penalty
-    some = program_for(scaled, rows=np.array([True, False]))
-    all_rows = step_at(program_for(scaled), scaled, np.zeros(9), penalty=penalty)
-    step = step_at(some, scaled, np.zeros(9), penalty=penalty)
-    bare = replace(
-        scaled.host,
-        A=scaled.host.A[[0]],
-        row_lower=scaled.host.row_lower[:1],
-        row_upper=scaled.host.row_upper[:1],
-    )
-    other = replace(scaled, host=bare)
-    alone = step_at(program_for(other), other, np.zeros(9), penalty=penalty)
-    assert step.value == pytest.approx(alone.value, abs=1e-7)
-    assert step.value <= all_rows.value + 1e-9

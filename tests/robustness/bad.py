@@ -268,7 +268,7 @@ def of_solve() -> Iterator[Case]:
         "solve.time_limit", ["x", nan, -1.0, -inf, [1.0], 1j, {}, True, "5"], lambda v: solve(time_limit=v)
     )
     yield from each("solve.seed", [-1, 1.5, "x", None, nan, True, [1], 1j], lambda v: solve(seed=v))
-    yield from each("solve.n_jobs", [0, -1, 1.5, "x", None, True, [1], nan], lambda v: solve(n_jobs=v))
+    yield from each("solve.n_jobs", [0, -2, 1.5, "x", None, True, [1], nan], lambda v: solve(n_jobs=v))
     yield from each(
         "solve.device", ["gpu0", "cuda:99", "", [], 1.5, object(), "tpu"], lambda v: solve(device=v)
     )
@@ -654,7 +654,7 @@ def of_sweep() -> Iterator[Case]:
     ]
     yield from each("sweep.grid", grids, lambda v: sweep(grid=v))
     yield from each("sweep.out", [3, 1.5, ["a"], "/dev/null/rows.jsonl", "/"], lambda v: sweep(out=v))
-    yield from each("sweep.n_jobs", [0, -1, 1.5, "2", True, None], lambda v: sweep(n_jobs=v))
+    yield from each("sweep.n_jobs", [0, -2, 1.5, "2", True, None], lambda v: sweep(n_jobs=v))
     yield from each("sweep.cluster", ["local", 3, object(), ""], lambda v: sweep(cluster=v))
     yield from each("sweep.log", ["x.log", 3, None], lambda v: sweep(log=v))
     yield from each("sweep.keep_results", [None, 3, "x"], lambda v: sweep(keep_results=v))

@@ -7,7 +7,7 @@ import pytest
 import dovetail as dt
 from dovetail.run import ray_cluster
 from dovetail.solving import job
-from dovetail.testing.problems import busy
+from dovetail.testing.problems import bowl
 from tests.run.clusters import SeveralHere
 from tests.structure.test_templates import treated
 
@@ -32,7 +32,7 @@ def test_without_ray_the_fix_is_named(monkeypatch):
 def test_a_problem_with_nothing_to_spread_is_refused(monkeypatch):
     monkeypatch.setattr(job, "opened", lambda cluster, workers: nullcontext(SeveralHere()))
     with pytest.raises(dt.OptionError, match="cannot be distributed"):
-        dt.solve(busy(5), cluster="local", log=False)
+        dt.solve(bowl(), cluster="local", log=False)
 
 
 def test_auto_spreads_blocks_and_says_where(monkeypatch, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.errors import OptionError
-from tests.conftest import volume
+from tests.conftest import FULL, volume
 from tests.tanh import tanh_net
 
 
@@ -82,8 +82,8 @@ def test_the_ends_of_three_objectives_and_two_processes():
     """x + y + z >= 1: the front is the triangle between the three ends."""
     mip = dt.Mip(np.zeros(3), [[1.0, 1.0, 1.0]], [1.0], [9.0], upper=1.0, names=["x", "y", "z"])
     goals = {"x": "min", "y": "min", "z": "min"}
-    for jobs in (1, 2):
-        front = dt.pareto(dt.Problem(mip), goals, points=9, n_jobs=jobs, log=False)
+    for jobs in (1, 2) if FULL else (2,):
+        front = dt.pareto(dt.Problem(mip), goals, points=7, n_jobs=jobs, log=False)
         assert front.values.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
         found = {tuple(point) for point in front.values.round(3).tolist()}
         assert {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)} <= found and len(found) >= 5

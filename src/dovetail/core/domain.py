@@ -23,12 +23,11 @@ from dovetail.core.table import Part, Table
 class Region:
     """The inputs x with lower <= A x <= upper and least <= score(x) <= most.
 
-    >>> import numpy as np
+    >>> import dovetail as dt, numpy as np
     >>> class Ball:
     ...     def region(self, data, features, samples):
     ...         rows, limits = np.empty((0, features)), np.empty(0)
-    ...         return Region("ball", rows, limits, limits, lambda X: (X**2).sum(axis=1), most=4.0)
-    >>> import dovetail as dt
+    ...         return dt.Region("ball", rows, limits, limits, lambda X: (X**2).sum(axis=1), most=4.0)
     >>> problem = dt.Problem(dt.Mip([0.0, -1.0], upper=9.0))
     >>> block = problem.add_predictor(lambda X: X, [0], [1], within=Ball())
     >>> round(float(dt.solve(problem, log=False, time_limit=5).objective), 4)

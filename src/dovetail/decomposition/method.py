@@ -106,12 +106,12 @@ class BlockPricing:
         self._shares.add(points, prices, self._rounds.unit)
         return int(np.count_nonzero(self.known_costs(prices) < before))
 
-    def solve(self) -> MethodOutcome:
-        """Run all rounds; rows of the trace are rounds over all blocks."""
+    def solve(self, before_others: int | None = None) -> MethodOutcome:
+        """Run all rounds (see `Rounds.all`); rows of the trace are rounds over all blocks."""
         context, most, program = self._context, self._options.rounds, self._context.problem.stated
         progress, outcome = Progress(context, most), None
         offered = False
-        for done in self._rounds.all(most):
+        for done in self._rounds.all(most, before_others):
             if not offered and (done.last or self._slow):
                 offered = self._offer(last=False)
             if done.last:

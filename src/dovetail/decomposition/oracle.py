@@ -19,6 +19,7 @@ from dovetail.decomposition.block_data import BlockData, Target, of, repeated, s
 from dovetail.decomposition.descent_rows import Batch, DescentRows, DescentState, RowValuesAndSlopes
 from dovetail.decomposition.networks import TemplateNetworks
 from dovetail.run import work
+from dovetail.run.budget import Budget
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
@@ -68,6 +69,8 @@ class Oracle:
         self._descents = OptionalKernel("descents", self._fused_descents)
         self._compared = False
         """Whether the first fused descents were compared with stepwise ones."""
+        self.budget: Budget | None = None
+        """Of a search for columns; None for descents that are not interrupted."""
 
     @property
     def in_words(self) -> str:
@@ -169,7 +172,7 @@ class Oracle:
             spent = batch.rows.price(goal)
             going = batch.leave(batch.state.promise(goal, spent) < little)
             goal, spent = (goal, spent) if going is None else (goal[going], spent[going])
-            if not len(goal):
+            if not len(goal) or self.over:
                 break
             self._step_to(batch, goal, spent, target, slopes=step < steps - 1, rough=rough)
         return batch.end()
@@ -186,6 +189,11 @@ class Oracle:
         )
         batch.radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
         state.update(new, kept, slopes=slopes)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time for columns is over; the other parts of a solve have their turns meanwhile."""
+        return self.budget is not None and self.budget.over is not None
 
     def _goal(self, rows: DescentRows, state: DescentState, radius: Tensor) -> Tensor:
         """The goal of rows within the trust region."""

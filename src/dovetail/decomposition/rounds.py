@@ -170,9 +170,10 @@ class Rounds:
         """Number of all blocks."""
         return sum(self._totals)
 
-    def all(self, most: int) -> Iterator[Round]:
+    def all(self, most: int, before_others: int | None = None) -> Iterator[Round]:
         """Prices from a sample, then rounds over all blocks, until two in a row gain little, or a proof of
-        some blocks shows that the possible gain is small."""
+        some blocks shows that the possible gain is small. If branching does not end, another proof may wait
+        for the prices: `before_others` rounds must do for that."""
         if self.count >= FEWEST_SAMPLED:
             self._sample()
         value, quiet, brief = np.inf, 0, self.count > SAMPLE / SAMPLE_PART
@@ -190,6 +191,9 @@ class Rounds:
             little_time = self._little_time(self._budget.seconds - begun)
             over = self._search.over or (StopReason.TIME if little_time else None)
             last = bool(over) or quiet == 2 or number == most - 1 or self._little_left(value)
+            if not last and number + 1 == before_others:
+                self._try_branching(TRIAL_PART)
+                last = not self._ends
             if last and self.count > PRICED:
                 self._price_exactly()
                 value = self._value()

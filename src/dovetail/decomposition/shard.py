@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter
 
 import numpy as np
 import torch
@@ -62,6 +61,9 @@ FEW_MODES, BEST_MODES = 8, 8
 those of the best modes."""
 SWEEPS, CHAINS = 2, 3
 """Sweeps over all digits of a block with too many modes, and number of starting points."""
+MOST_ENTRIES = 1 << 15
+"""Largest number of entries of a block's conditions for proofs, which need them for 1,024 boxes at once
+(0.3 GB). With trees written as constraints there are millions, and preparing the proof alone took 5 s."""
 FEW_FREE = 3
 """Number of continuous coordinates up to which points all over the box are compared by value. (Three classes
 by two numbers, n = 300: 10.29 from rest, 8.70 so.)"""
@@ -202,21 +204,22 @@ class Shard:
         """Search columns at the first of the prices: descents from rest, from the best columns, or from the
         best of many points, each at perturbed prices, `most` per block. Columns are kept for the other
         prices too."""
-        prices = anchors[0]
+        prices, self._oracle.budget = anchors[0], budget
         shaken = prices * np.exp(noise * rng.standard_normal((len(COLD) + WARM, len(prices))))
         anchors = np.concatenate([anchors, shaken[: ANCHORS - len(anchors)]])
         starts = self._tried if self._screens else min(len(COLD) + WARM, most or len(COLD) + WARM)
         for target in self._targets:
             left = self._worth_asking(self._tensor(which), target)
             while len(left) and not budget.over:
-                begin, size = perf_counter(), max(1, self._rows // self._rows_per_block(starts))
+                begin, size = budget.seconds, max(1, self._rows // self._rows_per_block(starts))
                 some = left[:size]
                 if budget.left < self._pace * len(some):
-                    return  # the next piece would end too late
+                    break  # the next piece would end too late
                 if self._priced(some, target, self._floats(shaken), self._floats(anchors), unit, most):
                     left = left[size:]
-                    pace = (perf_counter() - begin) / len(some)
+                    pace = (budget.seconds - begin) / len(some)
                     self._pace = min(pace, self._pace) if self._pace else pace
+        self._oracle.budget = None
 
     def _priced(
         self, which: Tensor, target: Target, shaken: Tensor, anchors: Tensor, unit: float, most: int | None
@@ -337,8 +340,11 @@ class Shard:
 
     @cached_property
     def _proof(self) -> BlockProof | None:
-        """The prover; None if a move has no limit, or operations of a network are not known."""
+        """The prover; None if a move has no limit, if operations of a network are not known, or if there are
+        too many conditions."""
         if not all(np.all(np.isfinite(one_row(limit))) for limit in (self.program.lower, self.program.upper)):
+            return None
+        if self.data.true_conditions[0][0].numel() > MOST_ENTRIES:
             return None
         rests = (
             self.owners.rests if self.owners.here or torch.device(self.data.device).type == "cpu" else None
@@ -443,6 +449,8 @@ class Shard:
                 moves = torch.where(known, self.pool.moves[which, 1], moves)
             for _ in range(SWEEPS):
                 for digit in digits:
+                    if self._oracle.over:
+                        break
                     levels = digit.at(moves, lower, upper)
                     value = self._oracle.screen(which, levels, costs[chain : chain + 1], target)[:, 0]
                     moves = levels[rows, value.argmin(dim=1)]

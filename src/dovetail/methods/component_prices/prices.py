@@ -107,9 +107,9 @@ class BlockPrices:
         plan = context.once(template_plan)
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, NO_BLOCKS)
+        few = plan.count <= MOST_CERTIFIED and plan.as_components
         with priced_blocks(context, plan, self.pricing) as pricing:
-            outcome = pricing.solve()
-            few = plan.count <= MOST_CERTIFIED and plan.as_components
+            outcome = pricing.solve(ROUNDS if few else None)
             if context.over or not few or pricing.branched:
                 return outcome
             with expendable(NAME):
