@@ -271,6 +271,9 @@ class Result:
     | `lns` | a large neighbourhood of the incumbent |
     | `switch` | moves of single integers |
     | `beside` | a descent over the other variables, integers fixed |
+    | `greedy` | a greedy choice of columns |
+    | `master` | a MIP over the columns |
+    | `polish` | a descent from the chosen columns |
     | `templates` | one priced column for each block |
     | `nodes` | a node of branch and bound |
     | `cells` | a descent over cells of trees |
